@@ -1,0 +1,57 @@
+# Everything is installed into .venv by the first target that needs it, and again when pyproject.toml changes.
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint format bench crash browser apt-chromium clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+
+run: $(VENV)/installed-run ## serve REST, MCP and the admin pages on this machine, without a login
+	$(BIN)/recollect serve --no-auth
+
+test: lint ## lint, then every test (PYTEST_ARGS="-n 4 -k notes" to choose)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/installed-dev ## check style, format and types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: $(VENV)/installed-dev ## mend style and format
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(VENV)/installed-dev ## measure speed and recall quality
+	$(BIN)/python -m benchmarks
+
+crash: $(VENV)/installed-dev ## kill -9 a writer a hundred times and look for lost memories
+	$(BIN)/python -m tests.faults.crash_loop --cycles 100
+
+browser: ## install Debian's chromium, if there is none and we are root
+	@command -v chromium || command -v chromium-browser || command -v google-chrome || $(MAKE) --no-print-directory apt-chromium
+
+apt-chromium:
+	@test "$$(id -u)" = 0 || { echo "no chromium found; install it, or run this as root" >&2; exit 1; }
+	apt-get update -q
+	apt-get install -q -y --no-install-recommends chromium
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .schemathesis
+	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed-run: pyproject.toml | $(BIN)/python
+	$(PIP) install -e ".[server,postgres]"
+	touch $@
+
+$(VENV)/installed-dev: pyproject.toml | $(BIN)/python
+	$(PIP) install -e ".[all,dev]"
+	touch $@

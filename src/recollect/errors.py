@@ -1,0 +1,95 @@
+"""Everything recollect raises, as one tree.
+
+    RecollectError             code             HTTP
+      Invalid                  invalid          400   fix the input; the message says how
+        SecretRejected         secret_rejected  400   the text holds a credential
+      Unauthorized             unauthorized     401   no key, or not a valid one
+      Forbidden                forbidden        403   the key may not do this
+      NotFound                 not_found        404   missing or not yours, never told apart
+      Conflict                 conflict         409   someone wrote first; read again
+      OverBudget               over_budget      422   what may not be cut does not fit
+      ModelError               model            502   embedder or model failed; memory still works without it
+      StoreError               store            503   the driver's error is __cause__
+        StoreBusy              store_busy       503   retry_after is set
+        SchemaMismatch         schema           500   the message says which command mends it
+
+A message is a sentence for the person who can act on it. It never holds a secret or somebody else's text.
+"""
+
+from __future__ import annotations
+
+
+class RecollectError(Exception):
+    """The root: catch this to catch everything recollect raises on purpose."""
+
+    code = "error"
+
+
+class Invalid(RecollectError):
+    """The input cannot be accepted as it is."""
+
+    code = "invalid"
+
+
+class SecretRejected(Invalid):
+    """The text appears to contain a credential, so nothing was stored."""
+
+    code = "secret_rejected"
+
+
+class Unauthorized(RecollectError):
+    """No valid key was given."""
+
+    code = "unauthorized"
+
+
+class Forbidden(RecollectError):
+    """The key is valid but does not allow this."""
+
+    code = "forbidden"
+
+
+class NotFound(RecollectError):
+    """There is no such thing, or it belongs to somebody else: the two answer alike."""
+
+    code = "not_found"
+
+
+class Conflict(RecollectError):
+    """Someone else wrote first."""
+
+    code = "conflict"
+
+
+class OverBudget(RecollectError):
+    """What may never be cut does not fit the budget."""
+
+    code = "over_budget"
+
+
+class ModelError(RecollectError):
+    """An embedder or a language model failed."""
+
+    code = "model"
+
+
+class StoreError(RecollectError):
+    """The database failed."""
+
+    code = "store"
+
+
+class StoreBusy(StoreError):
+    """The database is busy; the same call may succeed after `retry_after` seconds."""
+
+    code = "store_busy"
+
+    def __init__(self, message: str, *, retry_after: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class SchemaMismatch(StoreError):
+    """The database and this program do not belong together."""
+
+    code = "schema"

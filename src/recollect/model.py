@@ -1,0 +1,195 @@
+"""The records: what an agent's memory is made of.
+
+One list of short records (`Memory`) and four shelves: transcripts, details, knowledge and history. A memory's `kind`
+picks the rules it lives by, never its schema. Records are values: nothing here reads a clock, a file or a database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+
+class Kind(StrEnum):
+    """What a memory is for; `policy.kinds` holds the rules of each."""
+
+    CORE = "core"
+    JOURNAL = "journal"
+    NOTE = "note"
+    EPISODE = "episode"
+
+
+class Scope(StrEnum):
+    """Whom a note is about."""
+
+    USER = "user"
+    WORKSPACE = "workspace"
+    SESSION = "session"
+
+
+class Role(StrEnum):
+    """Who said what an episode holds."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+    TOOL_RESULT = "tool_result"
+
+
+class Origin(StrEnum):
+    """Where a memory came from, which is how far it can be trusted."""
+
+    USER = "user"
+    AGENT = "agent"
+    TOOL = "tool"
+    IMPORT = "import"
+    MODEL = "model"
+
+
+class State(StrEnum):
+    """Whether a memory can still be recalled."""
+
+    LIVE = "live"
+    EXPIRED = "expired"
+    ARCHIVED = "archived"
+
+
+class Source(StrEnum):
+    """Where a hit was found."""
+
+    MEMORY = "memory"
+    AUDIT = "audit"
+    WORKFLOW = "workflow"
+    KNOWLEDGE = "knowledge"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose memories are meant: one agent inside one tenant."""
+
+    tenant: str
+    agent: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """One agent and how it presents itself."""
+
+    owner: Owner
+    name: str
+    system_prompt: str = ""
+    model: str = ""
+    tools: tuple[str, ...] = ()
+    colour: str = ""
+    icon: str = ""
+    is_active: bool = True
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def id(self) -> str:
+        return self.owner.agent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """One short thing worth remembering."""
+
+    id: str = ""  # "m-7"; the store gives it
+    owner: Owner
+    kind: Kind
+    text: str
+    tags: tuple[str, ...] = ()
+    scope: Scope = Scope.WORKSPACE
+    role: Role = Role.USER
+    session_id: str | None = None
+    importance: float = 0.5  # 0 to 1
+    category: str | None = None
+    origin: Origin = Origin.USER
+    created_at: datetime
+    updated_at: datetime | None = None  # None: never edited
+    expires_at: datetime | None = None  # None: never
+    last_retrieved_at: datetime | None = None
+    archived_at: datetime | None = None
+    version: int = 1  # goes up with every edit
+
+    def state(self, now: datetime) -> State:
+        """Whether this memory can still be recalled at `now`."""
+        if self.archived_at is not None:
+            return State.ARCHIVED
+        if self.expires_at is not None and self.expires_at <= now:
+            return State.EXPIRED
+        return State.LIVE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryVersion:
+    """What a memory said before it was edited."""
+
+    memory_id: str
+    version: int
+    text: str
+    tags: tuple[str, ...]
+    importance: float
+    replaced_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One document of a tenant's knowledge."""
+
+    id: str
+    tenant: str
+    title: str
+    category: str = ""
+    source: str = ""  # a path or an address, as the user gave it
+    content_hash: str
+    is_published: bool = True
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """One passage of a document, small enough to enter a prompt."""
+
+    id: int = 0  # the store gives it
+    tenant: str
+    document_id: str
+    position: int  # 0 is the document's first passage
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One search result inside the store: a record's number and how well it fits (higher is better)."""
+
+    seq: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One recalled thing, with its score and what the score is made of."""
+
+    source: Source
+    id: str
+    text: str
+    score: float  # the sum of each part times its weight
+    parts: Mapping[str, float]  # similarity, recency, importance, source: each 0 to 1
+    weights: Mapping[str, float]
+    created_at: datetime
+    memory: Memory | None = None  # the whole record, when the source is memory
+
+    @property
+    def explain(self) -> str:
+        """The score as a sum a person can check."""
+        terms = (f"{self.weights[name]:g}×{value:.3f} {name}" for name, value in self.parts.items())
+        return f"{self.score:.3f} = " + " + ".join(terms)
+
+
+Json = dict[str, Any]
+"""A JSON object on its way to or from the outside."""

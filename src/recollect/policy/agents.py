@@ -1,0 +1,60 @@
+"""What may be said about an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+from recollect.errors import Invalid
+from recollect.policy.text import checked_text
+
+MAX_CHARS: Mapping[str, int] = {"name": 200, "system_prompt": 100_000, "model": 200, "colour": 40, "icon": 40}
+MAX_TOOLS = 200
+MAX_TOOL_CHARS = 128
+FIELDS = (*MAX_CHARS, "tools", "is_active")
+
+
+class AgentFields(TypedDict, total=False):
+    """What can be set on an agent."""
+
+    name: str
+    system_prompt: str
+    model: str
+    tools: Sequence[str]
+    colour: str
+    icon: str
+    is_active: bool
+
+
+def checked_agent_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields, if an agent may have them.
+
+    Raises: Invalid.
+    """
+    return {name: _checked(name, value) for name, value in fields.items()}
+
+
+def _checked(name: str, value: Any) -> Any:
+    if name == "is_active":
+        if not isinstance(value, bool):
+            raise Invalid("is_active is true or false.")
+        return value
+    if name == "tools":
+        return _checked_tools(value)
+    if name not in MAX_CHARS:
+        raise Invalid(f"An agent has no {name[:40]!r}; its fields are {', '.join(FIELDS)}.")
+    text = checked_text(value, what=name)
+    if len(text) > MAX_CHARS[name]:
+        raise Invalid(f"The agent's {name} is too long (max {MAX_CHARS[name]:,} characters).")
+    if name == "name" and not text.strip():
+        raise Invalid("An agent's name cannot be blank.")
+    return text
+
+
+def _checked_tools(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str) or not all(isinstance(tool, str) for tool in value) or len(value) > MAX_TOOLS:
+        raise Invalid(f"An agent's tools are a list of at most {MAX_TOOLS} names.")
+    tools = tuple(checked_text(tool, what="tool name") for tool in value)
+    if any(not tool or len(tool) > MAX_TOOL_CHARS for tool in tools):
+        raise Invalid(f"A tool's name is 1 to {MAX_TOOL_CHARS} characters.")
+    return tools

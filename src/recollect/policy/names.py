@@ -1,0 +1,59 @@
+"""Which ids and names are acceptable.
+
+A tenant id ends up inside a `SET LOCAL` literal and in shard names, so it is a plain slug. An agent id is part of an
+address (`/api/agents/{agent}`), so it has no slash and no white space.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from recollect.errors import Invalid
+from recollect.model import Owner
+
+DEFAULT_TENANT = "default"
+
+_TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+_AGENT = re.compile(r"\w[\w.@:+-]{0,127}")
+_MEMORY_ID = re.compile(r"m-([1-9][0-9]{0,17})")
+
+
+def checked_tenant(tenant: object) -> str:
+    """Raises: Invalid."""
+    if not isinstance(tenant, str) or not _TENANT.fullmatch(tenant):
+        raise Invalid("A tenant id is 1 to 63 ASCII letters, digits or . _ - and begins with a letter or digit.")
+    return tenant
+
+
+def checked_agent(agent: object) -> str:
+    """Raises: Invalid."""
+    if isinstance(agent, str):
+        agent = unicodedata.normalize("NFC", agent)
+        if _AGENT.fullmatch(agent):
+            return agent
+    raise Invalid("An agent id is 1 to 128 letters, digits or . _ - @ : + and begins with a letter, digit or _.")
+
+
+def checked_owner(agent: str, tenant: str = DEFAULT_TENANT) -> Owner:
+    """Raises: Invalid."""
+    return Owner(tenant=checked_tenant(tenant), agent=checked_agent(agent))
+
+
+def memory_id(seq: int) -> str:
+    """The public id of an agent's memory number `seq`.
+
+    >>> memory_id(7)
+    'm-7'
+    """
+    return f"m-{seq}"
+
+
+def memory_seq(id: str) -> int | None:
+    """The number behind a memory id; None for anything that cannot be one, which is then simply not found.
+
+    >>> memory_seq("m-7"), memory_seq("m-07"), memory_seq("robert'); --")
+    (7, None, None)
+    """
+    match = _MEMORY_ID.fullmatch(id)
+    return int(match.group(1)) if match else None

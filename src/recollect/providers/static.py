@@ -1,0 +1,176 @@
+"""The embedder that needs nothing: a text is the weighted mean of its word pieces, looked up in a table.
+
+The table ships inside the package. Two encoders were run once over every piece of a vocabulary, so reading rows is all
+that is left to do: no model, no download, no other dependency, microseconds per text. `tools/embedder` makes the table.
+"""
+
+import threading
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import resources
+
+import numpy as np
+from numpy.typing import NDArray
+
+TABLE_FILE = "static_table.npz"
+TABLE_SHA256 = "512a9fa9980f78690c6acff0f3573e8f0de06b6830950e2efa6467f5a60d6d6d"
+DIMENSIONS = 256
+
+MAX_WORD_CHARS = 100  # longer runs are hashes and encoded blobs, which would drown the words around them
+MAX_CACHED_WORDS = 50_000
+MAX_CACHED_CHARS = 20_000
+PIECES_PER_BLOCK = 8_192  # bounds the memory of one step to 8 MB, however much text is embedded
+
+# Scripts written without spaces: each character is a word of its own.
+_IDEOGRAPHS = (
+    (0x4E00, 0x9FFF),
+    (0x3400, 0x4DBF),
+    (0x20000, 0x2CEAF),
+    (0xF900, 0xFAFF),
+    (0x2F800, 0x2FA1F),
+)
+
+
+class _Fold(dict[int, str]):
+    """What `str.translate` puts in place of each character: lower case, no accents, a space around each symbol.
+
+    Folding one character at a time keeps the cost linear; normalising a whole text is quadratic in a run of accents.
+    """
+
+    def __missing__(self, code: int) -> str:
+        folded = "".join(_folded(char) for char in unicodedata.normalize("NFD", chr(code).lower()))
+        if len(self) < MAX_CACHED_CHARS:
+            self[code] = folded
+        return folded
+
+
+def _folded(char: str) -> str:
+    category = unicodedata.category(char)
+    if char.isspace():
+        return " "
+    if category == "Mn" or category[0] == "C" or char == "\N{REPLACEMENT CHARACTER}":
+        return ""
+    if category[0] in "PS" or any(first <= ord(char) <= last for first, last in _IDEOGRAPHS):
+        return f" {char} "
+    return char
+
+
+class WordPieces:
+    """Splits text into the pieces of a vocabulary, longest match first; "##" marks a piece that continues a word.
+
+    Unlike the reference tokenizer it also splits at symbols and skips an unknown character, where the reference would
+    give up on the whole word ("great🎉").
+    """
+
+    def __init__(self, pieces: Sequence[str]) -> None:
+        self._ids = {piece: number for number, piece in enumerate(pieces)}
+        self._longest = max(map(len, pieces), default=0)
+        self._fold = _Fold()
+        self._words: dict[str, tuple[int, ...]] = {}
+
+    def __call__(self, text: str) -> list[int]:
+        """The numbers of the text's pieces, in order."""
+        found: list[int] = []
+        words = self._words
+        for word in text.translate(self._fold).split():
+            ids = words.get(word)
+            if ids is None:
+                ids = self._remember(word)
+            found += ids
+        return found
+
+    def _remember(self, word: str) -> tuple[int, ...]:
+        ids = tuple(self._split(word)) if len(word) <= MAX_WORD_CHARS else ()
+        if len(self._words) >= MAX_CACHED_WORDS:
+            self._words.clear()  # rare enough that starting over beats keeping track of age on every lookup
+        if ids:
+            self._words[word] = ids
+        return ids
+
+    def _split(self, word: str) -> Iterator[int]:
+        start, prefix = 0, ""
+        while start < len(word):
+            for end in range(min(len(word), start + self._longest), start, -1):
+                number = self._ids.get(prefix + word[start:end])
+                if number is not None:
+                    yield number
+                    start, prefix = end, "##"
+                    break
+            else:
+                start += 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    pieces: WordPieces
+    rows: NDArray[np.int8]
+    weights: NDArray[np.float32]  # scale of the row times the weight of the piece
+
+
+class StaticEmbedder:
+    """Embeds texts by looking their word pieces up in the table of the package. Safe to share between threads."""
+
+    name: str = "recollect-static-256-v1"
+    dimensions: int = DIMENSIONS
+
+    def __init__(self) -> None:
+        self._table: _Table | None = None
+        self._loading = threading.Lock()
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One row of length 1 per text; a row of zeros for a text without a known piece.
+
+        A text's row does not depend on the texts beside it, to the last bit.
+        """
+        table = self._loaded()
+        vectors = np.zeros((len(texts), DIMENSIONS), np.float32)
+        block: list[int] = []
+        starts: list[int] = []
+        owners: list[int] = []
+        for owner, text in enumerate(texts):
+            ids = table.pieces(text)
+            if len(ids) > PIECES_PER_BLOCK:
+                vectors[owner] = _long_sum(table, ids)
+                continue
+            if len(block) + len(ids) > PIECES_PER_BLOCK:
+                vectors[owners] = _sums(table, block, starts)
+                block, starts, owners = [], [], []
+            if ids:
+                owners.append(owner)
+                starts.append(len(block))
+                block += ids
+        if block:
+            vectors[owners] = _sums(table, block, starts)
+        lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+        vectors /= np.where(lengths > 0, lengths, 1)[:, None]
+        return vectors
+
+    def _loaded(self) -> _Table:
+        if self._table is None:
+            with self._loading:
+                if self._table is None:
+                    self._table = _read_table()
+        return self._table
+
+
+def _sums(table: _Table, ids: list[int], starts: list[int]) -> NDArray[np.float32]:
+    numbers = np.array(ids)
+    weighted = table.rows[numbers] * table.weights[numbers, None]
+    sums: NDArray[np.float32] = np.add.reduceat(weighted, starts, axis=0)
+    return sums
+
+
+def _long_sum(table: _Table, ids: list[int]) -> NDArray[np.float32]:
+    blocks = (ids[at : at + PIECES_PER_BLOCK] for at in range(0, len(ids), PIECES_PER_BLOCK))
+    total = np.zeros(DIMENSIONS, np.float32)
+    for block in blocks:
+        total += _sums(table, block, [0])[0]
+    return total
+
+
+def _read_table() -> _Table:
+    packed = resources.files(__package__).joinpath(TABLE_FILE)
+    with packed.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        pieces = arrays["pieces"].tobytes().decode().split("\n")
+        return _Table(WordPieces(pieces), arrays["rows"], arrays["weights"])

@@ -1,0 +1,61 @@
+"""Agents as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from recollect.errors import Conflict, NotFound
+from recollect.model import Agent, Kind, Owner
+from recollect.store.engine import Unit
+from recollect.store.rows import agent_from, agent_values
+from recollect.store.units import Units
+
+NO_SUCH_AGENT = "There is no such agent."
+
+
+def whose(owner: Owner) -> dict[str, str]:
+    """The two parameters every statement on an agent's rows takes."""
+    return {"tenant": owner.tenant, "agent": owner.agent}
+
+
+def make_agent(unit: Unit, agent: Agent) -> bool:
+    """Add the agent and, if need be, its tenant; False if it exists."""
+    unit.run("add_tenant", tenant=agent.owner.tenant, now=agent.created_at)
+    return unit.run("add_agent", **agent_values(agent)) > 0
+
+
+class AgentRows(Units):
+    """`ports.AgentStore`."""
+
+    def add_agent(self, agent: Agent) -> Agent:
+        if not self._write(agent.owner.tenant, lambda unit: make_agent(unit, agent)):
+            raise Conflict(f"There is an agent {agent.id!r} already.")
+        return agent
+
+    def get_agent(self, owner: Owner) -> Agent:
+        agent = self.find_agent(owner)
+        if agent is None:
+            raise NotFound(NO_SUCH_AGENT)
+        return agent
+
+    def find_agent(self, owner: Owner) -> Agent | None:
+        row = self._read(owner.tenant, lambda unit: unit.one("find_agent", **whose(owner)))
+        return None if row is None else agent_from(row)
+
+    def list_agents(self, tenant: str, *, after: str = "", limit: int = 100) -> Sequence[Agent]:
+        rows = self._read(tenant, lambda unit: unit.all("list_agents", tenant=tenant, after=after, limit=limit))
+        return [agent_from(row) for row in rows]
+
+    def update_agent(self, agent: Agent) -> Agent:
+        if not self._write(agent.owner.tenant, lambda unit: unit.run("update_agent", **agent_values(agent))):
+            raise NotFound(NO_SUCH_AGENT)
+        return agent
+
+    def delete_agent(self, owner: Owner) -> None:
+        if not self._write(owner.tenant, lambda unit: unit.run("delete_agent", **whose(owner))):
+            raise NotFound(NO_SUCH_AGENT)
+
+    def count_memories(self, owner: Owner) -> Mapping[Kind, int]:
+        rows = self._read(owner.tenant, lambda unit: unit.all("count_memories", **whose(owner)))
+        found = {Kind(kind): count for kind, count in rows}
+        return {kind: found.get(kind, 0) for kind in Kind}

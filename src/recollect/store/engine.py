@@ -1,0 +1,93 @@
+"""What `SqlStore` needs from a database, and nothing more.
+
+Work is handed over as a function that gets a `Unit`, one transaction bound to one tenant. That shape is what lets
+SQLite run many callers' work in one commit on its writer thread, and lets PostgreSQL set the tenant for row-level
+security at the start of each transaction. No model call belongs inside: compute first, then write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+
+from recollect.model import Kind, Match, Owner
+from recollect.ports import Vector
+
+T = TypeVar("T")
+Row = Sequence[Any]
+
+
+class Unit(Protocol):
+    """One transaction of one tenant, speaking in named statements."""
+
+    tenant: str
+
+    def all(self, name: str, /, **values: Any) -> Sequence[Row]: ...
+
+    def one(self, name: str, /, **values: Any) -> Row | None: ...
+
+    def run(self, name: str, /, **values: Any) -> int:
+        """The number of rows changed."""
+
+    def run_many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """An embedder this database knows, and the number its vectors are marked with."""
+
+    id: int
+    name: str
+    dimensions: int
+
+
+class SearchIndex(Protocol):
+    """How one engine keeps and asks the words and vectors of its records."""
+
+    def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
+        """The index columns of each record, for the engine's `index_…` and `set_…_vector` statements."""
+
+    def search_memories(
+        self, owner: Owner, terms: Sequence[str], *, kinds: Collection[Kind], now: datetime, limit: int
+    ) -> Sequence[Match]: ...
+
+    def nearest_memories(
+        self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int
+    ) -> Sequence[Match]: ...
+
+    def search_chunks(
+        self, tenant: str, terms: Sequence[str], *, categories: Collection[str], limit: int
+    ) -> Sequence[Match]: ...
+
+    def nearest_chunks(
+        self, tenant: str, vector: Vector, *, categories: Collection[str], limit: int
+    ) -> Sequence[Match]: ...
+
+
+class Engine(Protocol):
+    """A database that runs units of work."""
+
+    name: str
+    index: SearchIndex
+
+    def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        """Run `work` on one consistent snapshot.
+
+        Raises: StoreError.
+        """
+
+    def write(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        """Run `work` in one transaction; when this returns, what it wrote is durable.
+
+        Raises: StoreError, and whatever `work` raises, in which case nothing was written.
+        """
+
+    def numbers(self, seqs: Sequence[int]) -> Any:
+        """A list of numbers as this engine's statements take it."""
+
+    def use_embedder(self, embedder: Registered) -> None:
+        """From now on vectors are written and searched as those of `embedder`."""
+
+    def close(self) -> None: ...

@@ -1,0 +1,209 @@
+"""Memories as rows: the list, its history and its index."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from recollect.errors import Conflict, Invalid, NotFound
+from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, State
+from recollect.policy.names import memory_id, memory_seq
+from recollect.policy.text import fold, like_literal, terms
+from recollect.ports import Vector
+from recollect.store.agents import make_agent, whose
+from recollect.store.engine import Row, Unit
+from recollect.store.rows import TAG_BORDER, memory_from, memory_values, version_from
+from recollect.store.units import Units
+
+NO_SUCH_MEMORY = "There is no such memory."
+BEHIND_ALL = 2**62
+MAX_PATTERN_BYTES = 50_000
+"""SQLite takes no longer LIKE pattern, and no memory is that long."""
+
+
+class MemoryRows(Units):
+    """`ports.MemoryStore`."""
+
+    def add_memory(self, memory: Memory, vector: Vector | None = None) -> Memory:
+        return self.add_memories([memory], [vector])[0]
+
+    def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None]) -> Sequence[Memory]:
+        if not memories:
+            return []
+        owner = memories[0].owner
+        if any(memory.owner != owner for memory in memories):
+            raise Invalid("Memories that are added together must belong to one agent.")
+        # Everything that needs no number is made here, on the caller's thread, not on the one that writes.
+        rows = [memory_values(memory, 0) for memory in memories]
+        index = self._engine.index.encoded([terms(memory.text) for memory in memories], vectors)
+        both = list(zip(rows, index, strict=True))
+
+        def add(unit: Unit) -> int:
+            last = _take_numbers(unit, owner, len(memories), memories[0].created_at)
+            first = last - len(memories) + 1
+            for seq, row in enumerate(rows, first):
+                row["seq"] = seq
+            if len(rows) == 1:
+                unit.run("add_memory", **rows[0])
+            else:
+                unit.run_many("add_memory", rows)
+            found = [{**_index_values(row), **entry} for row, entry in both if row["archived_at"] is None]
+            if len(found) == 1:
+                unit.run("index_memory", **found[0])
+            else:
+                unit.run_many("index_memory", found)
+            return first
+
+        first = self._write(owner.tenant, add)
+        return [replace(memory, id=memory_id(seq)) for seq, memory in enumerate(memories, first)]
+
+    def get_memory(self, owner: Owner, id: str) -> Memory:
+        return memory_from(self._read(owner.tenant, lambda unit: _existing(unit, owner, id)))
+
+    def find_memories(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Memory]:
+        numbers = self._engine.numbers(seqs)
+        rows = self._read(owner.tenant, lambda unit: unit.all("find_memories", **whose(owner), seqs=numbers))
+        return {row[2]: memory_from(row) for row in rows}
+
+    def list_memories(
+        self,
+        owner: Owner,
+        *,
+        kind: Kind | None = None,
+        needle: str = "",
+        tag: str = "",
+        state: State | None = State.LIVE,
+        now: datetime,
+        before: int | None = None,
+        limit: int = 20,
+    ) -> Sequence[Memory]:
+        pattern = f"%{like_literal(fold(needle))}%"
+        if TAG_BORDER in tag or len(pattern.encode()) > MAX_PATTERN_BYTES:
+            return []
+        values = {
+            **whose(owner),
+            "needle": pattern,
+            "tag": f"%{TAG_BORDER}{like_literal(fold(tag))}{TAG_BORDER}%" if tag else "%",
+            "any_state": state is None,
+            "is_archived": state is State.ARCHIVED,
+            "is_expired": state is State.EXPIRED,
+            "now": now,
+            "before": BEHIND_ALL if before is None else before,
+            "limit": limit,
+        }
+        name = "list_memories" if kind is None else "list_episodes"
+        if kind is not None and kind is not Kind.EPISODE:
+            name, values["kind"] = "list_memories_of_kind", kind.value
+        return [memory_from(row) for row in self._read(owner.tenant, lambda unit: unit.all(name, **values))]
+
+    def update_memory(self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime) -> Memory:
+        owner, seq = memory.owner, memory_seq(memory.id) or 0
+        row = memory_values(memory, seq)
+        (entry,) = self._engine.index.encoded([terms(memory.text)], [vector])
+
+        def update(unit: Unit) -> Memory:
+            # The agent's row is the first that every write takes: in different orders, two would wait for each other.
+            unit.run("touch_index", **whose(owner))
+            stored = memory_from(_existing(unit, owner, memory.id))
+            unit.run("keep_version", **_only(row, "tenant_id agent_id seq version"), replaced_at=replaced_at)
+            if not unit.run("update_memory", **_only(row, _EDITABLE), replaced_at=replaced_at):
+                raise Conflict("Someone else edited this memory meanwhile; read it again.")
+            unit.run("remove_from_index", **_only(row, "tenant_id agent_id seq"))
+            if memory.archived_at is None:
+                known = {**row, "kind": stored.kind.value, "version": memory.version + 1}
+                unit.run("index_memory", **_index_values(known), **entry)
+            return _edited(stored, memory, replaced_at)
+
+        return self._write(owner.tenant, update)
+
+    def list_versions(self, owner: Owner, id: str) -> Sequence[MemoryVersion]:
+        def read(unit: Unit) -> Sequence[Row]:
+            _existing(unit, owner, id)
+            return unit.all("list_versions", **whose(owner), seq=memory_seq(id))
+
+        return [version_from(row) for row in self._read(owner.tenant, read)]
+
+    def delete_memory(self, owner: Owner, id: str) -> None:
+        def delete(unit: Unit) -> None:
+            unit.run("touch_index", **whose(owner))
+            if not unit.run("delete_memory", **whose(owner), seq=memory_seq(id) or 0):
+                raise NotFound(NO_SUCH_MEMORY)
+
+        self._write(owner.tenant, delete)
+
+    def prune_memories(self, owner: Owner, kind: Kind, *, keep: int) -> int:
+        oldest, prune_them = ("oldest_kept", "prune_memories") if kind is not Kind.EPISODE else _PRUNE_EPISODES
+
+        def prune(unit: Unit) -> int:
+            row = unit.one(oldest, **whose(owner), kind=kind.value, keep=keep)
+            if row is None:
+                return 0
+            unit.run("touch_index", **whose(owner))
+            return unit.run(prune_them, **whose(owner), kind=kind.value, seq=row[0])
+
+        return self._write(owner.tenant, prune)
+
+    def search_memories(
+        self, owner: Owner, query: str, *, kinds: Collection[Kind], now: datetime, limit: int = 10
+    ) -> Sequence[Match]:
+        words = terms(query)
+        if not words or not kinds:
+            return []
+        return self._engine.index.search_memories(owner, words, kinds=kinds, now=now, limit=limit)
+
+    def nearest_memories(
+        self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int = 10
+    ) -> Sequence[Match]:
+        if not kinds:
+            return []
+        return self._engine.index.nearest_memories(owner, vector, kinds=kinds, now=now, limit=limit)
+
+
+_EDITABLE = (
+    "tenant_id agent_id seq version text folded tags folded_tags scope importance category expires_at archived_at"
+)
+
+
+_PRUNE_EPISODES = ("oldest_kept_episode", "prune_episodes")
+
+
+def _edited(stored: Memory, wanted: Memory, replaced_at: datetime) -> Memory:
+    """`stored` with those fields of `wanted` that an edit may change."""
+    return replace(
+        stored,
+        text=wanted.text,
+        tags=wanted.tags,
+        scope=wanted.scope,
+        importance=wanted.importance,
+        category=wanted.category,
+        expires_at=wanted.expires_at,
+        archived_at=wanted.archived_at,
+        updated_at=replaced_at,
+        version=wanted.version + 1,
+    )
+
+
+def _only(row: Mapping[str, object], names: str) -> dict[str, object]:
+    return {name: row[name] for name in names.split()}
+
+
+def _index_values(row: Mapping[str, object]) -> dict[str, object]:
+    return _only(row, "tenant_id agent_id seq version kind expires_at")
+
+
+def _take_numbers(unit: Unit, owner: Owner, count: int, now: datetime) -> int:
+    """Reserve ids for new memories; the owner's first write makes the agent."""
+    row = unit.one("take_numbers", **whose(owner), count=count)
+    if row is None:
+        make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
+        row = unit.one("take_numbers", **whose(owner), count=count)
+    assert row is not None
+    return int(row[0])
+
+
+def _existing(unit: Unit, owner: Owner, id: str) -> Row:
+    row = unit.one("find_memory", **whose(owner), seq=memory_seq(id) or 0)
+    if row is None:
+        raise NotFound(NO_SUCH_MEMORY)
+    return row

@@ -1,0 +1,233 @@
+"""PostgreSQL: a pool of connections, one short transaction for each unit of work.
+
+Row-level security is the second wall behind the statements' own `tenant_id = …`. Each transaction begins by naming its
+tenant with `SET LOCAL` (a plain literal, because Citus forwards nothing else to its workers), which ends with the
+transaction; without it no row is visible. A role that the wall does not hold, a superuser or one with BYPASSRLS, is
+refused at start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import IsolationLevel, errors
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from recollect.errors import Conflict, RecollectError, SchemaMismatch, StoreBusy, StoreError
+from recollect.policy.names import checked_tenant
+from recollect.store.engine import Registered, Row, Unit
+from recollect.store.migrations import Migration, check_applied, load_migrations
+from recollect.store.postgres_index import MAX_INDEXED_DIMENSIONS, PostgresIndex
+from recollect.store.queries import as_pyformat, load_queries
+
+T = TypeVar("T")
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+MIGRATION_LOCK = 7_263_554_201
+"""The advisory lock only one migrating server holds."""
+
+RETRY_AFTER_BUSY = 1.0
+
+
+class PostgresEngine:
+    """One PostgreSQL database with pgvector."""
+
+    name = "postgres"
+
+    def __init__(self, url: str, *, busy_timeout: float, pool_size: int) -> None:
+        """Connect, make or upgrade the schema, and check that row-level security holds.
+
+        Raises: StoreError, SchemaMismatch.
+        """
+        self._templates = {name: as_pyformat(sql) for name, sql in load_queries(self.name).items()}
+        self._queries = self._templates
+        self._pool = ConnectionPool(
+            url,
+            min_size=1,
+            max_size=pool_size,
+            timeout=busy_timeout,
+            configure=_configure,
+            open=False,
+            kwargs={"autocommit": True, "connect_timeout": max(2, int(busy_timeout)), "application_name": "recollect"},
+        )
+        try:
+            with _translated():
+                with psycopg.connect(url, autocommit=True, connect_timeout=max(2, int(busy_timeout))) as connection:
+                    _check_role(connection)
+                    _migrate(connection)
+                    _check_tables(connection)
+                self._pool.open(wait=True, timeout=busy_timeout)
+        except BaseException:
+            self._pool.close()
+            raise
+        self.index = PostgresIndex(self.read)
+
+    def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        with _translated(), self._pool.connection() as connection:
+            connection.isolation_level = IsolationLevel.REPEATABLE_READ
+            connection.read_only = True
+            return self._run(connection, tenant, work)
+
+    def write(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        with _translated(), self._pool.connection() as connection:
+            connection.isolation_level = IsolationLevel.READ_COMMITTED
+            connection.read_only = False
+            return self._run(connection, tenant, work)
+
+    def numbers(self, seqs: Sequence[int]) -> list[int]:
+        return list(seqs)
+
+    def use_embedder(self, embedder: Registered) -> None:
+        # An approximate index knows its vectors' length, and is used only by a statement that names the same length.
+        self._queries = {
+            name: sql.replace("{dimensions}", str(embedder.dimensions)).replace("{embedder_id}", str(embedder.id))
+            for name, sql in self._templates.items()
+        }
+        self.index.use(embedder)
+        if 0 < embedder.dimensions <= MAX_INDEXED_DIMENSIONS:
+            with _translated(), self._pool.connection() as connection:
+                self._make_chunk_index(connection)
+
+    def _make_chunk_index(self, connection: Connection) -> None:
+        unit = _PostgresUnit(connection, self._queries, "")
+        if unit.one("find_nearest_index") == (None,):
+            try:
+                unit.run("make_nearest_index")
+            except errors.InsufficientPrivilege:
+                # This role may not change tables. The statements give the same answers without the index, more slowly.
+                return
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def _run(self, connection: Connection, tenant: str, work: Callable[[Unit], T]) -> T:
+        with connection.transaction():
+            if tenant:  # the registries belong to no tenant, and need none to be read
+                connection.execute(f"SET LOCAL recollect.tenant = '{checked_tenant(tenant)}'")
+            return work(_PostgresUnit(connection, self._queries, tenant))
+
+
+class _PostgresUnit:
+    """One transaction."""
+
+    __slots__ = ("_connection", "_queries", "tenant")
+
+    def __init__(self, connection: Connection, queries: Mapping[str, str], tenant: str) -> None:
+        self._connection = connection
+        self._queries = queries
+        self.tenant = tenant
+
+    def all(self, name: str, /, **values: Any) -> Sequence[Row]:
+        return self._connection.execute(self._queries[name], values).fetchall()
+
+    def one(self, name: str, /, **values: Any) -> Row | None:
+        return self._connection.execute(self._queries[name], values).fetchone()
+
+    def run(self, name: str, /, **values: Any) -> int:
+        return self._connection.execute(self._queries[name], values).rowcount
+
+    def run_many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(self._queries[name], rows)
+
+
+def _configure(connection: Connection) -> None:
+    """On Citus, let what a transaction sets travel to the workers; elsewhere this sets a name nobody reads."""
+    connection.execute("SET citus.propagate_set_commands = 'local'")
+
+
+def _migrate(connection: Connection) -> None:
+    """Bring the schema up to date. One server migrates, others that start meanwhile wait for it."""
+    migrations = load_migrations("postgres")
+    if not check_applied(migrations, _applied(connection)):
+        return
+    connection.execute("SELECT pg_advisory_lock(%s)", (MIGRATION_LOCK,))
+    try:
+        if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone():
+            _add_pgvector(connection)
+        for migration in check_applied(migrations, _applied(connection)):
+            with connection.transaction():
+                connection.execute("SET LOCAL citus.multi_shard_modify_mode TO 'sequential'")
+                _apply(connection, migration)
+    finally:
+        connection.execute("SELECT pg_advisory_unlock(%s)", (MIGRATION_LOCK,))
+
+
+def _applied(connection: Connection) -> Mapping[int, str]:
+    if connection.execute("SELECT to_regclass('schema_migrations')").fetchone() == (None,):
+        return {}
+    return dict(connection.execute("SELECT number, checksum FROM schema_migrations").fetchall())
+
+
+def _add_pgvector(connection: Connection) -> None:
+    try:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    except (errors.InsufficientPrivilege, errors.UndefinedFile, errors.FeatureNotSupported) as error:
+        raise StoreError(
+            "The database has no pgvector. Install it on the server and, as a superuser, run in this database: "
+            "CREATE EXTENSION vector"
+        ) from error
+
+
+def _apply(connection: Connection, migration: Migration) -> None:
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS schema_migrations "
+        "(number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL)"
+    )
+    for statement in migration.statements:
+        connection.execute(statement)
+    connection.execute(
+        "INSERT INTO schema_migrations (number, name, checksum) VALUES (%s, %s, %s)",
+        (migration.number, migration.name, migration.checksum),
+    )
+
+
+def _check_role(connection: Connection) -> None:
+    """Raises: StoreError when row-level security would not hold this role."""
+    row = connection.execute(
+        "SELECT rolname, rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+    ).fetchone()
+    if row is None or row[1]:
+        raise StoreError(
+            f"The role {row[0] if row else '?'!r} is a superuser or has BYPASSRLS, so one tenant could read another. "
+            "Connect as an ordinary role: CREATE ROLE recollect LOGIN PASSWORD '…'; and make it the database's owner."
+        )
+
+
+def _check_tables(connection: Connection) -> None:
+    """Raises: StoreError when row-level security is off on a tenant's table."""
+    unguarded = connection.execute(
+        "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id' "
+        "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND c.relname <> 'tenants' "
+        "AND NOT (c.relrowsecurity AND c.relforcerowsecurity) ORDER BY c.relname"
+    ).fetchall()
+    if unguarded:
+        names = ", ".join(name for (name,) in unguarded)
+        raise StoreError(f"Row-level security is off on {names}; ENABLE and FORCE it, then start again.")
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Turn the driver's errors into ours, the original kept as the cause."""
+    try:
+        yield
+    except RecollectError:
+        raise
+    except (PoolTimeout, errors.QueryCanceled, errors.LockNotAvailable, errors.DeadlockDetected) as error:
+        raise StoreBusy("The database is busy. Try again.", retry_after=RETRY_AFTER_BUSY) from error
+    except (errors.SerializationFailure, errors.TooManyConnections) as error:
+        raise StoreBusy("The database is busy. Try again.", retry_after=RETRY_AFTER_BUSY) from error
+    except PoolClosed as error:
+        raise StoreError("This store is closed; open a new one.") from error
+    except errors.IntegrityError as error:
+        # Not the driver's words: they quote the row.
+        raise Conflict(f"The database refused the write ({error.diag.constraint_name}).") from error
+    except (errors.UndefinedTable, errors.UndefinedColumn) as error:
+        raise SchemaMismatch("The database lacks a table or column; was its schema changed by hand?") from error
+    except psycopg.OperationalError as error:
+        raise StoreError("The PostgreSQL server cannot be reached or went away; check its address and log.") from error
+    except psycopg.Error as error:
+        raise StoreError(f"PostgreSQL failed ({error.sqlstate}: {type(error).__name__}).") from error

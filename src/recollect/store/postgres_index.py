@@ -1,0 +1,134 @@
+"""Search on PostgreSQL: inside the database.
+
+Words: the program cuts and stems them, PostgreSQL keeps them as a tsvector and scores them with the same BM25 as the
+index in memory does. Vectors: one agent's are few and compared one by one; a tenant's shared shelf has an approximate
+index (HNSW) once it is large. Such an index answers a filtered question with too few rows and no warning, so it is
+asked to go on until it has enough, and if it still falls short the exact way is taken.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from recollect.model import Kind, Match, Owner
+from recollect.policy.ranking import BM25_B, BM25_K1
+from recollect.ports import Vector
+from recollect.store.agents import whose
+from recollect.store.engine import Registered, Row, Unit
+
+EXACT_BELOW = 20_000
+"""A tenant with fewer chunks than this is searched exactly: it is fast enough, and finds everything."""
+
+MAX_INDEXED_DIMENSIONS = 4000
+"""pgvector cannot index longer half-precision vectors; they are searched exactly."""
+
+MAX_POSITIONS = 255
+"""A tsvector keeps at most this many places of one word."""
+
+Read = Callable[[str, Callable[[Unit], Sequence[Row]]], Sequence[Row]]
+
+
+class PostgresIndex:
+    """`engine.SearchIndex` in SQL."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._embedder = Registered(0, "", 0)
+
+    def use(self, embedder: Registered) -> None:
+        self._embedder = embedder
+
+    def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
+        return [
+            {
+                "words": tsvector_literal(words),
+                "length": sum(min(count, MAX_POSITIONS) for count in Counter(words).values()),
+                "embedder_id": None if vector is None else self._embedder.id,
+                "vector": None if vector is None else vector_literal(vector),
+            }
+            for words, vector in zip(terms, vectors, strict=True)
+        ]
+
+    def search_memories(
+        self, owner: Owner, terms: Sequence[str], *, kinds: Collection[Kind], now: datetime, limit: int
+    ) -> Sequence[Match]:
+        values = {"terms": _distinct(terms), "kinds": _names(kinds), "now": now, "limit": limit, **_BM25}
+        return _matches(self._read(owner.tenant, lambda unit: unit.all("search_memories", **whose(owner), **values)))
+
+    def nearest_memories(
+        self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int
+    ) -> Sequence[Match]:
+        values = {"kinds": _names(kinds), "now": now, "limit": limit, "vector": vector_literal(vector)}
+        values["embedder_id"] = self._embedder.id
+        return _matches(self._read(owner.tenant, lambda unit: unit.all("nearest_memories", **whose(owner), **values)))
+
+    def search_chunks(
+        self, tenant: str, terms: Sequence[str], *, categories: Collection[str], limit: int
+    ) -> Sequence[Match]:
+        values = {"terms": _distinct(terms), "limit": limit, **_in_categories(categories), **_BM25}
+        return _matches(self._read(tenant, lambda unit: unit.all("search_chunks", tenant=tenant, **values)))
+
+    def nearest_chunks(
+        self, tenant: str, vector: Vector, *, categories: Collection[str], limit: int
+    ) -> Sequence[Match]:
+        values = {
+            "tenant": tenant,
+            "embedder_id": self._embedder.id,
+            "vector": vector_literal(vector),
+            "limit": limit,
+            **_in_categories(categories),
+        }
+
+        def nearest(unit: Unit) -> Sequence[Row]:
+            row = unit.one("chunks_ever", tenant=tenant)
+            if row is not None and row[0] >= EXACT_BELOW and self._embedder.dimensions <= MAX_INDEXED_DIMENSIONS:
+                unit.run("scan_until_enough")
+                found = unit.all("nearest_chunks_by_index", **values)
+                if len(found) == limit:
+                    return found
+            return unit.all("nearest_chunks", **values)
+
+        return _matches(self._read(tenant, nearest))
+
+
+_BM25 = {"k1": BM25_K1, "b": BM25_B}
+
+
+def tsvector_literal(terms: Sequence[str]) -> str:
+    """Words and how often each occurs, as PostgreSQL writes a tsvector.
+
+    >>> tsvector_literal(["tab", "space", "tab", "o'neil"])
+    "'tab':1,2 'space':1 'o''neil':1"
+    """
+    return " ".join(
+        f"{_quoted(term)}:{','.join(map(str, range(1, min(count, MAX_POSITIONS) + 1)))}"
+        for term, count in Counter(terms).items()
+    )
+
+
+def _quoted(term: str) -> str:
+    return "'" + term.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def vector_literal(vector: Vector) -> str:
+    """A vector as pgvector writes it; six digits are more than half precision keeps."""
+    return "[" + ",".join(f"{value:.6g}" for value in vector.tolist()) + "]"
+
+
+def _distinct(terms: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(terms))
+
+
+def _names(kinds: Collection[Kind]) -> list[str]:
+    return [kind.value for kind in kinds]
+
+
+def _in_categories(categories: Collection[str]) -> dict[str, object]:
+    return {"any_category": not categories, "categories": list(categories)}
+
+
+def _matches(rows: Sequence[Row]) -> list[Match]:
+    return [Match(seq, float(score)) for seq, score in rows]

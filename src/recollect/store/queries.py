@@ -1,0 +1,60 @@
+"""SQL lives in .sql files, each statement under a name.
+
+`queries.sql` holds what both engines share; `queries.<engine>.sql` adds to it and replaces by name. A statement opens
+with `-- name: <name>` and uses `:parameter`; `{memory}` and the like stand for a record's columns, so that the order in
+which a row is read is written down once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib.resources import files
+
+from recollect.store.rows import COLUMNS
+
+_NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
+_COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z_0-9]*)\b")
+
+
+def load_queries(engine: str) -> Mapping[str, str]:
+    """Every statement of one engine, by name."""
+    folder = files("recollect.store") / "sql"
+    statements: dict[str, str] = {}
+    for file in ("queries.sql", f"queries.{engine}.sql"):
+        _, *parts = _NAME.split((folder / file).read_text("utf-8"))
+        for name, body in zip(parts[::2], parts[1::2], strict=True):
+            statements[name] = _with_columns(_COMMENT.sub("", body).strip())
+    return statements
+
+
+def _with_columns(sql: str) -> str:
+    for record, columns in COLUMNS.items():
+        sql = sql.replace(f"{{{record}}}", ", ".join(columns))
+        sql = sql.replace(f"{{:{record}}}", ", ".join(f":{column}" for column in columns))
+    return sql
+
+
+def as_pyformat(sql: str) -> str:
+    """The statement with psycopg's `%(parameter)s` in place of `:parameter`.
+
+    >>> as_pyformat("SELECT x::text FROM t WHERE a LIKE '%' AND b = :owner")
+    "SELECT x::text FROM t WHERE a LIKE '%%' AND b = %(owner)s"
+    """
+    return _PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%"))
+
+
+def as_numbered(sql: str) -> tuple[str, tuple[str, ...]]:
+    """The statement with SQLite's `?1` in place of `:parameter`, and the parameters in that order.
+
+    >>> as_numbered("SELECT :a WHERE b = :b OR c = :a")
+    ('SELECT ?1 WHERE b = ?2 OR c = ?1', ('a', 'b'))
+    """
+    names = tuple(dict.fromkeys(_PARAMETER.findall(sql)))
+    return _PARAMETER.sub(lambda match: f"?{names.index(match[1]) + 1}", sql), names
+
+
+def statements(script: str) -> list[str]:
+    """The statements of a migration, one by one: some servers take only one at a time."""
+    return [part.strip() for part in _COMMENT.sub("", script).split(";\n") if part.strip()]

@@ -1,0 +1,222 @@
+"""Between records and rows: the columns of each table, in the order they are read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from recollect.model import Agent, Chunk, Document, Kind, Memory, MemoryVersion, Origin, Owner, Role, Scope
+from recollect.policy.names import memory_id
+from recollect.policy.text import fold
+from recollect.store.engine import Row
+
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "agent": (
+        "tenant_id",
+        "id",
+        "name",
+        "system_prompt",
+        "model",
+        "tools",
+        "colour",
+        "icon",
+        "is_active",
+        "created_at",
+        "updated_at",
+    ),
+    "memory": (
+        "tenant_id",
+        "agent_id",
+        "seq",
+        "kind",
+        "text",
+        "tags",
+        "scope",
+        "role",
+        "session_id",
+        "importance",
+        "category",
+        "origin",
+        "created_at",
+        "updated_at",
+        "expires_at",
+        "last_retrieved_at",
+        "archived_at",
+        "version",
+    ),
+    "version": ("seq", "version", "text", "tags", "importance", "replaced_at"),
+    "document": (
+        "tenant_id",
+        "id",
+        "title",
+        "category",
+        "source",
+        "content_hash",
+        "is_published",
+        "created_at",
+        "updated_at",
+    ),
+    "chunk": ("tenant_id", "id", "document_id", "position", "text"),
+}
+
+TAG_BORDER = "\n"
+"""Stands around every tag in `folded_tags`, so that one LIKE finds a whole tag; no tag can hold it."""
+
+
+def stamp(moment: datetime) -> str:
+    """A time as SQLite keeps it: UTC text of fixed width, so that it sorts."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")[: -len("+00:00")] + "Z"
+
+
+def moment(value: datetime | str) -> datetime:
+    """A time as either engine returns it."""
+    return datetime.fromisoformat(value) if isinstance(value, str) else value.astimezone(UTC)
+
+
+def _maybe_moment(value: datetime | str | None) -> datetime | None:
+    return None if value is None else moment(value)
+
+
+def _strings(value: str | list[str]) -> tuple[str, ...]:
+    return tuple(json.loads(value) if isinstance(value, str) else value)
+
+
+def json_text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def folded_tags(tags: tuple[str, ...]) -> str:
+    """
+    >>> folded_tags(("Infra", "deploy"))
+    '\\ninfra\\ndeploy\\n'
+    """
+    return TAG_BORDER + "".join(fold(tag) + TAG_BORDER for tag in tags) if tags else ""
+
+
+def agent_from(row: Row) -> Agent:
+    tenant, id, name, system_prompt, model, tools, colour, icon, is_active, created_at, updated_at = row
+    return Agent(
+        owner=Owner(tenant, id),
+        name=name,
+        system_prompt=system_prompt,
+        model=model,
+        tools=_strings(tools),
+        colour=colour,
+        icon=icon,
+        is_active=bool(is_active),
+        created_at=moment(created_at),
+        updated_at=moment(updated_at),
+    )
+
+
+def agent_values(agent: Agent) -> dict[str, Any]:
+    return {
+        "tenant_id": agent.owner.tenant,
+        "id": agent.owner.agent,
+        "name": agent.name,
+        "system_prompt": agent.system_prompt,
+        "model": agent.model,
+        "tools": json_text(agent.tools),
+        "colour": agent.colour,
+        "icon": agent.icon,
+        "is_active": agent.is_active,
+        "created_at": agent.created_at,
+        "updated_at": agent.updated_at,
+    }
+
+
+def memory_from(row: Row) -> Memory:
+    (tenant, agent, seq, kind, text, tags, scope, role, session_id, importance, category, origin) = row[:12]
+    created_at, updated_at, expires_at, last_retrieved_at, archived_at, version = row[12:]
+    return Memory(
+        id=memory_id(seq),
+        owner=Owner(tenant, agent),
+        kind=Kind(kind),
+        text=text,
+        tags=_strings(tags),
+        scope=Scope(scope),
+        role=Role(role),
+        session_id=session_id,
+        importance=importance,
+        category=category,
+        origin=Origin(origin),
+        created_at=moment(created_at),
+        updated_at=_maybe_moment(updated_at),
+        expires_at=_maybe_moment(expires_at),
+        last_retrieved_at=_maybe_moment(last_retrieved_at),
+        archived_at=_maybe_moment(archived_at),
+        version=version,
+    )
+
+
+def memory_values(memory: Memory, seq: int) -> dict[str, Any]:
+    return {
+        "tenant_id": memory.owner.tenant,
+        "agent_id": memory.owner.agent,
+        "seq": seq,
+        "kind": memory.kind.value,
+        "text": memory.text,
+        "folded": fold(memory.text),
+        "tags": json_text(memory.tags),
+        "folded_tags": folded_tags(memory.tags),
+        "scope": memory.scope.value,
+        "role": memory.role.value,
+        "session_id": memory.session_id,
+        "importance": memory.importance,
+        "category": memory.category,
+        "origin": memory.origin.value,
+        "created_at": memory.created_at,
+        "updated_at": memory.updated_at,
+        "expires_at": memory.expires_at,
+        "last_retrieved_at": memory.last_retrieved_at,
+        "archived_at": memory.archived_at,
+        "version": memory.version,
+    }
+
+
+def version_from(row: Row) -> MemoryVersion:
+    seq, version, text, tags, importance, replaced_at = row
+    return MemoryVersion(
+        memory_id=memory_id(seq),
+        version=version,
+        text=text,
+        tags=_strings(tags),
+        importance=importance,
+        replaced_at=moment(replaced_at),
+    )
+
+
+def document_from(row: Row) -> Document:
+    tenant, id, title, category, source, content_hash, is_published, created_at, updated_at = row
+    return Document(
+        id=id,
+        tenant=tenant,
+        title=title,
+        category=category,
+        source=source,
+        content_hash=content_hash,
+        is_published=bool(is_published),
+        created_at=moment(created_at),
+        updated_at=moment(updated_at),
+    )
+
+
+def document_values(document: Document) -> dict[str, Any]:
+    return {
+        "tenant_id": document.tenant,
+        "id": document.id,
+        "title": document.title,
+        "category": document.category,
+        "source": document.source,
+        "content_hash": document.content_hash,
+        "is_published": document.is_published,
+        "created_at": document.created_at,
+        "updated_at": document.updated_at,
+    }
+
+
+def chunk_from(row: Row) -> Chunk:
+    tenant, id, document_id, position, text = row
+    return Chunk(id=id, tenant=tenant, document_id=document_id, position=position, text=text)

@@ -1,0 +1,113 @@
+-- PostgreSQL's own: arrays, full-text and vector search inside the database.
+
+-- name: find_memories
+SELECT {memory} FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
+
+-- name: find_chunks
+SELECT {chunk} FROM kb_chunks WHERE tenant_id = :tenant AND id = ANY(:seqs)
+
+-- name: index_memory
+INSERT INTO memory_index
+  (tenant_id, agent_id, seq, version, kind, expires_at, words, length, embedder_id, embedding)
+VALUES (:tenant_id, :agent_id, :seq, :version, :kind, :expires_at, :words::tsvector, :length, :embedder_id,
+        :vector::halfvec)
+
+-- name: index_chunk
+INSERT INTO chunk_index (tenant_id, seq, version, category, words, length, embedder_id, embedding)
+VALUES (:tenant_id, :seq, 1, :category, :words::tsvector, :length, :embedder_id, :vector::halfvec)
+
+-- name: set_memory_vector
+UPDATE memory_index SET embedder_id = :embedder_id, embedding = :vector::halfvec
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq AND version = :version
+
+-- name: set_chunk_vector
+UPDATE chunk_index SET embedder_id = :embedder_id, embedding = :vector::halfvec
+WHERE tenant_id = :tenant AND seq = :seq AND version = :version
+
+-- name: drop_memory_vectors
+UPDATE memory_index SET embedder_id = NULL, embedding = NULL
+WHERE tenant_id = :tenant AND embedder_id <> :embedder_id
+
+-- name: drop_chunk_vectors
+UPDATE chunk_index SET embedder_id = NULL, embedding = NULL
+WHERE tenant_id = :tenant AND embedder_id <> :embedder_id
+
+-- BM25 over what one agent can recall now: `candidate` is every memory that holds a term, once for each.
+-- name: search_memories
+WITH term AS (
+  SELECT lexeme, quote_literal(lexeme)::tsquery AS query FROM unnest(:terms::text[]) AS lexeme
+), size AS (
+  SELECT count(*) AS total, avg(length) AS length FROM memory_index
+  WHERE tenant_id = :tenant AND agent_id = :agent AND kind = ANY(:kinds) AND (expires_at IS NULL OR expires_at > :now)
+), candidate AS (
+  SELECT i.seq, i.length, t.lexeme,
+         (SELECT cardinality(w.positions) FROM unnest(i.words) AS w WHERE w.lexeme = t.lexeme)::float8 AS frequency
+  FROM term t JOIN memory_index i ON i.words @@ t.query
+  WHERE i.tenant_id = :tenant AND i.agent_id = :agent AND i.kind = ANY(:kinds)
+    AND (i.expires_at IS NULL OR i.expires_at > :now)
+), rarity AS (
+  SELECT lexeme, ln(1 + (size.total - count(*) + 0.5) / (count(*) + 0.5)) AS weight
+  FROM candidate, size GROUP BY lexeme, size.total
+)
+SELECT c.seq,
+       sum(r.weight * c.frequency * (:k1 + 1) / (c.frequency + :k1 * (1 - :b + :b * c.length / size.length)))::float8
+         AS score
+FROM candidate c JOIN rarity r ON r.lexeme = c.lexeme CROSS JOIN size
+GROUP BY c.seq ORDER BY score DESC, c.seq DESC LIMIT :limit
+
+-- Exact: one agent's vectors are few. MATERIALIZED keeps vectors of other lengths away from the comparison.
+-- name: nearest_memories
+WITH own AS MATERIALIZED (
+  SELECT seq, embedding FROM memory_index
+  WHERE tenant_id = :tenant AND agent_id = :agent AND kind = ANY(:kinds) AND embedder_id = :embedder_id
+    AND (expires_at IS NULL OR expires_at > :now)
+)
+SELECT seq, 1 - (embedding <=> :vector::halfvec) AS score FROM own
+ORDER BY embedding <=> :vector::halfvec, seq DESC LIMIT :limit
+
+-- name: search_chunks
+WITH term AS (
+  SELECT lexeme, quote_literal(lexeme)::tsquery AS query FROM unnest(:terms::text[]) AS lexeme
+), size AS (
+  SELECT count(*) AS total, avg(length) AS length FROM chunk_index
+  WHERE tenant_id = :tenant AND (:any_category OR category = ANY(:categories))
+), candidate AS (
+  SELECT i.seq, i.length, t.lexeme,
+         (SELECT cardinality(w.positions) FROM unnest(i.words) AS w WHERE w.lexeme = t.lexeme)::float8 AS frequency
+  FROM term t JOIN chunk_index i ON i.words @@ t.query
+  WHERE i.tenant_id = :tenant AND (:any_category OR i.category = ANY(:categories))
+), rarity AS (
+  SELECT lexeme, ln(1 + (size.total - count(*) + 0.5) / (count(*) + 0.5)) AS weight
+  FROM candidate, size GROUP BY lexeme, size.total
+)
+SELECT c.seq,
+       sum(r.weight * c.frequency * (:k1 + 1) / (c.frequency + :k1 * (1 - :b + :b * c.length / size.length)))::float8
+         AS score
+FROM candidate c JOIN rarity r ON r.lexeme = c.lexeme CROSS JOIN size
+GROUP BY c.seq ORDER BY score DESC, c.seq DESC LIMIT :limit
+
+-- name: chunks_ever
+SELECT last_id FROM shelves WHERE tenant_id = :tenant AND shelf = 'knowledge'
+
+-- name: nearest_chunks
+WITH own AS MATERIALIZED (
+  SELECT seq, embedding FROM chunk_index
+  WHERE tenant_id = :tenant AND embedder_id = :embedder_id AND (:any_category OR category = ANY(:categories))
+)
+SELECT seq, 1 - (embedding <=> :vector::halfvec) AS score FROM own
+ORDER BY embedding <=> :vector::halfvec, seq DESC LIMIT :limit
+
+-- name: find_nearest_index
+SELECT to_regclass('chunk_index_nearest_{embedder_id}')
+
+-- name: make_nearest_index
+CREATE INDEX IF NOT EXISTS chunk_index_nearest_{embedder_id} ON chunk_index
+USING hnsw ((embedding::halfvec({dimensions})) halfvec_cosine_ops) WHERE embedder_id = {embedder_id}
+
+-- name: scan_until_enough
+SET LOCAL hnsw.iterative_scan = 'strict_order'
+
+-- name: nearest_chunks_by_index
+SELECT seq, 1 - (embedding::halfvec({dimensions}) <=> :vector::halfvec({dimensions})) AS score FROM chunk_index
+WHERE tenant_id = :tenant AND embedder_id = {embedder_id} AND (:any_category OR category = ANY(:categories))
+ORDER BY embedding::halfvec({dimensions}) <=> :vector::halfvec({dimensions}) LIMIT :limit

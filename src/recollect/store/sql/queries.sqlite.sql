@@ -1,0 +1,62 @@
+-- SQLite's own: lists of numbers travel as JSON, and the search index is rows of bytes that are loaded, not searched.
+
+-- name: find_memories
+SELECT {memory} FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (SELECT value FROM json_each(:seqs))
+
+-- name: find_chunks
+SELECT {chunk} FROM kb_chunks WHERE tenant_id = :tenant AND id IN (SELECT value FROM json_each(:seqs))
+
+-- name: index_memory
+INSERT INTO memory_index (tenant_id, agent_id, seq, version, kind, expires_at, terms, embedder_id, vector)
+VALUES (:tenant_id, :agent_id, :seq, :version, :kind, :expires_at, :terms, :embedder_id, :vector)
+
+-- name: index_chunk
+INSERT INTO chunk_index (tenant_id, seq, version, category, terms, embedder_id, vector)
+VALUES (:tenant_id, :seq, 1, :category, :terms, :embedder_id, :vector)
+
+-- name: set_memory_vector
+UPDATE memory_index SET embedder_id = :embedder_id, vector = :vector
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq AND version = :version
+
+-- name: set_chunk_vector
+UPDATE chunk_index SET embedder_id = :embedder_id, vector = :vector
+WHERE tenant_id = :tenant AND seq = :seq AND version = :version
+
+-- name: drop_memory_vectors
+UPDATE memory_index SET embedder_id = NULL, vector = NULL
+WHERE tenant_id = :tenant AND embedder_id <> :embedder_id
+
+-- name: drop_chunk_vectors
+UPDATE chunk_index SET embedder_id = NULL, vector = NULL
+WHERE tenant_id = :tenant AND embedder_id <> :embedder_id
+
+-- name: memory_index_state
+SELECT life, revision, rewrites FROM agents WHERE tenant_id = :tenant AND id = :agent
+
+-- name: memory_index_after
+SELECT seq, version, kind, expires_at, terms, embedder_id, vector FROM memory_index
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :seq
+ORDER BY seq
+
+-- name: memory_index_rows
+SELECT seq, version, kind, expires_at, terms, embedder_id, vector FROM memory_index
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (SELECT value FROM json_each(:seqs))
+
+-- name: memory_index_versions
+SELECT seq, version, embedder_id FROM memory_index WHERE tenant_id = :tenant AND agent_id = :agent
+
+-- name: chunk_index_state
+SELECT tenant_id, revision, rewrites FROM shelves WHERE tenant_id = :tenant AND shelf = 'knowledge'
+
+-- name: chunk_index_after
+SELECT seq, version, category, NULL, terms, embedder_id, vector FROM chunk_index
+WHERE tenant_id = :tenant AND seq > :seq
+ORDER BY seq
+
+-- name: chunk_index_rows
+SELECT seq, version, category, NULL, terms, embedder_id, vector FROM chunk_index
+WHERE tenant_id = :tenant AND seq IN (SELECT value FROM json_each(:seqs))
+
+-- name: chunk_index_versions
+SELECT seq, version, embedder_id FROM chunk_index WHERE tenant_id = :tenant

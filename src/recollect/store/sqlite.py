@@ -1,0 +1,329 @@
+"""SQLite: many readers, one writer thread, one fsync for all who wait.
+
+Every write is a job for the writer thread. It opens a transaction, runs whatever jobs are waiting (each inside its own
+savepoint, so that one failing job takes nothing else with it), commits once, and only then tells the callers. While it
+commits, the next jobs gather. So a lone writer pays one fsync per write and sixteen share one.
+
+Several processes may use one file: each has its own writer thread, and SQLite's lock lets one commit at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+import apsw
+
+from recollect.errors import Conflict, RecollectError, StoreBusy, StoreError
+from recollect.store.engine import Registered, Row, Unit
+from recollect.store.migrations import Migration, check_applied, load_migrations
+from recollect.store.queries import as_numbered, load_queries
+from recollect.store.rows import stamp
+from recollect.store.sqlite_index import SqliteIndex
+
+T = TypeVar("T")
+
+OLDEST_SAFE_SQLITE = (3, 51, 3)
+"""Before this, a checkpoint racing with a writer could corrupt a database in WAL mode."""
+
+MAX_JOBS_PER_COMMIT = 512
+STATEMENT_CACHE = 200
+RETRY_AFTER_BUSY = 1.0
+WAL_RETRY_PAUSE = 0.02
+
+
+class SqliteEngine:
+    """One SQLite file, or a database in memory."""
+
+    name = "sqlite"
+
+    def __init__(self, path: str, *, busy_timeout: float, index_cache_bytes: int) -> None:
+        """Open the file, make or upgrade its schema. `path` is ":memory:" or a file's.
+
+        Raises: StoreError, SchemaMismatch.
+        """
+        if tuple(int(part) for part in apsw.sqlite_lib_version().split(".")) < OLDEST_SAFE_SQLITE:
+            raise StoreError(f"SQLite {apsw.sqlite_lib_version()} can corrupt databases; run: pip install -U apsw")
+        self._pid = os.getpid()
+        self._busy_timeout = busy_timeout
+        self._in_memory = path == ":memory:"
+        # A name with a leading slash in the memdb VFS is shared by all connections of this process.
+        self._target = f"file:/recollect-{uuid.uuid4()}?vfs=memdb" if self._in_memory else str(Path(path).absolute())
+        self._queries = {name: as_numbered(sql) for name, sql in load_queries(self.name).items()}
+        self._readers: deque[apsw.Connection] = deque()
+        self._closed = threading.Event()
+        with _translated():
+            if not self._in_memory:
+                Path(path).absolute().parent.mkdir(parents=True, exist_ok=True)
+            self._writer = _Writer(self._connect(), self._queries)
+        self.index = SqliteIndex(self.read, max_bytes=index_cache_bytes)
+
+    def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        self._check_usable()
+        with _translated(), self._reader() as connection:
+            connection.execute("BEGIN")
+            try:
+                return work(_SqliteUnit(connection, self._queries, tenant))
+            finally:
+                connection.execute("ROLLBACK")
+
+    def write(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        self._check_usable()
+        return self._writer.run(tenant, work)
+
+    def numbers(self, seqs: Sequence[int]) -> str:
+        return json.dumps(list(seqs))
+
+    def use_embedder(self, embedder: Registered) -> None:
+        self.index.use(embedder)
+
+    def checkpoint(self) -> None:
+        """Bring the write-ahead log into the file and empty it, so that nothing deleted survives in it."""
+        with _translated(), self._reader() as connection:
+            connection.pragma("wal_checkpoint", "TRUNCATE")
+
+    def close(self) -> None:
+        """Finish the writes that are waiting, then close. Calling it again does nothing."""
+        if self._closed.is_set() or os.getpid() != self._pid:
+            return
+        self._closed.set()
+        while self._readers:
+            self._readers.pop().close()
+        self._writer.stop()
+
+    def _check_usable(self) -> None:
+        if self._closed.is_set():
+            raise StoreError("This store is closed; open a new one.")
+        if os.getpid() != self._pid:
+            raise StoreError("This store was opened before a fork; open a new one in the child process.")
+
+    @contextmanager
+    def _reader(self) -> Iterator[apsw.Connection]:
+        """A connection nobody else is using: as many are opened as there are threads reading at once."""
+        try:
+            connection = self._readers.pop()
+        except IndexError:
+            connection = self._connect(readonly=True)
+        try:
+            yield connection
+        finally:
+            if self._closed.is_set():
+                connection.close()
+            else:
+                self._readers.append(connection)
+
+    def _connect(self, *, readonly: bool = False) -> apsw.Connection:
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        if self._in_memory:
+            flags |= apsw.SQLITE_OPEN_URI  # never for files: a path may hold "?"
+        connection = apsw.Connection(self._target, flags=flags, statementcachesize=STATEMENT_CACHE)
+        connection.set_busy_timeout(int(self._busy_timeout * 1000))
+        if not readonly:
+            self._use_write_ahead_log(connection)
+        connection.pragma("synchronous", "FULL")
+        connection.pragma("foreign_keys", True)
+        connection.pragma("secure_delete", True)
+        connection.pragma("query_only", readonly)
+        return connection
+
+    def _use_write_ahead_log(self, connection: apsw.Connection) -> None:
+        """Two processes that both make a new file race here, and SQLite does not wait by itself in this one place."""
+        deadline = int(self._busy_timeout / WAL_RETRY_PAUSE)
+        for attempt in range(deadline + 1):
+            try:
+                connection.pragma("journal_mode", "wal")  # a database in memory answers "memory" and needs none
+            except apsw.BusyError:
+                if attempt == deadline:
+                    raise
+                time.sleep(WAL_RETRY_PAUSE)
+            else:
+                return
+
+
+_Queries = Mapping[str, tuple[str, tuple[str, ...]]]
+
+
+class _SqliteUnit:
+    """One transaction or savepoint."""
+
+    __slots__ = ("_connection", "_queries", "tenant")
+
+    def __init__(self, connection: apsw.Connection, queries: _Queries, tenant: str) -> None:
+        self._connection = connection
+        self._queries = queries
+        self.tenant = tenant
+
+    def all(self, name: str, /, **values: Any) -> Sequence[Row]:
+        sql, names = self._queries[name]
+        return self._connection.execute(sql, _bound(values, names)).fetchall()
+
+    def one(self, name: str, /, **values: Any) -> Row | None:
+        sql, names = self._queries[name]
+        row: Row | None = self._connection.execute(sql, _bound(values, names)).fetchone()
+        return row
+
+    def run(self, name: str, /, **values: Any) -> int:
+        sql, names = self._queries[name]
+        self._connection.execute(sql, _bound(values, names))
+        return self._connection.changes()
+
+    def run_many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        sql, names = self._queries[name]
+        self._connection.executemany(sql, (_bound(values, names) for values in rows))
+
+
+def _bound(values: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
+    return [stamp(value) if type(value) is datetime else value for value in map(values.__getitem__, names)]
+
+
+@dataclass(slots=True)
+class _Job:
+    """One caller's work, and where its outcome is left. The lock opens once the outcome is durable."""
+
+    tenant: str
+    work: Callable[[Unit], Any]
+    done: threading.Lock = field(default_factory=threading.Lock)
+    result: Any = None
+    error: BaseException | None = None
+
+
+class _Writer:
+    """The one thread that writes, with the one connection that may."""
+
+    def __init__(self, connection: apsw.Connection, queries: _Queries) -> None:
+        self._connection = connection
+        self._queries = queries
+        _migrate(connection)
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._serve, name="recollect-writer", daemon=True)
+        self._thread.start()
+
+    def run(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        if threading.current_thread() is self._thread:
+            raise StoreError("A write cannot wait for another write from inside a transaction.")
+        job = _Job(tenant, work)
+        job.done.acquire()
+        self._jobs.put(job)
+        job.done.acquire()
+        if job.error is not None:
+            raise job.error
+        result: T = job.result
+        return result
+
+    def stop(self) -> None:
+        self._jobs.put(None)
+        self._thread.join()
+        self._connection.close()
+
+    def _serve(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            group = [job]
+            try:
+                with _translated():
+                    self._connection.execute("BEGIN IMMEDIATE")
+                    try:
+                        self._run_group(group)
+                        self._connection.execute("COMMIT")
+                    except BaseException:
+                        if self._connection.in_transaction:
+                            self._connection.execute("ROLLBACK")
+                        raise
+            except BaseException as error:  # noqa: BLE001  handed to every caller of the group, none of whom was told "done"
+                for each in group:
+                    each.error = each.error or error
+            for each in group:
+                each.done.release()
+
+    def _run_group(self, group: list[_Job]) -> None:
+        """Run the first job and all that are waiting behind it."""
+        self._run_job(group[0])
+        while len(group) < MAX_JOBS_PER_COMMIT and not self._jobs.empty():
+            job = self._jobs.get()
+            if job is None:  # stop() waits its turn behind this commit
+                self._jobs.put(None)
+                return
+            group.append(job)
+            self._run_job(job)
+
+    def _run_job(self, job: _Job) -> None:
+        self._connection.execute("SAVEPOINT job")
+        try:
+            with _translated():
+                job.result = job.work(_SqliteUnit(self._connection, self._queries, job.tenant))
+        except BaseException as error:  # raised again in the caller's thread
+            job.error = error
+            if not self._connection.in_transaction:  # a full disk can end the whole transaction under us
+                raise
+            self._connection.execute("ROLLBACK TO job")
+        self._connection.execute("RELEASE job")
+
+
+def _migrate(connection: apsw.Connection) -> None:
+    """Bring the schema up to date. Whoever gets the write lock takes the next step; others wait and find it taken."""
+    migrations = load_migrations("sqlite")
+    while check_applied(migrations, _applied(connection)):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            _take_next_step(connection, migrations)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+def _applied(connection: apsw.Connection) -> Mapping[int, str]:
+    if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations'").fetchone():
+        return {}
+    return {row[0]: row[1] for row in connection.execute("SELECT number, checksum FROM schema_migrations")}
+
+
+def _take_next_step(connection: apsw.Connection, migrations: Sequence[Migration]) -> None:
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS schema_migrations "
+        "(number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL) STRICT"
+    )
+    for migration in check_applied(migrations, _applied(connection))[:1]:
+        for statement in migration.statements:
+            connection.execute(statement)
+        connection.execute(
+            "INSERT INTO schema_migrations (number, name, checksum) VALUES (?, ?, ?)",
+            (migration.number, migration.name, migration.checksum),
+        )
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Turn the driver's errors into ours, the original kept as the cause."""
+    try:
+        yield
+    except RecollectError:
+        raise
+    except (apsw.BusyError, apsw.LockedError) as error:
+        message = "The database is busy: another process has been writing for too long. Try again."
+        raise StoreBusy(message, retry_after=RETRY_AFTER_BUSY) from error
+    except apsw.ConstraintError as error:
+        raise Conflict(f"The database refused the write: {error}.") from error
+    except apsw.FullError as error:
+        raise StoreError("The disk is full; nothing was written. Free some space and try again.") from error
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise StoreError(f"The database file is damaged or not a recollect database ({error}).") from error
+    except apsw.CantOpenError as error:
+        raise StoreError("The database file cannot be opened; check the path and its permissions.") from error
+    except apsw.ReadOnlyError as error:
+        raise StoreError("The database file cannot be written to; check its permissions.") from error
+    except apsw.Error as error:
+        raise StoreError(f"SQLite failed: {error}.") from error
+    except OSError as error:
+        raise StoreError(f"The database folder cannot be used: {error.strerror}.") from error

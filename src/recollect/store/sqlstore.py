@@ -1,0 +1,12 @@
+"""`SqlStore`: every port, once, over named SQL. What differs between engines is behind `engine.Engine`."""
+
+from __future__ import annotations
+
+from recollect.store.agents import AgentRows
+from recollect.store.embeddings import EmbeddingRows
+from recollect.store.knowledge import KnowledgeRows
+from recollect.store.memories import MemoryRows
+
+
+class SqlStore(AgentRows, MemoryRows, KnowledgeRows, EmbeddingRows):
+    """`ports.Store` on any engine."""

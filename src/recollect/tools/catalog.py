@@ -1,0 +1,52 @@
+"""The catalogue: every tool, in sets, and the one way to call them.
+
+A refusal is a normal answer in plain words, never an exception: the model reads it and can do better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from recollect.errors import Invalid, NotFound, RecollectError
+from recollect.model import Json
+from recollect.tools import journal, notes, recall
+from recollect.tools.spec import RENDERERS, Tool
+
+TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in (*notes.TOOLS, *journal.TOOLS, *recall.TOOLS)}
+SETS: Sequence[str] = tuple(dict.fromkeys(tool.set for tool in TOOLS.values()))
+
+
+def in_sets(sets: Iterable[str] | None = None) -> list[Tool]:
+    """The tools of these sets; None means all.
+
+    Raises: Invalid.
+    """
+    wanted = list(SETS if sets is None else sets)
+    for name in wanted:
+        if name not in SETS:
+            raise Invalid(f"There is no tool set {name[:40]!r}; the sets are {', '.join(SETS)}.")
+    return [tool for tool in TOOLS.values() if tool.set in wanted]
+
+
+def rendered(sets: Iterable[str] | None, form: str) -> list[Json]:
+    """The tools as a provider wants them.
+
+    Raises: Invalid.
+    """
+    if form not in RENDERERS:
+        raise Invalid(f"Tools cannot be written for {form[:40]!r}; choose {', '.join(RENDERERS)}.")
+    return [RENDERERS[form](tool) for tool in in_sets(sets)]
+
+
+def call(memory: Any | None, name: str, arguments: Mapping[str, Any]) -> Json:
+    """Run a tool on an agent's memory (`api.AgentMemory`; None when there is no agent) and answer as it would."""
+    tool = TOOLS.get(name)
+    if tool is None:
+        return {"ok": False, "error": f"There is no tool {name[:60]!r}; the tools are {', '.join(TOOLS)}."}
+    try:
+        return tool.call(memory, **tool.checked(arguments))
+    except (Invalid, NotFound) as refusal:
+        return {"ok": False, "error": str(refusal)}
+    except RecollectError as failure:
+        return {"ok": False, "error": f"Memory is not available right now: {failure}"}

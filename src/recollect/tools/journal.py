@@ -1,0 +1,70 @@
+"""What an agent writes down about itself: a journal that fades, and a core that stays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from recollect.errors import Invalid
+from recollect.model import Json, Kind
+from recollect.tools.spec import Parameter, Tool
+
+if TYPE_CHECKING:
+    from recollect.api import AgentMemory
+
+NO_AGENT = {"error": "This tool only works in group conversations, where it is clear which agent is speaking."}
+
+
+def save_to_journal(memory: AgentMemory | None, content: str) -> Json:
+    if memory is None:
+        return NO_AGENT
+    try:
+        entry = memory.remember(content, kind=Kind.JOURNAL, origin="agent")
+    except Invalid as refusal:
+        return {"error": str(refusal)}
+    return {
+        "success": True,
+        "memory_type": entry.kind.value,
+        "content": entry.text,
+        "expires_around": f"{entry.expires_at:%Y-%m-%d}",
+    }
+
+
+def save_to_core(memory: AgentMemory | None, content: str) -> Json:
+    if memory is None:
+        return NO_AGENT
+    try:
+        entry = memory.remember(content, kind=Kind.CORE, origin="agent")
+    except Invalid as refusal:
+        return {"error": str(refusal)}
+    return {
+        "success": True,
+        "memory_type": entry.kind.value,
+        "content": entry.text,
+        "note": "This memory is now part of your permanent identity",
+    }
+
+
+TOOLS = (
+    Tool(
+        name="save_to_journal",
+        set="journal",
+        title="Write in the journal",
+        description=(
+            "Write down something you noticed or want to keep in mind for now. You see your journal in every "
+            "conversation; an entry fades after about a week."
+        ),
+        parameters={"content": Parameter(description="What to write down, a paragraph at most.", is_required=True)},
+        call=save_to_journal,
+    ),
+    Tool(
+        name="save_to_core",
+        set="journal",
+        title="Add to the core",
+        description=(
+            "Add something to the core of who you are: a conviction, a lasting lesson, an essential fact about "
+            "yourself. It stays for good and you see it in every conversation, so use it sparingly."
+        ),
+        parameters={"content": Parameter(description="The core memory, short and meaningful.", is_required=True)},
+        call=save_to_core,
+    ),
+)

@@ -1,0 +1,88 @@
+"""Short facts an agent keeps for later conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from recollect.model import Json, Kind, Memory, Scope
+from recollect.tools.spec import Parameter, Tool
+
+if TYPE_CHECKING:
+    from recollect.api import AgentMemory
+
+NO_AGENT = {"ok": False, "error": "There is no agent in this conversation, so there are no notes."}
+SEARCH_LIMIT = 20
+
+
+def memory_store(memory: AgentMemory | None, text: str, tags: Sequence[str] = (), scope: str = Scope.WORKSPACE) -> Json:
+    if memory is None:
+        return NO_AGENT
+    return {"ok": True, "id": memory.remember(text, tags=tags, scope=scope, origin="agent").id}
+
+
+def memory_search(memory: AgentMemory | None, query: str = "", tag: str = "") -> Json:
+    if memory is None:
+        return NO_AGENT
+    found = memory.search(query, tag=tag, kind=Kind.NOTE, limit=SEARCH_LIMIT)
+    return {"count": len(found), "memories": [_shown(note) for note in found]}
+
+
+def memory_delete(memory: AgentMemory | None, id: str) -> Json:
+    if memory is None:
+        return NO_AGENT
+    memory.forget(id)
+    return {"ok": True}
+
+
+def _shown(note: Memory) -> Json:
+    ts = note.created_at.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return {"id": note.id, "text": note.text, "tags": list(note.tags), "scope": note.scope.value, "ts": ts}
+
+
+TOOLS = (
+    Tool(
+        name="memory_store",
+        set="notes",
+        title="Remember a fact",
+        description=(
+            "Keep one short, lasting fact about the user or the work, to be shown to you again in later conversations "
+            "when it matters. For long texts such as logs or files use store_memory instead. Never store passwords, "
+            "tokens or other secrets."
+        ),
+        parameters={
+            "text": Parameter(
+                description="The fact, in one or two sentences (at most 500 characters).", is_required=True
+            ),
+            "tags": Parameter(description="Up to 5 words to sort it by, such as preference.", type="array"),
+            "scope": Parameter(description="Whom or what it is about; workspace if not given.", choices=tuple(Scope)),
+        },
+        call=memory_store,
+    ),
+    Tool(
+        name="memory_search",
+        set="notes",
+        title="Search facts",
+        description=(
+            "Find facts kept with memory_store: those whose text holds the query and that have the tag, newest first, "
+            "20 at most. Without arguments: the newest 20."
+        ),
+        parameters={
+            "query": Parameter(description="Words that occur in the fact exactly like this; case does not matter."),
+            "tag": Parameter(description="Only facts with this tag."),
+        },
+        call=memory_search,
+        is_read_only=True,
+        is_idempotent=True,
+    ),
+    Tool(
+        name="memory_delete",
+        set="notes",
+        title="Forget a fact",
+        description="Delete one fact that is wrong or outdated, by the id shown with it (such as m-4).",
+        parameters={"id": Parameter(description="The fact's id, such as m-4.", is_required=True)},
+        call=memory_delete,
+        is_destructive=True,
+        is_idempotent=True,
+    ),
+)

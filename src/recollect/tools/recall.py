@@ -1,0 +1,47 @@
+"""Looking back: what is remembered about a question."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from recollect.model import Hit, Json
+from recollect.tools.spec import Parameter, Tool
+
+if TYPE_CHECKING:
+    from recollect.api import AgentMemory
+
+NO_AGENT = {"ok": False, "error": "There is no agent in this conversation, so there is nothing to recall."}
+DEFAULT_LIMIT = 5
+MAX_LIMIT = 20
+
+
+def search_my_memories(memory: AgentMemory | None, query: str, limit: int = DEFAULT_LIMIT) -> Json:
+    if memory is None:
+        return NO_AGENT
+    hits = memory.recall(query, limit=max(1, min(limit, MAX_LIMIT)))
+    return {"count": len(hits), "results": [_shown(hit) for hit in hits]}
+
+
+def _shown(hit: Hit) -> Json:
+    when = hit.created_at.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return {"source": hit.source.value, "id": hit.id, "text": hit.text, "score": round(hit.score, 3), "when": when}
+
+
+TOOLS = (
+    Tool(
+        name="search_my_memories",
+        set="recall",
+        title="Recall",
+        description=(
+            "Ask your memory a question in your own words. Answers with what fits best by meaning and by words, from "
+            "everything you have kept, best first. Use it before a task to see what you know about it."
+        ),
+        parameters={
+            "query": Parameter(description="What you want to know.", is_required=True),
+            "limit": Parameter(description="How many results, 5 if not given, 20 at most.", type="integer"),
+        },
+        call=search_my_memories,
+        is_read_only=True,
+        is_idempotent=True,
+    ),
+)

@@ -1,0 +1,107 @@
+"""What a tool is, and how each protocol wants to hear about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from recollect.errors import Invalid
+from recollect.model import Json
+
+_TYPES: Mapping[str, type] = {"string": str, "integer": int, "array": list, "object": dict, "boolean": bool}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One argument of a tool."""
+
+    description: str
+    type: str = "string"
+    is_required: bool = False
+    choices: tuple[str, ...] = ()
+
+    def schema(self) -> Json:
+        schema: Json = {"type": self.type, "description": self.description}
+        if self.type == "array":
+            schema["items"] = {"type": "string"}
+        if self.choices:
+            schema["enum"] = list(self.choices)
+        return schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """One thing a model can do with an agent's memory."""
+
+    name: str
+    set: str
+    title: str
+    description: str
+    parameters: Mapping[str, Parameter]
+    call: Callable[..., Json]  # (memory, **arguments); the memory is None when there is no agent
+    is_read_only: bool = False
+    is_destructive: bool = False
+    is_idempotent: bool = False
+
+    def schema(self) -> Json:
+        """The arguments as JSON Schema."""
+        return {
+            "type": "object",
+            "properties": {name: parameter.schema() for name, parameter in self.parameters.items()},
+            "required": [name for name, parameter in self.parameters.items() if parameter.is_required],
+            "additionalProperties": False,
+        }
+
+    def checked(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments that were given; null counts as not given.
+
+        Raises: Invalid.
+        """
+        given = {name: value for name, value in arguments.items() if value is not None}
+        for name, value in given.items():
+            if name not in self.parameters:
+                known = ", ".join(self.parameters) or "none"
+                raise Invalid(f"{self.name} has no argument {name[:40]!r}; its arguments are: {known}.")
+            _check(name, value, self.parameters[name])
+        for name, parameter in self.parameters.items():
+            if parameter.is_required and name not in given:
+                raise Invalid(f"{self.name} needs the argument {name!r}: {parameter.description}")
+        return given
+
+
+def _check(name: str, value: Any, parameter: Parameter) -> None:
+    if type(value) is not _TYPES[parameter.type]:
+        raise Invalid(f"The argument {name!r} must be of type {parameter.type}.")
+    if isinstance(value, list) and not all(isinstance(item, str) for item in value):
+        raise Invalid(f"The argument {name!r} must be a list of strings.")
+    if parameter.choices and value not in parameter.choices:
+        raise Invalid(f"The argument {name!r} must be one of: {', '.join(parameter.choices)}.")
+
+
+def for_openai(tool: Tool) -> Json:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.schema()}
+    return {"type": "function", "function": function}
+
+
+def for_anthropic(tool: Tool) -> Json:
+    return {"name": tool.name, "description": tool.description, "input_schema": tool.schema()}
+
+
+def for_mcp(tool: Tool) -> Json:
+    return {
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "inputSchema": tool.schema(),
+        "annotations": {
+            "title": tool.title,
+            "readOnlyHint": tool.is_read_only,
+            "destructiveHint": tool.is_destructive,
+            "idempotentHint": tool.is_idempotent,
+            "openWorldHint": False,
+        },
+    }
+
+
+RENDERERS: Mapping[str, Callable[[Tool], Json]] = {"openai": for_openai, "anthropic": for_anthropic, "mcp": for_mcp}

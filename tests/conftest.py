@@ -1,0 +1,39 @@
+"""Fixtures every test may use, the markers, and how hard hypothesis tries (`--hypothesis-profile=thorough`)."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import settings
+
+from tests.postgres_server import PostgresServer
+
+MARKERS = {
+    "proves(*ids)": "the promises of the requirements list that this test proves",
+    "slow": "takes more than a few seconds",
+    "browser": "drives a real Chromium",
+}
+
+settings.register_profile("default", max_examples=30, deadline=None, derandomize=os.environ.get("CI") == "true")
+settings.register_profile("thorough", max_examples=1000, deadline=None)
+settings.load_profile("default")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for name, meaning in MARKERS.items():
+        config.addinivalue_line("markers", f"{name}: {meaning}")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """PostgreSQL 18 with pgvector. A server that does not start is an error, never a skip."""
+    with PostgresServer.start() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """A fresh database for this module, as the ordinary role `app`."""
+    url = postgres_server.create_database()
+    yield url
+    postgres_server.drop_database(url)

