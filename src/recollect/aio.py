@@ -107,6 +107,8 @@ class AsyncRecollect:
         return AsyncTenantMemory(self._sync.tenant(id), self._threads)
 
     embed_waiting = _in_thread(Recollect.embed_waiting)
+    count_waiting = _in_thread(Recollect.count_waiting)
+    now = _in_thread(Recollect.now)
 
     async def close(self) -> None:
         """Finish what is being written and let go of the store."""

@@ -49,7 +49,7 @@ class Recollect:
         """Open the store at `url`: `sqlite:///file.db`, `:memory:`, `postgresql://…`; by default a file in the user's
         data folder. `replace_embedder` gives up vectors another embedder made, to be made anew by `embed_waiting`.
 
-        Raises: Invalid, StoreError, SchemaMismatch.
+        Raises: Invalid, StoreError, SchemaMismatch; ModelError when `replace_embedder` finds the new one out of reach.
         """
         self.settings = settings if settings is not None else Settings.load()
         if url is not None:
@@ -92,6 +92,14 @@ class Recollect:
         """
         return self._embedding.embed_waiting()
 
+    def count_waiting(self) -> int:
+        """How many texts have no vector yet, in every tenant."""
+        return self._embedding.count_waiting()
+
+    def now(self) -> datetime:
+        """The time by this store's clock, which decides what has expired."""
+        return self._now()
+
     def close(self) -> None:
         """Finish what is being written and let go of the store. Calling it again does nothing."""
         self._embedding.close()
@@ -112,8 +120,10 @@ class Recollect:
         if chosen is None:
             return Embedding(self._store, None)
         embedder = CheckedEmbedder(chosen)
-        use = self._store.change_embedder if replace_embedder else self._store.use_embedder
-        use(embedder.name, embedder.dimensions)
+        if replace_embedder:
+            self._store.change_embedder(embedder.name, embedder.dimensions)
+        elif not embedder.is_remote:  # a remote one is asked nothing yet: it may be out of reach, and memory works on
+            self._store.use_embedder(embedder.name, embedder.dimensions)
         return Embedding(self._store, embedder)
 
 

@@ -7,7 +7,7 @@ picks the rules it lives by, never its schema. Records are values: nothing here 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -55,6 +55,7 @@ class State(StrEnum):
     LIVE = "live"
     EXPIRED = "expired"
     ARCHIVED = "archived"
+    HELD = "held"
 
 
 class Source(StrEnum):
@@ -115,12 +116,25 @@ class Memory:
     last_retrieved_at: datetime | None = None
     archived_at: datetime | None = None
     version: int = 1  # goes up with every edit
+    supersedes: str | None = None  # the memory this one corrects
+    valid_from: datetime | None = None  # since when it is true; None: since it was written
+    valid_to: datetime | None = None  # since when something else is true instead
+    held_at: datetime | None = None  # kept apart until somebody has looked at it
+    flag: str | None = None  # why somebody should
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """When it stops being recalled, be it by age or by correction."""
+        ends = [moment for moment in (self.expires_at, self.valid_to) if moment is not None]
+        return min(ends, default=None)
 
     def state(self, now: datetime) -> State:
         """Whether this memory can still be recalled at `now`."""
         if self.archived_at is not None:
             return State.ARCHIVED
-        if self.expires_at is not None and self.expires_at <= now:
+        if self.held_at is not None:
+            return State.HELD
+        if self.ends_at is not None and self.ends_at <= now:
             return State.EXPIRED
         return State.LIVE
 
@@ -161,6 +175,31 @@ class Chunk:
     document_id: str
     position: int  # 0 is the document's first passage
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEvent:
+    """One thing that was done, told without the text it was done to."""
+
+    id: int = 0  # the store gives it
+    tenant: str
+    at: datetime
+    action: str  # a stable word such as "memory.add"
+    agent_id: str | None = None
+    message: str
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    previous_hash: str = ""
+    hash: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditReport:
+    """Whether a tenant's audit log is whole."""
+
+    is_intact: bool
+    events: int
+    broken_at: int | None = None  # the first event that does not fit
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
-from recollect.model import Agent, Chunk, Document, Kind, Match, Memory, MemoryVersion, Owner, State
+from recollect.model import (
+    Agent,
+    AuditEvent,
+    AuditReport,
+    Chunk,
+    Document,
+    Kind,
+    Match,
+    Memory,
+    MemoryVersion,
+    Owner,
+    State,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -170,6 +182,50 @@ class KnowledgeStore(Protocol):
         """Passages of published documents by cosine to `vector`."""
 
 
+class AuditStore(Protocol):
+    """What was done, in order, with a hash chain over it."""
+
+    def add_event(self, event: AuditEvent) -> AuditEvent:
+        """The event with its number and its hash."""
+
+    def list_events(
+        self, tenant: str, *, needle: str = "", before: int | None = None, limit: int = 20
+    ) -> Sequence[AuditEvent]:
+        """Newest first; `needle` matches anywhere in the message, ignoring case."""
+
+    def verify_events(self, tenant: str) -> AuditReport:
+        """Walk the chain from its first event to its last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aging:
+    """What decides how long an episode lives."""
+
+    seq: int
+    importance: float
+    created_at: datetime
+    last_retrieved_at: datetime | None
+    expires_at: datetime | None
+
+
+class MaintenanceStore(Protocol):
+    """What is needed to let memories fade."""
+
+    def list_aging(self, owner: Owner, *, after: int = 0, limit: int = 1000) -> Sequence[Aging]:
+        """Episodes that are not archived, by number, beginning behind `after`."""
+
+    def archive_memories(self, owner: Owner, seqs: Sequence[int], *, now: datetime) -> int:
+        """Take memories out of every search without deleting them; how many that were."""
+
+    def mark_retrieved(self, owner: Owner, seqs: Sequence[int], *, at: datetime) -> None:
+        """Note that memories were recalled; not an edit, so no version is kept."""
+
+    def take_lease(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
+        """Become, or stay, the only one who does a thing; False while somebody else is."""
+
+    def end_lease(self, name: str, holder: str) -> None: ...
+
+
 class EmbeddingStore(Protocol):
     """Which embedder the vectors come from, and what still waits for one."""
 
@@ -186,11 +242,13 @@ class EmbeddingStore(Protocol):
 
     def list_unembedded(self, tenant: str, *, limit: int = 100) -> Sequence[Unembedded]: ...
 
+    def count_unembedded(self, tenant: str) -> int: ...
+
     def set_vectors(self, tenant: str, embedded: Sequence[tuple[Unembedded, Vector]]) -> int:
         """Fill in missing vectors; what was edited or deleted meanwhile is left alone. How many were set."""
 
 
-class Store(AgentStore, MemoryStore, KnowledgeStore, EmbeddingStore, Protocol):
+class Store(AgentStore, MemoryStore, KnowledgeStore, EmbeddingStore, AuditStore, MaintenanceStore, Protocol):
     """Everything a database keeps for us."""
 
     def transaction(self, tenant: str, work: Callable[[], T]) -> T:

@@ -311,7 +311,16 @@ def _shown(value: object, known: SettingRow) -> str:
     """A value for human eyes: no secret, no password inside a URL."""
     if known.is_secret and value:
         return MASK
-    without_password = re.sub(r"(://[^:/\s]*:)\S*@", rf"\1{MASK}@", repr(value))
+    return masked(repr(value))
+
+
+def masked(text: str) -> str:
+    """`text` without the password of any URL in it.
+
+    >>> masked("postgresql://app:hunter2@db/memories")
+    'postgresql://app:***@db/memories'
+    """
+    without_password = re.sub(r"(://[^:/\s]*:)\S*@", rf"\1{MASK}@", text)
     return re.sub(r"([?&]password=)[^&'\"\s]*", rf"\1{MASK}", without_password)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from enum import StrEnum
 from typing import TypeVar
 
@@ -134,6 +134,10 @@ def _checked_name(value: str | None, what: str) -> str | None:
 
 
 def _checked_time(value: datetime | None, what: str) -> datetime | None:
-    if value is not None and value.tzinfo is None:
+    if value is None:
+        return None
+    if value.tzinfo is None:
         raise Invalid(f"{what} must say its time zone, for example 2026-01-31T12:00:00Z.")
-    return value
+    if not MINYEAR < value.year < MAXYEAR:  # a year to spare, for time zones and lifetimes
+        raise Invalid(f"{what} must lie within the years {MINYEAR + 1} to {MAXYEAR - 1}.")
+    return value.astimezone(UTC)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recollect.errors import SchemaMismatch
+from recollect.errors import Conflict, SchemaMismatch
 from recollect.model import Owner
 from recollect.ports import Unembedded, Vector
 from recollect.store.agents import whose
@@ -34,6 +34,8 @@ class EmbeddingRows(Units):
         active = self._active()
         if active is None or (active.name, active.dimensions) != (name, dimensions):
             active = self._register(name, dimensions)
+        if (active.name, active.dimensions) != (name, dimensions):
+            raise Conflict("Someone else changed the embedder meanwhile; look which one it is now, then try again.")
         self._engine.use_embedder(active)
         for tenant in self.list_tenants():
             self._write(tenant, lambda unit: _drop_vectors(unit, active.id))
@@ -49,6 +51,16 @@ class EmbeddingRows(Units):
             return found + [Unembedded(Owner(tenant, NOBODY), *rest) for rest in chunks]
 
         return self._read(tenant, read)
+
+    def count_unembedded(self, tenant: str) -> int:
+        def count(unit: Unit) -> int:
+            (memories,), (chunks,) = (
+                *unit.all("count_unembedded_memories", tenant=tenant),
+                *unit.all("count_unembedded_chunks", tenant=tenant),
+            )
+            return int(memories + chunks)
+
+        return self._read(tenant, count)
 
     def set_vectors(self, tenant: str, embedded: Sequence[tuple[Unembedded, Vector]]) -> int:
         encoded = self._engine.index.encoded([()] * len(embedded), [vector for _, vector in embedded])
@@ -79,17 +91,18 @@ class EmbeddingRows(Units):
     def _register(self, name: str, dimensions: int) -> Registered:
         def register(unit: Unit) -> Registered:
             newest = unit.one("active_embedder")
-            if newest is not None and tuple(newest[1:]) == (name, dimensions):
-                return Registered(*newest)
-            added = Registered(1 if newest is None else newest[0] + 1, name, dimensions)
-            unit.run("add_embedder", id=added.id, name=name, dimensions=dimensions)
-            return added
+            if newest is None or tuple(newest[1:]) != (name, dimensions):
+                number = 1 if newest is None else newest[0] + 1
+                unit.run("add_embedder", id=number, name=name, dimensions=dimensions)
+                newest = unit.one("active_embedder")  # perhaps that of another server, which took the number first
+            assert newest is not None
+            return Registered(*newest)
 
         return self._write(NOBODY, register)
 
 
 def _drop_vectors(unit: Unit, embedder_id: int) -> None:
-    unit.run("touch_all_indexes", tenant=unit.tenant)
     unit.run("touch_shelf", tenant=unit.tenant, shelf=SHELF)
+    unit.run("touch_all_indexes", tenant=unit.tenant)
     unit.run("drop_memory_vectors", tenant=unit.tenant, embedder_id=embedder_id)
     unit.run("drop_chunk_vectors", tenant=unit.tenant, embedder_id=embedder_id)

@@ -12,10 +12,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
+from recollect.errors import Invalid
 from recollect.model import Kind, Match, Owner
 from recollect.ports import Vector
 
 T = TypeVar("T")
+
+CLOSED = "This store is closed; open a new one."
+FORKED = "This store was opened before a fork; open a new one in the child process."
 Row = Sequence[Any]
 
 
@@ -41,6 +45,15 @@ class Registered:
     id: int
     name: str
     dimensions: int
+
+    def check(self, vectors: Sequence[Vector | None]) -> None:
+        """Raises: Invalid when a vector cannot be one of this embedder's."""
+        for vector in vectors:
+            if vector is not None and not self.id:
+                raise Invalid("A vector was given but no embedder is known; call use_embedder first.")
+            if vector is not None and vector.shape != (self.dimensions,):
+                given = " by ".join(map(str, vector.shape))
+                raise Invalid(f"The embedder {self.name!r} makes vectors of {self.dimensions} dimensions, not {given}.")
 
 
 class SearchIndex(Protocol):

@@ -11,13 +11,13 @@ float32, since NumPy has no fast arithmetic for anything shorter.
 
 from __future__ import annotations
 
-import sys
+import struct
 import zlib
-from array import array
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,34 +31,32 @@ MAX_COUNT = 255
 MIN_TAIL = 4096
 TAIL_SHARE = 0.1
 NEVER = np.inf
+SCORE_DIGITS = 5
 
 Floats = NDArray[np.float32]
 Packed = NDArray[np.uint64]
 
 
+@lru_cache(maxsize=65536)
 def word_key(term: str) -> int:
     """32 bits that stand for a word. Two words of one owner sharing them is rare and costs one weak false match."""
-    return zlib.crc32(term.encode())
+    key: int = zlib.crc32(term.encode())
+    return key
 
 
 def encode_terms(terms: Sequence[str]) -> bytes:
     """A record's words as they are stored: (key << 32 | count) for each distinct word, little-endian."""
-    packed = array("Q", [word_key(term) << 32 | min(count, MAX_COUNT) for term, count in Counter(terms).items()])
-    if sys.byteorder == "big":
-        packed.byteswap()
-    return packed.tobytes()
+    packed = [word_key(term) << 32 | 1 for term in terms]
+    if len(set(terms)) < len(terms):
+        packed = [word_key(term) << 32 | min(count, MAX_COUNT) for term, count in Counter(terms).items()]
+    return struct.pack(f"<{len(packed)}Q", *packed)
 
 
-def encode_vectors(vectors: Sequence[Floats]) -> list[bytes]:
-    """Vectors as they are stored: a float32 scale, then one signed byte for each dimension."""
-    if not vectors:
-        return []
-    matrix = np.stack(vectors)
-    scales = np.abs(matrix).max(axis=1, keepdims=True) / np.float32(127)
-    scales[scales == 0] = 1
-    values = np.rint(matrix / scales).astype(np.int8)
-    stored = np.concatenate((scales.astype("<f4").view(np.int8), values), axis=1)
-    return [row.tobytes() for row in stored]
+def encode_vector(vector: Floats) -> bytes:
+    """A vector as it is stored: a float32 scale, then one signed byte for each dimension."""
+    scale = float(max(vector.max(), -vector.min())) / 127 or 1.0
+    values: bytes = np.rint(vector / np.float32(scale)).astype(np.int8).tobytes()
+    return struct.pack("<f", scale) + values
 
 
 def decode_vectors(blobs: Sequence[bytes], dimensions: int) -> Floats:
@@ -173,7 +171,8 @@ class OwnerIndex:
     def nearest(self, vector: Floats, wanted: Wanted, limit: int) -> list[Match]:
         """Rows by cosine to `vector`."""
         rows = self._rows
-        scores = rows.matrix[: rows.count] @ vector
+        # Rounded, because the last bit of equal rows differs with their place in the matrix, and equals go by age.
+        scores = np.round(rows.matrix[: rows.count] @ vector, SCORE_DIGITS)
         scores[~(rows.allowed(wanted) & rows.embedded[: rows.count])] = -np.inf
         return rows.best(scores, limit, above=-np.inf)
 

@@ -8,7 +8,7 @@ from recollect.errors import NotFound
 from recollect.model import Chunk, Document, Match
 from recollect.policy.text import terms
 from recollect.ports import Vector
-from recollect.store.engine import Unit
+from recollect.store.engine import Row, Unit
 from recollect.store.rows import chunk_from, document_from, document_values
 from recollect.store.units import Units
 
@@ -23,17 +23,18 @@ class KnowledgeRows(Units):
         tenant = document.tenant
         index = self._engine.index.encoded([terms(text) for text in texts], vectors)
 
-        def put(unit: Unit) -> None:
+        def put(unit: Unit) -> Row | None:
             unit.run("add_tenant", tenant=tenant, now=document.updated_at)
             unit.run("add_shelf", tenant=tenant, shelf=SHELF)
+            # The shelf's row is the first that every write takes: in different orders, two would wait for each other.
+            row = unit.one("take_shelf_numbers", tenant=tenant, shelf=SHELF, count=len(texts))
+            assert row is not None
+            first = row[0] - len(texts) + 1
             if unit.run("update_document", **_without(document_values(document), "created_at")):
                 unit.run("delete_chunks", tenant=tenant, document_id=document.id)
                 unit.run("touch_shelf", tenant=tenant, shelf=SHELF)
             else:
                 unit.run("add_document", **document_values(document))
-            row = unit.one("take_shelf_numbers", tenant=tenant, shelf=SHELF, count=len(texts))
-            assert row is not None
-            first = row[0] - len(texts) + 1
             chunks = [
                 {"tenant_id": tenant, "id": first + place, "document_id": document.id, "position": place, "text": text}
                 for place, text in enumerate(texts)
@@ -42,9 +43,11 @@ class KnowledgeRows(Units):
             if document.is_published:
                 known = {"tenant_id": tenant, "category": document.category}
                 unit.run_many("index_chunk", [{**known, "seq": first + i, **entry} for i, entry in enumerate(index)])
+            return unit.one("find_document", tenant=tenant, id=document.id)
 
-        self._write(tenant, put)
-        return self.get_document(tenant, document.id)
+        row = self._write(tenant, put)
+        assert row is not None
+        return document_from(row)
 
     def get_document(self, tenant: str, id: str) -> Document:
         row = self._read(tenant, lambda unit: unit.one("find_document", tenant=tenant, id=id))
@@ -73,12 +76,12 @@ class KnowledgeRows(Units):
         self, tenant: str, query: str, *, categories: Collection[str] = (), limit: int = 10
     ) -> Sequence[Match]:
         words = terms(query)
-        return self._engine.index.search_chunks(tenant, words, categories=categories, limit=limit) if words else []
+        return self._search(tenant).search_chunks(tenant, words, categories=categories, limit=limit) if words else []
 
     def nearest_chunks(
         self, tenant: str, vector: Vector, *, categories: Collection[str] = (), limit: int = 10
     ) -> Sequence[Match]:
-        return self._engine.index.nearest_chunks(tenant, vector, categories=categories, limit=limit)
+        return self._search(tenant).nearest_chunks(tenant, vector, categories=categories, limit=limit)
 
 
 def _without(values: Mapping[str, object], name: str) -> dict[str, object]:

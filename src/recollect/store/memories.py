@@ -18,6 +18,7 @@ from recollect.store.units import Units
 
 NO_SUCH_MEMORY = "There is no such memory."
 BEHIND_ALL = 2**62
+ANY_STATE = "all"
 MAX_PATTERN_BYTES = 50_000
 """SQLite takes no longer LIKE pattern, and no memory is that long."""
 
@@ -48,7 +49,7 @@ class MemoryRows(Units):
                 unit.run("add_memory", **rows[0])
             else:
                 unit.run_many("add_memory", rows)
-            found = [{**_index_values(row), **entry} for row, entry in both if row["archived_at"] is None]
+            found = [{**_index_values(row), **entry} for row, entry in both if _is_found(row)]
             if len(found) == 1:
                 unit.run("index_memory", **found[0])
             else:
@@ -85,9 +86,7 @@ class MemoryRows(Units):
             **whose(owner),
             "needle": pattern,
             "tag": f"%{TAG_BORDER}{like_literal(fold(tag))}{TAG_BORDER}%" if tag else "%",
-            "any_state": state is None,
-            "is_archived": state is State.ARCHIVED,
-            "is_expired": state is State.EXPIRED,
+            "state": ANY_STATE if state is None else state.value,
             "now": now,
             "before": BEHIND_ALL if before is None else before,
             "limit": limit,
@@ -110,7 +109,7 @@ class MemoryRows(Units):
             if not unit.run("update_memory", **_only(row, _EDITABLE), replaced_at=replaced_at):
                 raise Conflict("Someone else edited this memory meanwhile; read it again.")
             unit.run("remove_from_index", **_only(row, "tenant_id agent_id seq"))
-            if memory.archived_at is None:
+            if _is_found(row):
                 known = {**row, "kind": stored.kind.value, "version": memory.version + 1}
                 unit.run("index_memory", **_index_values(known), **entry)
             return _edited(stored, memory, replaced_at)
@@ -150,18 +149,19 @@ class MemoryRows(Units):
         words = terms(query)
         if not words or not kinds:
             return []
-        return self._engine.index.search_memories(owner, words, kinds=kinds, now=now, limit=limit)
+        return self._search(owner.tenant).search_memories(owner, words, kinds=kinds, now=now, limit=limit)
 
     def nearest_memories(
         self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int = 10
     ) -> Sequence[Match]:
         if not kinds:
             return []
-        return self._engine.index.nearest_memories(owner, vector, kinds=kinds, now=now, limit=limit)
+        return self._search(owner.tenant).nearest_memories(owner, vector, kinds=kinds, now=now, limit=limit)
 
 
 _EDITABLE = (
-    "tenant_id agent_id seq version text folded tags folded_tags scope importance category expires_at archived_at"
+    "tenant_id agent_id seq version text folded tags folded_tags scope importance category expires_at archived_at "
+    "content_hash valid_to held_at flag"
 )
 
 
@@ -179,6 +179,9 @@ def _edited(stored: Memory, wanted: Memory, replaced_at: datetime) -> Memory:
         category=wanted.category,
         expires_at=wanted.expires_at,
         archived_at=wanted.archived_at,
+        valid_to=wanted.valid_to,
+        held_at=wanted.held_at,
+        flag=wanted.flag,
         updated_at=replaced_at,
         version=wanted.version + 1,
     )
@@ -189,7 +192,12 @@ def _only(row: Mapping[str, object], names: str) -> dict[str, object]:
 
 
 def _index_values(row: Mapping[str, object]) -> dict[str, object]:
-    return _only(row, "tenant_id agent_id seq version kind expires_at")
+    return {**_only(row, "tenant_id agent_id seq version kind"), "expires_at": row["ends_at"]}
+
+
+def _is_found(row: Mapping[str, object]) -> bool:
+    """Whether a memory belongs in the index: what is archived or held is never recalled."""
+    return row["archived_at"] is None and row["held_at"] is None
 
 
 def _take_numbers(unit: Unit, owner: Owner, count: int, now: datetime) -> int:

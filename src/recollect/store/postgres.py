@@ -8,8 +8,9 @@ refused at start.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 import psycopg
@@ -18,7 +19,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from recollect.errors import Conflict, RecollectError, SchemaMismatch, StoreBusy, StoreError
 from recollect.policy.names import checked_tenant
-from recollect.store.engine import Registered, Row, Unit
+from recollect.store.engine import CLOSED, FORKED, Registered, Row, Unit
 from recollect.store.migrations import Migration, check_applied, load_migrations
 from recollect.store.postgres_index import MAX_INDEXED_DIMENSIONS, PostgresIndex
 from recollect.store.queries import as_pyformat, load_queries
@@ -44,6 +45,7 @@ class PostgresEngine:
         """
         self._templates = {name: as_pyformat(sql) for name, sql in load_queries(self.name).items()}
         self._queries = self._templates
+        self._pid = os.getpid()
         self._pool = ConnectionPool(
             url,
             min_size=1,
@@ -66,13 +68,13 @@ class PostgresEngine:
         self.index = PostgresIndex(self.read)
 
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
-        with _translated(), self._pool.connection() as connection:
+        with _translated(), self._connection() as connection:
             connection.isolation_level = IsolationLevel.REPEATABLE_READ
             connection.read_only = True
             return self._run(connection, tenant, work)
 
     def write(self, tenant: str, work: Callable[[Unit], T]) -> T:
-        with _translated(), self._pool.connection() as connection:
+        with _translated(), self._connection() as connection:
             connection.isolation_level = IsolationLevel.READ_COMMITTED
             connection.read_only = False
             return self._run(connection, tenant, work)
@@ -88,7 +90,7 @@ class PostgresEngine:
         }
         self.index.use(embedder)
         if 0 < embedder.dimensions <= MAX_INDEXED_DIMENSIONS:
-            with _translated(), self._pool.connection() as connection:
+            with _translated(), self._connection() as connection:
                 self._make_chunk_index(connection)
 
     def _make_chunk_index(self, connection: Connection) -> None:
@@ -99,9 +101,17 @@ class PostgresEngine:
             except errors.InsufficientPrivilege:
                 # This role may not change tables. The statements give the same answers without the index, more slowly.
                 return
+            except (errors.UniqueViolation, errors.DuplicateTable):
+                return  # another server made it at the same moment
 
     def close(self) -> None:
-        self._pool.close()
+        if os.getpid() == self._pid:  # a forked child would hang up on its parent's connections
+            self._pool.close()
+
+    def _connection(self) -> AbstractContextManager[Connection]:
+        if os.getpid() != self._pid:  # two processes on one connection would read each other's answers
+            raise StoreError(FORKED)
+        return self._pool.connection()
 
     def _run(self, connection: Connection, tenant: str, work: Callable[[Unit], T]) -> T:
         with connection.transaction():
@@ -221,7 +231,7 @@ def _translated() -> Iterator[None]:
     except (errors.SerializationFailure, errors.TooManyConnections) as error:
         raise StoreBusy("The database is busy. Try again.", retry_after=RETRY_AFTER_BUSY) from error
     except PoolClosed as error:
-        raise StoreError("This store is closed; open a new one.") from error
+        raise StoreError(CLOSED) from error
     except errors.IntegrityError as error:
         # Not the driver's words: they quote the row.
         raise Conflict(f"The database refused the write ({error.diag.constraint_name}).") from error

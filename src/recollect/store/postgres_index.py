@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from math import isnan
 from typing import Any
 
 from recollect.model import Kind, Match, Owner
@@ -42,6 +43,7 @@ class PostgresIndex:
         self._embedder = embedder
 
     def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
+        self._embedder.check(vectors)
         return [
             {
                 "words": tsvector_literal(words),
@@ -131,4 +133,5 @@ def _in_categories(categories: Collection[str]) -> dict[str, object]:
 
 
 def _matches(rows: Sequence[Row]) -> list[Match]:
-    return [Match(seq, float(score)) for seq, score in rows]
+    # A text without meaning has no direction: pgvector's cosine to it is NaN.
+    return [Match(seq, 0.0 if isnan(score) else float(score)) for seq, score in rows]

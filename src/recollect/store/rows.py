@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from recollect.model import Agent, Chunk, Document, Kind, Memory, MemoryVersion, Origin, Owner, Role, Scope
-from recollect.policy.names import memory_id
-from recollect.policy.text import fold
+from recollect.model import Agent, AuditEvent, Chunk, Document, Kind, Memory, MemoryVersion, Origin, Owner, Role, Scope
+from recollect.policy.names import memory_id, memory_seq
+from recollect.policy.text import content_hash, fold
 from recollect.store.engine import Row
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -45,6 +45,11 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "last_retrieved_at",
         "archived_at",
         "version",
+        "supersedes",
+        "valid_from",
+        "valid_to",
+        "held_at",
+        "flag",
     ),
     "version": ("seq", "version", "text", "tags", "importance", "replaced_at"),
     "document": (
@@ -58,6 +63,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "created_at",
         "updated_at",
     ),
+    "event": ("tenant_id", "id", "at", "action", "agent_id", "message", "meta", "previous_hash", "hash"),
     "chunk": ("tenant_id", "id", "document_id", "position", "text"),
 }
 
@@ -75,7 +81,7 @@ def moment(value: datetime | str) -> datetime:
     return datetime.fromisoformat(value) if isinstance(value, str) else value.astimezone(UTC)
 
 
-def _maybe_moment(value: datetime | str | None) -> datetime | None:
+def maybe_moment(value: datetime | str | None) -> datetime | None:
     return None if value is None else moment(value)
 
 
@@ -129,7 +135,8 @@ def agent_values(agent: Agent) -> dict[str, Any]:
 
 def memory_from(row: Row) -> Memory:
     (tenant, agent, seq, kind, text, tags, scope, role, session_id, importance, category, origin) = row[:12]
-    created_at, updated_at, expires_at, last_retrieved_at, archived_at, version = row[12:]
+    created_at, updated_at, expires_at, last_retrieved_at, archived_at, version = row[12:18]
+    supersedes, valid_from, valid_to, held_at, flag = row[18:]
     return Memory(
         id=memory_id(seq),
         owner=Owner(tenant, agent),
@@ -143,11 +150,16 @@ def memory_from(row: Row) -> Memory:
         category=category,
         origin=Origin(origin),
         created_at=moment(created_at),
-        updated_at=_maybe_moment(updated_at),
-        expires_at=_maybe_moment(expires_at),
-        last_retrieved_at=_maybe_moment(last_retrieved_at),
-        archived_at=_maybe_moment(archived_at),
+        updated_at=maybe_moment(updated_at),
+        expires_at=maybe_moment(expires_at),
+        last_retrieved_at=maybe_moment(last_retrieved_at),
+        archived_at=maybe_moment(archived_at),
         version=version,
+        supersedes=None if supersedes is None else memory_id(supersedes),
+        valid_from=maybe_moment(valid_from),
+        valid_to=maybe_moment(valid_to),
+        held_at=maybe_moment(held_at),
+        flag=flag,
     )
 
 
@@ -173,6 +185,13 @@ def memory_values(memory: Memory, seq: int) -> dict[str, Any]:
         "last_retrieved_at": memory.last_retrieved_at,
         "archived_at": memory.archived_at,
         "version": memory.version,
+        "content_hash": content_hash(memory.text),
+        "supersedes": None if memory.supersedes is None else memory_seq(memory.supersedes),
+        "valid_from": memory.valid_from,
+        "valid_to": memory.valid_to,
+        "held_at": memory.held_at,
+        "flag": memory.flag,
+        "ends_at": memory.ends_at,
     }
 
 
@@ -214,6 +233,36 @@ def document_values(document: Document) -> dict[str, Any]:
         "is_published": document.is_published,
         "created_at": document.created_at,
         "updated_at": document.updated_at,
+    }
+
+
+def event_from(row: Row) -> AuditEvent:
+    tenant, id, at, action, agent_id, message, meta, previous_hash, hash = row
+    return AuditEvent(
+        id=id,
+        tenant=tenant,
+        at=moment(at),
+        action=action,
+        agent_id=agent_id,
+        message=message,
+        meta=json.loads(meta) if isinstance(meta, str) else meta,
+        previous_hash=previous_hash,
+        hash=hash,
+    )
+
+
+def event_values(event: AuditEvent) -> dict[str, Any]:
+    return {
+        "tenant_id": event.tenant,
+        "id": event.id,
+        "at": event.at,
+        "action": event.action,
+        "agent_id": event.agent_id,
+        "message": event.message,
+        "folded": fold(event.message),
+        "meta": json_text(event.meta),
+        "previous_hash": event.previous_hash,
+        "hash": event.hash,
     }
 
 

@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 import apsw
 
 from recollect.errors import Conflict, RecollectError, StoreBusy, StoreError
-from recollect.store.engine import Registered, Row, Unit
+from recollect.store.engine import CLOSED, FORKED, Registered, Row, Unit
 from recollect.store.migrations import Migration, check_applied, load_migrations
 from recollect.store.queries import as_numbered, load_queries
 from recollect.store.rows import stamp
@@ -104,9 +104,9 @@ class SqliteEngine:
 
     def _check_usable(self) -> None:
         if self._closed.is_set():
-            raise StoreError("This store is closed; open a new one.")
+            raise StoreError(CLOSED)
         if os.getpid() != self._pid:
-            raise StoreError("This store was opened before a fork; open a new one in the child process.")
+            raise StoreError(FORKED)
 
     @contextmanager
     def _reader(self) -> Iterator[apsw.Connection]:
@@ -206,6 +206,8 @@ class _Writer:
         self._queries = queries
         _migrate(connection)
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._gate = threading.Lock()  # nobody queues behind the None that ends the thread: it would wait for ever
+        self._is_stopped = False
         self._thread = threading.Thread(target=self._serve, name="recollect-writer", daemon=True)
         self._thread.start()
 
@@ -214,7 +216,10 @@ class _Writer:
             raise StoreError("A write cannot wait for another write from inside a transaction.")
         job = _Job(tenant, work)
         job.done.acquire()
-        self._jobs.put(job)
+        with self._gate:
+            if self._is_stopped:
+                raise StoreError(CLOSED)
+            self._jobs.put(job)
         job.done.acquire()
         if job.error is not None:
             raise job.error
@@ -222,7 +227,9 @@ class _Writer:
         return result
 
     def stop(self) -> None:
-        self._jobs.put(None)
+        with self._gate:
+            self._is_stopped = True
+            self._jobs.put(None)
         self._thread.join()
         self._connection.close()
 

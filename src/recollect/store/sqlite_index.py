@@ -18,7 +18,7 @@ from typing import Any
 from recollect.model import Kind, Match, Owner
 from recollect.ports import Vector
 from recollect.store.engine import Registered, Row, Unit
-from recollect.store.index import OwnerIndex, Wanted, encode_terms, encode_vectors
+from recollect.store.index import OwnerIndex, Wanted, encode_terms, encode_vector
 
 NO_EMBEDDER = Registered(0, "", 0)
 ALWAYS = float("-inf")
@@ -80,12 +80,12 @@ class SqliteIndex:
             self._cached.clear()
 
     def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
-        blobs = iter(encode_vectors([vector for vector in vectors if vector is not None]))
+        self._embedder.check(vectors)
         return [
             {
                 "terms": encode_terms(words),
                 "embedder_id": None if vector is None else self._embedder.id,
-                "vector": None if vector is None else next(blobs),
+                "vector": None if vector is None else encode_vector(vector),
             }
             for words, vector in zip(terms, vectors, strict=True)
         ]

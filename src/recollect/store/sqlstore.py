@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from recollect.store.agents import AgentRows
+from recollect.store.audit import AuditRows
 from recollect.store.embeddings import EmbeddingRows
 from recollect.store.knowledge import KnowledgeRows
+from recollect.store.maintenance import MaintenanceRows
 from recollect.store.memories import MemoryRows
 
 
-class SqlStore(AgentRows, MemoryRows, KnowledgeRows, EmbeddingRows):
+class SqlStore(AgentRows, MemoryRows, KnowledgeRows, EmbeddingRows, AuditRows, MaintenanceRows):
     """`ports.Store` on any engine."""

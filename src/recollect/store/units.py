@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from recollect.errors import StoreError
-from recollect.store.engine import Engine, Unit
+from recollect.store.engine import Engine, SearchIndex, Unit
 
 T = TypeVar("T")
 
@@ -39,6 +39,11 @@ class Units:
     def _write(self, tenant: str, work: Callable[[Unit], T]) -> T:
         unit = self._unit(tenant)
         return self._engine.write(tenant, work) if unit is None else work(unit)
+
+    def _search(self, tenant: str) -> SearchIndex:
+        if self._unit(tenant) is not None:  # it would wait for itself, or search without the transaction's own writes
+            raise StoreError("A search sees only what is committed; search before the transaction or after it.")
+        return self._engine.index
 
     def _unit(self, tenant: str) -> Unit | None:
         unit: Unit | None = getattr(self._current, "unit", None)

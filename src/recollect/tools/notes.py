@@ -47,8 +47,7 @@ TOOLS = (
         title="Remember a fact",
         description=(
             "Keep one short, lasting fact about the user or the work, to be shown to you again in later conversations "
-            "when it matters. For long texts such as logs or files use store_memory instead. Never store passwords, "
-            "tokens or other secrets."
+            "when it matters. Never store passwords, tokens or other secrets."
         ),
         parameters={
             "text": Parameter(

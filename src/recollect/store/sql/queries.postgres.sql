@@ -111,3 +111,15 @@ SET LOCAL hnsw.iterative_scan = 'strict_order'
 SELECT seq, 1 - (embedding::halfvec({dimensions}) <=> :vector::halfvec({dimensions})) AS score FROM chunk_index
 WHERE tenant_id = :tenant AND embedder_id = {embedder_id} AND (:any_category OR category = ANY(:categories))
 ORDER BY embedding::halfvec({dimensions}) <=> :vector::halfvec({dimensions}) LIMIT :limit
+
+-- name: archive_memories
+UPDATE memories SET archived_at = :now
+WHERE tenant_id = :tenant AND agent_id = :agent AND archived_at IS NULL AND seq = ANY(:seqs)
+
+-- name: remove_all_from_index
+DELETE FROM memory_index WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
+
+-- name: mark_retrieved
+UPDATE memories SET last_retrieved_at = :at
+WHERE tenant_id = :tenant AND agent_id = :agent AND (last_retrieved_at IS NULL OR last_retrieved_at < :at)
+  AND seq = ANY(:seqs)

@@ -10,7 +10,7 @@ SELECT tenant_id FROM tenants ORDER BY tenant_id
 SELECT id, name, dimensions FROM embedders ORDER BY id DESC LIMIT 1
 
 -- name: add_embedder
-INSERT INTO embedders (id, name, dimensions) VALUES (:id, :name, :dimensions)
+INSERT INTO embedders (id, name, dimensions) VALUES (:id, :name, :dimensions) ON CONFLICT (id) DO NOTHING
 
 -- name: add_agent
 INSERT INTO agents ({agent}) VALUES ({:agent}) ON CONFLICT (tenant_id, id) DO NOTHING
@@ -47,7 +47,8 @@ UPDATE agents SET revision = revision + 1, rewrites = rewrites + 1
 WHERE tenant_id = :tenant AND id = :agent
 
 -- name: add_memory
-INSERT INTO memories ({memory}, folded, folded_tags) VALUES ({:memory}, :folded, :folded_tags)
+INSERT INTO memories ({memory}, folded, folded_tags, content_hash)
+VALUES ({:memory}, :folded, :folded_tags, :content_hash)
 
 -- name: find_memory
 SELECT {memory} FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq
@@ -55,16 +56,16 @@ SELECT {memory} FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AN
 -- name: list_memories
 SELECT {memory} FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq < :before
-  AND (:any_state OR (archived_at IS NOT NULL) = :is_archived)
-  AND (:any_state OR :is_archived OR (expires_at IS NOT NULL AND expires_at <= :now) = :is_expired)
+  AND :state IN ('all', CASE WHEN archived_at IS NOT NULL THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'
+                             WHEN expires_at <= :now OR valid_to <= :now THEN 'expired' ELSE 'live' END)
   AND folded LIKE :needle ESCAPE '!' AND folded_tags LIKE :tag ESCAPE '!'
 ORDER BY seq DESC LIMIT :limit
 
 -- name: list_episodes
 SELECT {memory} FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND seq < :before
-  AND (:any_state OR (archived_at IS NOT NULL) = :is_archived)
-  AND (:any_state OR :is_archived OR (expires_at IS NOT NULL AND expires_at <= :now) = :is_expired)
+  AND :state IN ('all', CASE WHEN archived_at IS NOT NULL THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'
+                             WHEN expires_at <= :now OR valid_to <= :now THEN 'expired' ELSE 'live' END)
   AND folded LIKE :needle ESCAPE '!' AND folded_tags LIKE :tag ESCAPE '!'
 ORDER BY seq DESC LIMIT :limit
 
@@ -72,8 +73,8 @@ ORDER BY seq DESC LIMIT :limit
 -- name: list_memories_of_kind
 SELECT {memory} FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent AND kind = :kind AND kind <> 'episode' AND seq < :before
-  AND (:any_state OR (archived_at IS NOT NULL) = :is_archived)
-  AND (:any_state OR :is_archived OR (expires_at IS NOT NULL AND expires_at <= :now) = :is_expired)
+  AND :state IN ('all', CASE WHEN archived_at IS NOT NULL THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'
+                             WHEN expires_at <= :now OR valid_to <= :now THEN 'expired' ELSE 'live' END)
   AND folded LIKE :needle ESCAPE '!' AND folded_tags LIKE :tag ESCAPE '!'
 ORDER BY seq DESC LIMIT :limit
 
@@ -81,7 +82,7 @@ ORDER BY seq DESC LIMIT :limit
 UPDATE memories
 SET text = :text, folded = :folded, tags = :tags, folded_tags = :folded_tags, scope = :scope, importance = :importance,
     category = :category, expires_at = :expires_at, archived_at = :archived_at, updated_at = :replaced_at,
-    version = version + 1
+    content_hash = :content_hash, valid_to = :valid_to, held_at = :held_at, flag = :flag, version = version + 1
 WHERE tenant_id = :tenant_id AND agent_id = :agent_id AND seq = :seq AND version = :version
 
 -- name: keep_version
@@ -127,6 +128,12 @@ JOIN kb_chunks c ON c.tenant_id = i.tenant_id AND c.id = i.seq
 WHERE i.tenant_id = :tenant AND i.embedder_id IS NULL
 ORDER BY i.seq LIMIT :limit
 
+-- name: count_unembedded_memories
+SELECT count(*) FROM memory_index WHERE tenant_id = :tenant AND embedder_id IS NULL
+
+-- name: count_unembedded_chunks
+SELECT count(*) FROM chunk_index WHERE tenant_id = :tenant AND embedder_id IS NULL
+
 -- name: touch_all_indexes
 UPDATE agents SET revision = revision + 1, rewrites = rewrites + 1 WHERE tenant_id = :tenant
 
@@ -164,3 +171,36 @@ DELETE FROM kb_chunks WHERE tenant_id = :tenant AND document_id = :document_id
 
 -- name: add_chunk
 INSERT INTO kb_chunks ({chunk}) VALUES ({:chunk})
+
+-- name: take_audit_number
+UPDATE shelves SET last_id = last_id + 1 WHERE tenant_id = :tenant AND shelf = 'audit' RETURNING last_id, last_hash
+
+-- name: keep_audit_hash
+UPDATE shelves SET last_hash = :hash WHERE tenant_id = :tenant AND shelf = 'audit'
+
+-- name: audit_head
+SELECT last_id, last_hash FROM shelves WHERE tenant_id = :tenant AND shelf = 'audit'
+
+-- name: add_event
+INSERT INTO audit_log ({event}, folded) VALUES ({:event}, :folded)
+
+-- name: list_events
+SELECT {event} FROM audit_log
+WHERE tenant_id = :tenant AND id < :before AND folded LIKE :needle ESCAPE '!'
+ORDER BY id DESC LIMIT :limit
+
+-- name: events_after
+SELECT {event} FROM audit_log WHERE tenant_id = :tenant AND id > :id ORDER BY id LIMIT :limit
+
+-- name: take_lease
+INSERT INTO leases (name, holder, until) VALUES (:name, :holder, :until)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
+WHERE leases.until <= :now OR leases.holder = excluded.holder
+
+-- name: end_lease
+DELETE FROM leases WHERE name = :name AND holder = :holder
+
+-- name: list_aging
+SELECT seq, importance, created_at, last_retrieved_at, expires_at FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND archived_at IS NULL AND seq > :after
+ORDER BY seq LIMIT :limit

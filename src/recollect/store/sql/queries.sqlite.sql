@@ -60,3 +60,17 @@ WHERE tenant_id = :tenant AND seq IN (SELECT value FROM json_each(:seqs))
 
 -- name: chunk_index_versions
 SELECT seq, version, embedder_id FROM chunk_index WHERE tenant_id = :tenant
+
+-- name: archive_memories
+UPDATE memories SET archived_at = :now
+WHERE tenant_id = :tenant AND agent_id = :agent AND archived_at IS NULL
+  AND seq IN (SELECT value FROM json_each(:seqs))
+
+-- name: remove_all_from_index
+DELETE FROM memory_index
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (SELECT value FROM json_each(:seqs))
+
+-- name: mark_retrieved
+UPDATE memories SET last_retrieved_at = :at
+WHERE tenant_id = :tenant AND agent_id = :agent AND (last_retrieved_at IS NULL OR last_retrieved_at < :at)
+  AND seq IN (SELECT value FROM json_each(:seqs))

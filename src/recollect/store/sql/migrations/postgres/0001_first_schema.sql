@@ -15,6 +15,13 @@ CREATE TABLE embedders (
   dimensions INTEGER NOT NULL
 );
 
+-- Who may do a thing that only one process at a time should do, and until when.
+CREATE TABLE leases (
+  name TEXT NOT NULL PRIMARY KEY,
+  holder TEXT NOT NULL,
+  until TIMESTAMPTZ NOT NULL
+);
+
 -- last_seq is the counter behind memory ids and never goes back. revision rises with every change to the agent's
 -- search index, rewrites only with those that are more than an append: caches compare both.
 CREATE TABLE agents (
@@ -35,7 +42,8 @@ CREATE TABLE agents (
   PRIMARY KEY (tenant_id, id)
 );
 
--- folded and folded_tags are what exact search compares: case-folded in the program, the same way for every engine.
+-- valid_to: since when something else is true instead. held_at: kept apart until somebody has looked at it. flag: why one
+-- should. folded and folded_tags are what exact search compares: case-folded in the program, the same way for every engine.
 CREATE TABLE memories (
   tenant_id TEXT NOT NULL,
   agent_id TEXT COLLATE "C" NOT NULL,
@@ -57,12 +65,24 @@ CREATE TABLE memories (
   last_retrieved_at TIMESTAMPTZ,
   archived_at TIMESTAMPTZ,
   version BIGINT NOT NULL,
+  content_hash TEXT NOT NULL,
+  supersedes BIGINT,
+  valid_from TIMESTAMPTZ,
+  valid_to TIMESTAMPTZ,
+  held_at TIMESTAMPTZ,
+  flag TEXT,
   PRIMARY KEY (tenant_id, agent_id, seq),
   FOREIGN KEY (tenant_id, agent_id) REFERENCES agents (tenant_id, id) ON DELETE CASCADE
 );
 
 -- Episodes are the many; the few of the other kinds are found without walking past them.
 CREATE INDEX memories_by_kind ON memories (tenant_id, agent_id, kind, seq) WHERE kind <> 'episode';
+
+-- Whether the same thing is known already.
+CREATE INDEX memories_by_content ON memories (tenant_id, agent_id, content_hash) WHERE kind <> 'episode';
+
+-- What waits for somebody to look at it.
+CREATE INDEX memories_held ON memories (tenant_id, agent_id, seq) WHERE held_at IS NOT NULL;
 
 -- What a memory said before each edit.
 CREATE TABLE memory_versions (
@@ -149,6 +169,7 @@ CREATE TABLE shelves (
   tenant_id TEXT NOT NULL,
   shelf TEXT NOT NULL CHECK (shelf IN ('knowledge', 'audit')),
   last_id BIGINT NOT NULL DEFAULT 0,
+  last_hash TEXT NOT NULL DEFAULT '',
   revision BIGINT NOT NULL DEFAULT 0,
   rewrites BIGINT NOT NULL DEFAULT 0,
   PRIMARY KEY (tenant_id, shelf)
@@ -197,7 +218,7 @@ CREATE INDEX chunk_index_words ON chunk_index USING gin (words);
 
 CREATE INDEX chunk_index_by_embedder ON chunk_index (tenant_id, embedder_id) WHERE embedder_id IS NULL;
 
--- Each event's hash covers the one before it, so that a changed or missing row shows.
+-- Each event's hash covers the one before it, so that a changed or missing row shows. The shelf's row holds the last.
 CREATE TABLE audit_log (
   tenant_id TEXT NOT NULL,
   id BIGINT NOT NULL,

@@ -14,6 +14,13 @@ CREATE TABLE embedders (
   dimensions INTEGER NOT NULL
 ) STRICT;
 
+-- Who may do a thing that only one process at a time should do, and until when.
+CREATE TABLE leases (
+  name TEXT NOT NULL PRIMARY KEY,
+  holder TEXT NOT NULL,
+  until TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- last_seq is the counter behind memory ids and never goes back. revision rises with every change to the agent's
 -- search index, rewrites only with those that are more than an append: caches compare both. life tells an agent from a
 -- deleted one of the same name.
@@ -36,7 +43,8 @@ CREATE TABLE agents (
   PRIMARY KEY (tenant_id, id)
 ) STRICT;
 
--- folded and folded_tags are what exact search compares: case-folded in the program, the same way for every engine.
+-- valid_to: since when something else is true instead. held_at: kept apart until somebody has looked at it. flag: why one
+-- should. folded and folded_tags are what exact search compares: case-folded in the program, the same way for every engine.
 -- No CHECKs here: they cost a third of an insert, and only enums of the program reach these columns.
 CREATE TABLE memories (
   tenant_id TEXT NOT NULL,
@@ -59,12 +67,24 @@ CREATE TABLE memories (
   last_retrieved_at TEXT,
   archived_at TEXT,
   version INTEGER NOT NULL,
+  content_hash TEXT NOT NULL,
+  supersedes INTEGER,
+  valid_from TEXT,
+  valid_to TEXT,
+  held_at TEXT,
+  flag TEXT,
   PRIMARY KEY (tenant_id, agent_id, seq),
   FOREIGN KEY (tenant_id, agent_id) REFERENCES agents (tenant_id, id) ON DELETE CASCADE
 ) STRICT;
 
 -- Episodes are the many; the few of the other kinds are found without walking past them.
 CREATE INDEX memories_by_kind ON memories (tenant_id, agent_id, kind, seq) WHERE kind <> 'episode';
+
+-- Whether the same thing is known already.
+CREATE INDEX memories_by_content ON memories (tenant_id, agent_id, content_hash) WHERE kind <> 'episode';
+
+-- What waits for somebody to look at it.
+CREATE INDEX memories_held ON memories (tenant_id, agent_id, seq) WHERE held_at IS NOT NULL;
 
 -- What a memory said before each edit.
 CREATE TABLE memory_versions (
@@ -148,6 +168,7 @@ CREATE TABLE shelves (
   tenant_id TEXT NOT NULL,
   shelf TEXT NOT NULL CHECK (shelf IN ('knowledge', 'audit')),
   last_id INTEGER NOT NULL DEFAULT 0,
+  last_hash TEXT NOT NULL DEFAULT '',
   revision INTEGER NOT NULL DEFAULT 0,
   rewrites INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (tenant_id, shelf)
@@ -191,7 +212,7 @@ CREATE TABLE chunk_index (
 
 CREATE INDEX chunk_index_by_embedder ON chunk_index (tenant_id, embedder_id) WHERE embedder_id IS NULL;
 
--- Each event's hash covers the one before it, so that a changed or missing row shows.
+-- Each event's hash covers the one before it, so that a changed or missing row shows. The shelf's row holds the last.
 CREATE TABLE audit_log (
   tenant_id TEXT NOT NULL,
   id INTEGER NOT NULL,

@@ -1,0 +1,21 @@
+"""`make bench`: print every measurement with its floor, its ratio and what was promised. Exits 1 if one is missed."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks import searches, writes
+from benchmarks.measure import printed
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
+        lines = [*writes.measured(Path(folder)), *searches.measured(Path(folder))]
+    print(printed(lines))
+    return 0 if all(line.is_met for line in lines) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

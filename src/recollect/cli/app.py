@@ -1,0 +1,49 @@
+"""The program, put together from the groups of commands."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+import recollect
+from recollect.cli import finding, memories, overview, serving, upkeep
+from recollect.cli.run import callback_of
+
+GROUPS = {
+    "Memories": (*memories.COMMANDS, *finding.COMMANDS),
+    "Looking after the store": (*overview.COMMANDS, *upkeep.COMMANDS),
+    "For other programs": serving.COMMANDS,
+}
+
+
+def is_interactive() -> bool:
+    """Whether a person is looking at both streams."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdout, sys.stderr))
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        typer.echo(f"recollect {recollect.__version__}")
+        raise typer.Exit
+
+
+def _program(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Memory for AI agents: keep what matters, find it again, see what is there."""
+
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,  # Python's own traceback: it shows no local variables, which may hold secrets
+    pretty_exceptions_show_locals=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.callback(epilog="Start with: recollect remember 'Prefers tabs over spaces' --tag preference")(_program)
+for panel, commands in GROUPS.items():
+    for command in commands:
+        app.command(command.name, epilog=f"Example: {command.example}", rich_help_panel=panel)(callback_of(command))

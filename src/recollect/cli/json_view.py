@@ -1,0 +1,82 @@
+"""For programs: one JSON document on standard output, and nothing else there."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+
+from recollect.cli.view import UNSAFE, AgentShown, Check, SettingShown, Shown, json_record, json_value
+from recollect.model import Hit, Json, MemoryVersion
+
+
+class JsonView:
+    """`View` as JSON: snake_case, times in UTC with Z."""
+
+    def remembered(self, shown: Shown) -> None:
+        _write(_memory(shown))
+
+    def edited(self, shown: Shown) -> None:
+        _write(_memory(shown))
+
+    def forgotten(self, id: str) -> None:
+        _write({"ok": True, "id": id})
+
+    def memory(self, shown: Shown, history: Sequence[MemoryVersion]) -> None:
+        _write(_memory(shown) | {"history": [json_record(each) for each in history]})
+
+    def memories(self, found: Sequence[Shown], *, next_cursor: str | None, if_none: str) -> None:
+        _write({"items": [_memory(each) for each in found], "next_cursor": next_cursor})
+
+    def hits(self, hits: Sequence[Hit], *, is_explained: bool) -> None:
+        _write({"hits": [_hit(each, is_explained=is_explained) for each in hits]})
+
+    def agents(self, agents: Sequence[AgentShown], *, next_cursor: str | None) -> None:
+        _write({"items": [_agent(each) for each in agents], "next_cursor": next_cursor})
+
+    def settings(self, settings: Sequence[SettingShown]) -> None:
+        _write({"items": [asdict(each) for each in settings]})
+
+    def checks(self, checks: Sequence[Check]) -> None:
+        items = [{"name": each.name, "ok": each.is_ok, "says": each.says, "advice": each.advice} for each in checks]
+        _write({"ok": all(each.is_ok for each in checks), "checks": items})
+
+    @contextmanager
+    def progress(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
+        yield lambda done: None
+
+    def reembedded(self, count: int, embedder: str) -> None:
+        _write({"ok": True, "embedded": count, "embedder": embedder})
+
+
+def _write(document: Json) -> None:
+    is_unicode = sys.stdout is not None and codecs.lookup(sys.stdout.encoding).name.startswith("utf")
+    text = json.dumps(document, indent=2, ensure_ascii=not is_unicode, allow_nan=False)
+    # Only strings can hold such a character, and JSON knows no other control characters than line breaks.
+    print(UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+
+
+def _memory(shown: Shown) -> Json:
+    return json_record(shown.memory) | {"state": shown.state.value}
+
+
+def _hit(hit: Hit, *, is_explained: bool) -> Json:
+    found: Json = {
+        "source": hit.source.value,
+        "id": hit.id,
+        "text": hit.text,
+        "score": hit.score,
+        "parts": dict(hit.parts),
+        "created_at": json_value(hit.created_at),
+    }
+    if hit.memory is not None:
+        found |= {"kind": hit.memory.kind.value, "tags": list(hit.memory.tags)}
+    return found | {"weights": dict(hit.weights), "explain": hit.explain} if is_explained else found
+
+
+def _agent(shown: AgentShown) -> Json:
+    counts = {kind.value: count for kind, count in shown.counts.items()}
+    return {"id": shown.agent.id} | json_record(shown.agent) | {"memories_count": counts}

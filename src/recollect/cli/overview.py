@@ -1,0 +1,62 @@
+"""Seeing what is there: agents and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import typer
+
+from recollect.cli.run import Command, Run
+from recollect.cli.view import AgentShown, SettingShown
+from recollect.settings import MASK, SettingRow, Settings, masked, table
+
+
+def agents(
+    run: Run,
+    limit: Annotated[int, typer.Option(help="How many at most.")] = 100,
+    after: Annotated[str, typer.Option(metavar="AGENT", help="Continue behind this one.", show_default=False)] = "",
+) -> None:
+    """List the tenant's agents and how many memories each has."""
+    found = run.tenant.list_agents(after=after, limit=limit)
+    rows = [AgentShown(agent=agent, counts=run.tenant.count_memories(agent.id)) for agent in found]
+    run.view.agents(rows, next_cursor=found[-1].id if len(found) == limit else None)
+
+
+def settings(run: Run) -> None:
+    """Show every setting, its value and where the value comes from. Secrets are masked."""
+    current, in_files = run.settings, Settings.load(environment={})
+    run.view.settings([_shown(row, current, in_files, run.flags) for row in table()])
+
+
+COMMANDS = (
+    Command(run=agents, example="recollect agents --tenant acme"),
+    Command(run=settings, example="recollect settings --url sqlite:///notes.db"),
+)
+
+
+def _shown(row: SettingRow, current: Settings, in_files: Settings, flags: Mapping[str, object]) -> SettingShown:
+    value = getattr(current, row.name)
+    shown = current.store_url if row.name == "url" else value  # the empty one says little
+    if flags.get(row.name) is not None:
+        source = "flag"
+    elif value != getattr(in_files, row.name):
+        source = "environment"
+    else:
+        source = "default" if value == getattr(Settings(), row.name) else "file"
+    return SettingShown(
+        name=row.name,
+        value=_without_secrets(shown, row),
+        source=source,
+        default=row.default,
+        environment=row.environment[0],
+        meaning=row.meaning,
+    )
+
+
+def _without_secrets(value: str | float | tuple[str, ...], row: SettingRow) -> str | float | list[str]:
+    if row.is_secret and value:
+        return MASK
+    if isinstance(value, str):
+        return masked(value)
+    return list(value) if isinstance(value, tuple) else value

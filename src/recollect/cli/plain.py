@@ -1,0 +1,106 @@
+"""For pipes and files: one record on a line, fields set apart by tabs, the text last and whole."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from datetime import datetime
+
+from recollect.cli.view import AgentShown, Check, SettingShown, Shown, mark, one_line, safe
+from recollect.model import Hit, MemoryVersion
+
+EMPTY = "-"
+REPORT_EVERY = 1000
+
+
+class PlainView:
+    """`View` as lines without colours or frames."""
+
+    def remembered(self, shown: Shown) -> None:
+        print(_line(shown))
+
+    def edited(self, shown: Shown) -> None:
+        print(_line(shown))
+
+    def forgotten(self, id: str) -> None:
+        print(f"Forgotten: {id}")
+
+    def memory(self, shown: Shown, history: Sequence[MemoryVersion]) -> None:
+        for name, value in details(shown).items():
+            print(f"{name}: {value}")
+        print("text: " + safe(shown.memory.text).replace("\n", "\n  "))
+        for each in history:
+            print(f"version {each.version}, until {_time(each.replaced_at)}: {one_line(each.text)}")
+
+    def memories(self, found: Sequence[Shown], *, next_cursor: str | None, if_none: str) -> None:
+        for shown in found:
+            print(_line(shown))
+
+    def hits(self, hits: Sequence[Hit], *, is_explained: bool) -> None:
+        for hit in hits:
+            print("\t".join([f"{hit.score:.3f}", hit.id, one_line(hit.text)]))
+            if is_explained:
+                print(f"\t{hit.explain}")
+
+    def agents(self, agents: Sequence[AgentShown], *, next_cursor: str | None) -> None:
+        for each in agents:
+            counts = ", ".join(f"{count} {kind}" for kind, count in each.counts.items())
+            print("\t".join([safe(each.agent.id), counts, one_line(each.agent.name)]))
+
+    def settings(self, settings: Sequence[SettingShown]) -> None:
+        for each in settings:
+            print("\t".join([each.name, one_line(as_text(each.value)) or EMPTY, one_line(each.source)]))
+
+    def checks(self, checks: Sequence[Check]) -> None:
+        for each in checks:
+            print(f"{mark(each.is_ok)} {each.name}: {one_line(each.says)}")
+            if each.advice:
+                print(f"  {one_line(each.advice)}")
+
+    @contextmanager
+    def progress(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
+        done = 0
+
+        def report(more: int) -> None:
+            nonlocal done
+            done += more
+            if done // REPORT_EVERY > (done - more) // REPORT_EVERY:
+                print(f"{what}: {done:,} of {total:,}", file=sys.stderr)
+
+        yield report
+
+    def reembedded(self, count: int, embedder: str) -> None:
+        print(f"Embedded {count:,} with {embedder}")
+
+
+def as_text(value: str | float | list[str]) -> str:
+    """A setting's value as it would be written in a variable."""
+    return ",".join(value) if isinstance(value, list) else str(value)
+
+
+def details(shown: Shown) -> dict[str, str]:
+    """What there is to say about a memory besides its text, by the names of its fields; the empty ones are left out."""
+    memory = shown.memory
+    names = [each.name for each in fields(memory) if each.name not in ("owner", "text")]
+    values = {name: getattr(memory, name) for name in names} | {"state": shown.state}
+    return {name: one_line(_as_words(value)) for name, value in values.items() if value not in (None, "", ())}
+
+
+def _as_words(value: object) -> str:
+    if isinstance(value, datetime):
+        return _time(value)
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _line(shown: Shown) -> str:
+    memory = shown.memory
+    tags = ",".join(memory.tags) or EMPTY
+    return "\t".join([memory.id, memory.kind.value, _time(memory.created_at), safe(tags), one_line(memory.text)])
+
+
+def _time(time: datetime) -> str:
+    return time.isoformat(timespec="seconds").replace("+00:00", "Z")

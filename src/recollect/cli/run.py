@@ -1,0 +1,138 @@
+"""What every command shares: four options, the settings and the store behind them, and how it ends.
+
+A command is a function whose first argument is its `Run`; its other arguments are its options. `callback_of` adds the
+four common options, so that they are written down once.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
+
+import typer
+
+import recollect
+from recollect.cli.view import View, pick_view, safe
+from recollect.errors import Invalid, RecollectError
+from recollect.settings import Settings
+
+if TYPE_CHECKING:
+    from recollect.api import AgentMemory, Recollect, TenantMemory
+
+REFUSED = 1
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One command: what it runs, and an example for its help."""
+
+    run: Callable[..., None]
+    example: str
+    called: str = ""  # when the function cannot have the command's name
+
+    @property
+    def name(self) -> str:
+        return self.called or self.run.__name__
+
+
+class Run:
+    """One run of a command. The store is opened when it is first asked for, and closed when the command ends."""
+
+    def __init__(self, flags: Mapping[str, object], view: View, closing: ExitStack) -> None:
+        self.flags = dict(flags)  # settings given on the command line; None: not given
+        self.view = view
+        self._closing = closing
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Raises: Invalid."""
+        return Settings.load(flags=self.flags)
+
+    @cached_property
+    def store(self) -> Recollect:
+        """Raises: Invalid, StoreError, SchemaMismatch."""
+        return self._closing.enter_context(recollect.Recollect(settings=self.settings))
+
+    @property
+    def memory(self) -> AgentMemory:
+        """The memory of the agent that is meant."""
+        return self.store.agent()
+
+    @property
+    def tenant(self) -> TenantMemory:
+        return self.store.tenant()
+
+
+def _common_options(
+    url: Annotated[
+        str | None, typer.Option(help="Where memories are kept, such as sqlite:///notes.db.", show_default=False)
+    ] = None,
+    tenant: Annotated[str | None, typer.Option(help="Whose agents are meant.", show_default=False)] = None,
+    agent: Annotated[str | None, typer.Option(help="Whose memories are meant.", show_default=False)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON document.")] = False,
+) -> None:
+    """The signature is all that is used of this."""
+
+
+def callback_of(command: Command) -> Callable[..., None]:
+    """What Typer calls: the command's own options and the common ones in, an exit code out."""
+
+    def callback(url: str | None, tenant: str | None, agent: str | None, as_json: bool, **arguments: Any) -> None:
+        try:
+            flags = _decoded({"url": url, "tenant": tenant, "agent": agent})
+            with ExitStack() as closing:
+                command.run(Run(flags, pick_view(as_json=as_json), closing), **_decoded(arguments))
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except RecollectError as error:
+            typer.secho(safe(" ".join(str(error).split())), fg=typer.colors.RED, err=True)
+            raise typer.Exit(REFUSED) from error
+        except KeyboardInterrupt as error:
+            raise typer.Exit(INTERRUPTED) from error
+        except BrokenPipeError as error:  # whoever reads our output has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that the interpreter's last flush finds somebody
+            raise typer.Exit(0) from error
+
+    options = [*_parameters(command.run)[1:], *_parameters(_common_options)]
+    shape = cast(Any, callback)
+    shape.__signature__ = inspect.Signature(options)
+    shape.__annotations__ = {option.name: option.annotation for option in options}
+    shape.__doc__ = command.run.__doc__
+    shape.__name__ = command.name
+    return callback
+
+
+def _decoded(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments, read as UTF-8 where the locale knows only ASCII and Python kept the bytes it could not read.
+
+    Raises: Invalid.
+    """
+    return {name: _as_typed(name, value) for name, value in arguments.items()}
+
+
+def _as_typed(name: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return [_as_typed(name, each) for each in value]
+    if type(value) is not str or value.isascii():
+        return value
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        try:
+            return os.fsencode(value).decode()
+        except UnicodeError as error:
+            raise Invalid(f"The {name} is not UTF-8 text.") from error
+    return value
+
+
+def _parameters(function: Callable[..., None]) -> list[inspect.Parameter]:
+    hints = get_type_hints(function, include_extras=True)
+    found = inspect.signature(function).parameters.values()
+    return [each.replace(annotation=hints[each.name], kind=inspect.Parameter.KEYWORD_ONLY) for each in found]

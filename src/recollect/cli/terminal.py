@@ -1,0 +1,176 @@
+"""For people: tables and colours, fitted to the width of the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.padding import Padding
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from recollect.cli.plain import as_text, details
+from recollect.cli.view import AgentShown, Check, SettingShown, Shown, mark, one_line, safe
+from recollect.model import Hit, Kind, Memory, MemoryVersion, State
+
+COLOURS = {Kind.CORE: "magenta", Kind.JOURNAL: "blue", Kind.NOTE: "green", Kind.EPISODE: "yellow"}
+NARROW = 70
+"""Below this many columns a table keeps to what cannot be done without."""
+
+WIDE = 100
+"""From here on there is room for explanations."""
+
+MOST_SHOWN = 240
+"""Characters of a text in a table; `show` has all of it."""
+
+
+class TerminalView:
+    """`View` in tables."""
+
+    def __init__(self) -> None:
+        self._console = Console(highlight=False)
+        self._is_narrow = self._console.width < NARROW
+
+    def remembered(self, shown: Shown) -> None:
+        self._done("Remembered", shown.memory)
+
+    def edited(self, shown: Shown) -> None:
+        self._done("Edited", shown.memory)
+
+    def forgotten(self, id: str) -> None:
+        self._console.print(_tick(True), Text(f"Forgotten {safe(id)}"))
+
+    def memory(self, shown: Shown, history: Sequence[MemoryVersion]) -> None:
+        self._console.print(Padding(Text(safe(shown.memory.text), style="bold"), (1, 2)))
+        grid = Table.grid(padding=(0, 2))
+        for name, value in details(shown).items():
+            style = COLOURS[shown.memory.kind] if name == "kind" else "cyan" if name == "id" else ""
+            grid.add_row(Text(name, style="dim"), Text(value, style=style))
+        self._console.print(Padding(grid, (0, 2)))
+        if history:
+            table = _table("Version", "Until", "Said")
+            for each in history:
+                table.add_row(str(each.version), _time(each.replaced_at), Text(safe(each.text)))
+            self._console.print(table)
+
+    def memories(self, found: Sequence[Shown], *, next_cursor: str | None, if_none: str) -> None:
+        if not found:
+            self._console.print(Text(if_none, style="dim"))
+            return
+        table = _table("Id", "Kind", *(() if self._is_narrow else ("Written",)), "Memory")
+        for shown in found:
+            memory = shown.memory
+            when = () if self._is_narrow else (Text(_time(memory.created_at), style="dim"),)
+            table.add_row(_id(memory.id), _kind(memory.kind), *when, _text(memory, shown.state))
+        self._console.print(table)
+        if next_cursor is not None:
+            self._console.print(Text(f" There is more: add --before {next_cursor}", style="dim"))
+
+    def hits(self, hits: Sequence[Hit], *, is_explained: bool) -> None:
+        if not hits:
+            self._console.print(Text("Nothing comes to mind.", style="dim"))
+            return
+        table = _table("Score", "Id", *(() if self._is_narrow else ("Kind",)), "Memory")
+        for hit in hits:
+            text = _cut(hit.text) if hit.memory is None else _text(hit.memory, State.LIVE)
+            if is_explained:
+                text.append(f"\n{hit.explain}", style="dim")
+            kind = Text(hit.source.value) if hit.memory is None else _kind(hit.memory.kind)
+            score = Text(f"{hit.score:.3f}", style="bold" if hit is hits[0] else "")
+            table.add_row(score, _id(hit.id), *(() if self._is_narrow else (kind,)), text)
+        self._console.print(table)
+
+    def agents(self, agents: Sequence[AgentShown], *, next_cursor: str | None) -> None:
+        if not agents:
+            self._console.print(Text("No agent has remembered anything yet.", style="dim"))
+            return
+        table = _table("Agent")
+        for kind in Kind:
+            table.add_column(kind.value.capitalize(), justify="right", style=COLOURS[kind])
+        for each in agents:
+            name = Text(safe(each.agent.id), style="cyan")
+            if each.agent.name != each.agent.id:
+                name.append(f"  {one_line(each.agent.name)}", style="dim")
+            table.add_row(name, *(f"{each.counts[kind]:,}" for kind in Kind))
+        self._console.print(table)
+        if next_cursor is not None:
+            self._console.print(Text(f" There are more: add --after {safe(next_cursor)}", style="dim"))
+
+    def settings(self, settings: Sequence[SettingShown]) -> None:
+        table = _table("Setting", "Value", "From")
+        for each in settings:
+            is_default = each.source == "default"
+            value = Text(one_line(as_text(each.value)), style="" if is_default else "bold")
+            if self._console.width >= WIDE:
+                value.append(f"\n{each.meaning}", style="dim")
+            table.add_row(
+                Text(each.name, style="cyan"), value, Text(each.source, style="dim" if is_default else "green")
+            )
+        self._console.print(table)
+
+    def checks(self, checks: Sequence[Check]) -> None:
+        grid = Table.grid(padding=(0, 1))
+        for each in checks:
+            says = Text(one_line(each.says))
+            if each.advice:
+                says.append(f"\n{one_line(each.advice)}", style="yellow")
+            grid.add_row(_tick(each.is_ok), Text(each.name, style="bold"), says)
+        self._console.print(Padding(grid, (1, 1)))
+        broken = sum(not each.is_ok for each in checks)
+        verdict = Text("Everything works.", style="green") if not broken else Text(f"Broken: {broken}", style="red")
+        self._console.print(Padding(verdict, (0, 1)))
+
+    @contextmanager
+    def progress(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
+        columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(what, total=total)
+            yield lambda done: bar.advance(task, done)
+
+    def reembedded(self, count: int, embedder: str) -> None:
+        self._console.print(_tick(True), Text(f"Embedded {count:,} with {embedder}"))
+
+    def _done(self, verb: str, memory: Memory) -> None:
+        self._console.print(_tick(True), Text(verb), _id(memory.id), _kind(memory.kind))
+
+
+def _table(*headers: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False, padding=(0, 1))
+    for header in headers:
+        is_text = header in ("Memory", "Said", "Value")
+        table.add_column(header, overflow="fold", no_wrap=not is_text, ratio=1 if is_text else None)
+    return table
+
+
+def _tick(is_ok: bool) -> Text:
+    return Text(mark(is_ok), style="green" if is_ok else "red")
+
+
+def _id(id: str) -> Text:
+    return Text(safe(id), style="cyan")
+
+
+def _kind(kind: Kind) -> Text:
+    return Text(kind.value, style=COLOURS[kind])
+
+
+def _text(memory: Memory, state: State) -> Text:
+    text = _cut(memory.text)
+    for tag in memory.tags:
+        text.append(f" #{safe(tag)}", style="dim")
+    if state is not State.LIVE:
+        text.append(f" ({state.value})", style="red")
+    return text
+
+
+def _cut(text: str) -> Text:
+    line = one_line(text)
+    return Text(line if len(line) <= MOST_SHOWN else line[: MOST_SHOWN - 1] + "…")
+
+
+def _time(time: datetime) -> str:
+    return f"{time.astimezone():%Y-%m-%d %H:%M}"

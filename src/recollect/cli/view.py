@@ -1,0 +1,141 @@
+"""What commands have to show, and to whom: a person at a terminal, the next program in a pipe, or a JSON reader.
+
+A command hands records to its `View` and does not know which of the three it is. Text from a store may come from
+anywhere, so nothing of it reaches a terminal before `safe` has made control characters visible.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, fields
+from datetime import datetime
+from enum import StrEnum
+from importlib import import_module
+from typing import Any, Protocol, cast
+
+from recollect.model import Agent, Hit, Json, Kind, Memory, MemoryVersion, State
+
+UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Characters that move the cursor, change colours or turn the direction of writing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing `doctor` looked at."""
+
+    name: str
+    is_ok: bool
+    says: str
+    advice: str = ""  # what to do about it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A memory, and whether it can be recalled at the moment."""
+
+    memory: Memory
+    state: State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentShown:
+    """An agent, and how many memories of each kind it has."""
+
+    agent: Agent
+    counts: Mapping[Kind, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingShown:
+    """A setting as it is now, without secrets."""
+
+    name: str
+    value: str | float | list[str]
+    source: str
+    default: str
+    environment: str
+    meaning: str
+
+
+class View(Protocol):
+    """Everything a command can show."""
+
+    def remembered(self, shown: Shown) -> None: ...
+
+    def edited(self, shown: Shown) -> None: ...
+
+    def forgotten(self, id: str) -> None: ...
+
+    def memory(self, shown: Shown, history: Sequence[MemoryVersion]) -> None: ...
+
+    def memories(self, found: Sequence[Shown], *, next_cursor: str | None, if_none: str) -> None: ...
+
+    def hits(self, hits: Sequence[Hit], *, is_explained: bool) -> None: ...
+
+    def agents(self, agents: Sequence[AgentShown], *, next_cursor: str | None) -> None: ...
+
+    def settings(self, settings: Sequence[SettingShown]) -> None: ...
+
+    def checks(self, checks: Sequence[Check]) -> None: ...
+
+    def progress(self, what: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
+        """Shows how far long work has come; it is told of each piece done."""
+
+    def reembedded(self, count: int, embedder: str) -> None: ...
+
+
+def pick_view(*, as_json: bool) -> View:
+    """The view for whoever reads our output; only that one is imported."""
+    if as_json:
+        name = "json_view.JsonView"
+    elif sys.stdout is not None and sys.stdout.isatty():
+        name = "terminal.TerminalView"
+    else:
+        name = "plain.PlainView"
+    module, _, view = name.partition(".")
+    return cast(View, getattr(import_module(f"recollect.cli.{module}"), view)())
+
+
+def json_record(record: Memory | MemoryVersion | Agent) -> Json:
+    """Every field by its name, except whose it is."""
+    names = (each.name for each in fields(record))
+    return {name: json_value(getattr(record, name)) for name in names if name != "owner"}
+
+
+def json_value(value: Any) -> Any:
+    """A field's value as JSON has it: times in UTC with Z."""
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, StrEnum):
+        return value.value
+    return list(value) if isinstance(value, tuple) else value
+
+
+def safe(text: str) -> str:
+    """`text` with control characters made visible; line breaks and tabs stay.
+
+    >>> safe("red \\x1b[31malert")
+    'red \\\\x1b[31malert'
+    """
+    return UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), text.replace("\r\n", "\n"))
+
+
+def one_line(text: str) -> str:
+    """`text` on one line, safe to print.
+
+    >>> one_line("one\\n\\n  two\\tthree")
+    'one two three'
+    """
+    return safe(" ".join(text.split()))
+
+
+def mark(is_ok: bool) -> str:
+    """✓ or ✗, or words where the output cannot show them."""
+    try:
+        "✓✗".encode(sys.stdout.encoding)
+    except UnicodeEncodeError:
+        return "ok" if is_ok else "!!"
+    return "✓" if is_ok else "✗"

@@ -1,0 +1,107 @@
+"""Keys with a known prefix that were cut into pieces: over lines, by blanks, dashes, dots or quotes.
+
+All separators are dropped, known prefixes are looked up in what is left, and the pieces behind one are judged together.
+Prose behind a prefix is told from a key by its pieces: they are words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from recollect.policy.secret_rules import RULES
+from recollect.policy.secret_shapes import Rule, Split
+from recollect.policy.secret_text import View
+
+MAX_WALKS = 2_000
+"""More prefixes than fit into the longest memory; a longer text is not worth more work."""
+
+MAX_KEY_CHARS = 300
+MAX_WORD_SHARE = 0.5
+"""Of a key's characters, the share that may stand in pieces that look like words."""
+
+_SEPARATORS = " \t\r\n\v\f-.,;|/\\+\"'`*~()[]:><=&^#"
+_DROP = {ord(c): None for c in _SEPARATORS}
+_KEPT = frozenset(_SEPARATORS)
+_PIECE = re.compile(r"[A-Za-z0-9_]+")
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]{2,}|[A-Za-z]")
+_LOWER_WORD = re.compile(r"[A-Z]?[a-z]+")
+MIN_PREFIX_CHARS = 4
+
+
+def split_keys(view: View) -> Iterator[tuple[str, int, int]]:
+    """The rule and the span, in `view`, of every key in pieces."""
+    squeezed = view.text.translate(_DROP)
+    if len(squeezed) == len(view.text):
+        return
+    lower, offsets, walks = squeezed.lower(), list[int](), 0
+    for rule, split, prefix in _prefixes():
+        at = lower.find(prefix)
+        while at >= 0 and walks < MAX_WALKS:
+            walks += 1
+            if not offsets:
+                offsets = [i for i, c in enumerate(view.text) if c not in _KEPT]
+            end = _key_end(view.text, squeezed, offsets, at, len(prefix), rule, split)
+            if end:
+                yield rule.name, offsets[at], end
+            at = lower.find(prefix, at + len(prefix))
+
+
+@lru_cache(maxsize=1)
+def _prefixes() -> tuple[tuple[Rule, Split, str], ...]:
+    return tuple(
+        (rule, rule.split, prefix)
+        for rule in RULES
+        if rule.split
+        for prefix in rule.split.prefixes
+        if len(prefix) >= MIN_PREFIX_CHARS or "_" in prefix or prefix == "sk"
+    )
+
+
+def _key_end(
+    text: str, squeezed: str, offsets: list[int], at: int, prefix_length: int, rule: Rule, split: Split
+) -> int:
+    """Where the key ends whose prefix stands at `at`; 0: what follows is no key."""
+    start, body_at = offsets[at], at + prefix_length
+    if start and (text[start - 1].isalnum() or text[start - 1] == "_"):
+        return 0
+    if prefix_length == 2 and not re.match(r"(?i)s ?k ?-", text[start : start + 5]):
+        return 0
+    body = re.match(
+        rf"(?:{split.chars.pattern}){{{split.least},{MAX_KEY_CHARS}}}", squeezed[body_at : body_at + MAX_KEY_CHARS]
+    )
+    if not body:
+        return 0
+    last = body_at + _body_length(text, offsets, body_at, len(body[0]), split)
+    pieces = _PIECE.findall(text[start : offsets[last - 1] + 1])
+    word = _LOWER_WORD if "a-z" not in split.chars.pattern and "\\w" not in split.chars.pattern else _WORD
+    in_words = sum(len(piece) for piece in pieces[1:] if word.fullmatch(piece))
+    found = squeezed[body_at:last]
+    if in_words > MAX_WORD_SHARE * len(found) or not rule.check(found):
+        return 0
+    return offsets[last - 1] + 1
+
+
+def _body_length(text: str, offsets: list[int], body_at: int, available: int, split: Split) -> int:
+    """How many of the `available` characters belong to the key: the usual number, or up to the first word."""
+    usual = split.size or 0
+    if usual and usual <= available and _is_piece_end(text, offsets[body_at + usual - 1]):
+        return usual
+    length = split.least
+    while length < available:
+        if _is_piece_end(text, offsets[body_at + length - 1]):
+            nearby = text[offsets[body_at + length] : offsets[body_at + length] + 40]
+            piece = _PIECE.match(nearby)
+            if (
+                piece is None
+                or _WORD.fullmatch(piece[0])
+                or offsets[body_at + length] - offsets[body_at + length - 1] > 4
+            ):
+                break
+        length += 1
+    return length
+
+
+def _is_piece_end(text: str, offset: int) -> bool:
+    return offset + 1 >= len(text) or not (text[offset + 1].isalnum() or text[offset + 1] == "_")

@@ -1,0 +1,1 @@
+"""The servers: ways into the same memory for other programs."""

@@ -1,0 +1,140 @@
+"""Every error as one shape: `{"ok": false, "error": "<a sentence>", "code": "<a stable word>"}`.
+
+What recollect raises is translated by its `code`, with the one table below. What the framework refuses before us
+(a body that does not fit, an unknown path) is put into the same shape.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.routing import Match
+
+from recollect.errors import RecollectError, StoreBusy
+
+log = logging.getLogger("recollect.server")
+
+STATUS: Mapping[str, int] = {
+    "error": 500,
+    "invalid": 400,
+    "secret_rejected": 400,
+    "unauthorized": 401,
+    "forbidden": 403,
+    "not_found": 404,
+    "conflict": 409,
+    "over_budget": 422,
+    "model": 502,
+    "store": 503,
+    "store_busy": 503,
+    "schema": 500,
+}
+"""The HTTP status of each `RecollectError.code`."""
+
+HTTP_CODES: Mapping[int, str] = {
+    400: "invalid",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "too_large",
+    422: "unprocessable",
+    500: "internal",
+}
+"""The code of a refusal that has only an HTTP status."""
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+MAX_PROBLEMS = 3
+
+
+def error_response(
+    status: int,
+    sentence: str,
+    code: str = "",
+    *,
+    headers: Mapping[str, str] | None = None,
+    also: Mapping[str, object] | None = None,
+) -> JSONResponse:
+    """The answer for an error. What no text may hold (half a surrogate pair) is written as an escape."""
+    sentence = sentence.encode(errors="backslashreplace").decode()
+    content = {"ok": False, "error": sentence, "code": code or HTTP_CODES.get(status, "error"), **(also or {})}
+    return JSONResponse(content, status, headers=dict(headers or {}))
+
+
+def add_error_handlers(app: FastAPI) -> None:
+    """Make `app` answer every error it can foresee in our shape."""
+    app.add_exception_handler(RecollectError, _recollect_error)
+    app.add_exception_handler(RequestValidationError, _validation_error)
+    app.add_exception_handler(HTTPException, _http_error)
+
+
+async def _recollect_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RecollectError)
+    status = STATUS.get(error.code, 500)
+    if status >= 500:
+        log.error("%s %s failed (%s): %s", request.method, request.url.path, request.state.request_id, error)
+    headers = {"Retry-After": str(math.ceil(error.retry_after))} if isinstance(error, StoreBusy) else None
+    return error_response(status, str(error), error.code, headers=headers)
+
+
+async def _validation_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    problems = error.errors()
+    if problems[0]["type"] == "json_invalid":
+        place, reason = problems[0]["loc"][-1], problems[0]["ctx"]["error"]
+        return error_response(400, f"The body is not valid JSON (at character {place}: {reason}).")
+    return error_response(422, " ".join(dict.fromkeys(_sentence(each) for each in problems[:MAX_PROBLEMS])))
+
+
+def _sentence(problem: Mapping[str, Any]) -> str:
+    """One problem pydantic found, for the person who sent the request."""
+    kind, (where, *path) = problem["type"], problem["loc"]
+    field = _path(path)
+    if kind == "unknown_field":
+        return str(problem["msg"])
+    if not path:
+        return "The body must be a JSON object, sent with the header Content-Type: application/json."
+    if kind == "missing":
+        return f"The {'field' if where == 'body' else 'parameter'} {field} is required."
+    if kind == "string_unicode":
+        return f"{field} holds half a surrogate pair; send whole ones."
+    reason = str(problem["msg"]).removeprefix("Value error, ").removeprefix("Input ")
+    return f"{field} {reason[:1].lower()}{reason[1:].rstrip('.')}."
+
+
+def _path(path: Sequence[object]) -> str:
+    """
+    >>> _path(["tags", 0]), _path(["limit"])
+    ('tags[0]', 'limit')
+    """
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+
+
+async def _http_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    method, path = request.method[:20], request.url.path[:200]
+    if error.status_code == 404:
+        return error_response(404, f"There is nothing at {method} {path}; the routes are listed at /docs.")
+    if error.status_code == 405:
+        allowed = _allowed_methods(request)
+        sentence = f"{method} is not possible at {path}; use {' or '.join(allowed)}."
+        return error_response(405, sentence, headers={"Allow": ", ".join(allowed)})
+    if error.status_code == 400:
+        return error_response(400, "The body cannot be read; send valid JSON in UTF-8.")
+    return error_response(error.status_code, str(error.detail), headers=error.headers)
+
+
+def _allowed_methods(request: Request) -> list[str]:
+    """The framework names only those of the first route that has the path."""
+    asked = {key: request.scope[key] for key in ("type", "path", "root_path", "app", "headers") if key in request.scope}
+    routes = request.app.router.routes
+    return [
+        method
+        for method in METHODS
+        if any(route.matches({**asked, "method": method})[0] is Match.FULL for route in routes)
+    ]

@@ -1,0 +1,119 @@
+"""Two guards in front of the routes: against web pages that reach for this server, and against huge bodies.
+
+A page from elsewhere can make a browser send requests to 127.0.0.1, and by pointing its own name there (DNS rebinding)
+even read the answers. The first shows in the Origin header, the second in the Host header; neither can be forged by
+the page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from urllib.parse import urlsplit
+
+from fastapi import HTTPException
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from recollect.server.errors import error_response
+
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+MAX_BODY_BYTES = 8 * 1024 * 1024
+MAX_DISCARDED_BYTES = 8 * MAX_BODY_BYTES
+MAX_DISCARD_SECONDS = 5.0
+TOO_LARGE = f"The body is too large; at most {MAX_BODY_BYTES // 1024 // 1024} MiB are accepted."
+
+
+class HostGuard:
+    """Answers only requests addressed to one of our names, and changes nothing for a page from elsewhere."""
+
+    def __init__(self, app: ASGIApp, hosts: Collection[str] = ()) -> None:
+        self._app = app
+        self._hosts = LOOPBACK_HOSTS.union(host.lower().strip("[]") for host in hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = self._refusal(scope) if scope["type"] == "http" else None
+        if refusal is None:
+            await self._app(scope, receive, send)
+        else:
+            await error_response(403, refusal)(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> str | None:
+        headers = Headers(scope=scope)
+        host = headers.get("host", "").lower()
+        if host_name(host) not in self._hosts:
+            return "This server does not answer to that Host name; use the address it was started on."
+        origin = headers.get("origin")
+        if origin is not None and scope["method"] not in SAFE_METHODS and _place(origin) != host:
+            return "A web page from another origin may not change anything here."
+        return None
+
+
+def host_name(host: str) -> str:
+    """A Host header without its port; empty when it is not one.
+
+    >>> host_name("localhost:8077"), host_name("[::1]:8077"), host_name("127.0.0.1"), host_name("a@b:c")
+    ('localhost', '::1', '127.0.0.1', '')
+    """
+    try:
+        parts = urlsplit(f"//{host}")
+        _ = parts.port  # raises when it is no number
+    except ValueError:
+        return ""
+    return parts.hostname or "" if parts.netloc == host and "@" not in host else ""
+
+
+def _place(origin: str) -> str:
+    """The `host:port` of an Origin header; empty for "null"."""
+    try:
+        return urlsplit(origin.lower()).netloc
+    except ValueError:
+        return ""
+
+
+class BodyLimit:
+    """Refuses bodies over `MAX_BODY_BYTES`: by their declared length at once, otherwise while they arrive."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        length = headers.get("content-length", "")
+        if length.isdecimal() and int(length[:20]) > MAX_BODY_BYTES:
+            if headers.get("expect", "").lower() != "100-continue":  # who waits for a go-ahead has sent nothing yet
+                await _discard(receive)
+            await error_response(413, TOO_LARGE, headers={"Connection": "close"})(scope, receive, send)
+            return
+        received = 0
+
+        async def receive_limited() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > MAX_BODY_BYTES:
+                if message.get("more_body"):
+                    await _discard(receive)
+                raise HTTPException(413, TOO_LARGE, headers={"Connection": "close"})
+            return message
+
+        await self._app(scope, receive_limited, send)
+
+
+async def _discard(receive: Receive) -> None:
+    """Read on for a while: a connection closed while the client still sends loses the answer on its way."""
+    discarded = 0
+    try:
+        async with asyncio.timeout(MAX_DISCARD_SECONDS):
+            while discarded < MAX_DISCARDED_BYTES:
+                message = await receive()
+                discarded += len(message.get("body", b""))
+                if not message.get("more_body"):
+                    return
+    except TimeoutError:
+        return

@@ -1,0 +1,184 @@
+"""The Model Context Protocol: an agent's memory as tools for any host that speaks it.
+
+The tools are those of `tools.catalog`, described there once. A refusal is a normal result that tells the model what to
+do; a protocol error would only tell it that something broke.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp.types import (
+    CallToolRequestParams,
+    CallToolResult,
+    JSONRPCError,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    Tool,
+    jsonrpc_message_adapter,
+)
+from pydantic import ValidationError
+
+from recollect import __version__
+from recollect.api import AgentMemory, Recollect
+from recollect.errors import Invalid
+from recollect.model import Json
+from recollect.settings import Settings
+from recollect.tools import catalog
+from recollect.tools.guidance import guidance
+from recollect.tools.spec import for_mcp
+
+NAME = "recollect"
+THREADS = 32
+"""Tool calls at work at once; more wait their turn."""
+
+LAST_ANSWERS = 1.0
+"""After the client has left, answers are still written while no more than this many seconds lie between two of them."""
+
+
+def build_server(memory: AgentMemory, sets: Iterable[str] | None = None) -> Server[Any]:
+    """A server that offers the tools of these sets (None: all) on one agent's memory.
+
+    Raises: Invalid.
+    """
+    tools = catalog.in_sets(sets)
+    names = [tool.name for tool in tools]
+    listed = ListToolsResult(tools=[Tool.model_validate(for_mcp(tool)) for tool in tools])
+    threads = anyio.CapacityLimiter(THREADS)  # of our own, so that slow calls never keep the streams from moving
+
+    async def list_tools(_context: Any, _params: PaginatedRequestParams | None) -> ListToolsResult:
+        return listed
+
+    async def call_tool(_context: Any, params: CallToolRequestParams) -> CallToolResult:
+        if params.name not in names:
+            sentence = f"There is no tool {params.name[:60]!r}; the tools are {', '.join(names)}."
+            return _result({"ok": False, "error": sentence})
+        work = partial(catalog.call, memory, params.name, params.arguments or {})
+        return _result(await anyio.to_thread.run_sync(work, limiter=threads))
+
+    return Server(
+        NAME,
+        version=__version__,
+        title="Recollect",
+        instructions=guidance({tool.set for tool in tools}),
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+def run_stdio(settings: Settings, *, sets: Sequence[str] | None = None) -> None:
+    """Serve the memory of `settings.agent` on standard input and output until the client leaves.
+
+    Only the protocol is written to standard output; whatever is logged goes to standard error.
+    Raises: Invalid, StoreError, SchemaMismatch.
+    """
+    offered = existing_sets(settings.tool_sets if sets is None else sets)
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    with Recollect(settings=settings) as recollect, _interruptible():
+        anyio.run(_serve_stdio, build_server(recollect.agent(), offered))
+
+
+def existing_sets(wanted: Iterable[str]) -> Sequence[str]:
+    """Those of the wanted sets that this version has. The names of the default setting are known even if it has not.
+
+    Raises: Invalid for any other name, or if nothing is left.
+    """
+    known = Settings().tool_sets
+    existing = [name for name in wanted if name in catalog.SETS or name not in known]
+    if not existing:
+        raise Invalid(f"No tools would be offered; the sets are {', '.join(catalog.SETS)}.")
+    catalog.in_sets(existing)
+    return existing
+
+
+def _result(answer: Json) -> CallToolResult:
+    text = json.dumps(answer, ensure_ascii=False)
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=answer)
+
+
+async def _serve_stdio(server: Server[Any]) -> None:
+    async with stdio_server() as (read, write), _answered_to_the_end(read, write) as (requests, answers):
+        await server.run(requests, answers, server.create_initialization_options())
+
+
+@asynccontextmanager
+async def _answered_to_the_end(read: Any, write: Any) -> AsyncIterator[tuple[Any, Any]]:
+    """The same two streams, but the first does not end before the requests it brought are answered.
+
+    Without this the server drops whatever is at work when the client closes its end, as `printf … | recollect mcp`
+    does at once, although a memory may have been stored already.
+    """
+    requests_in, requests = anyio.create_memory_object_stream[SessionMessage | Exception]()
+    answers, answers_out = anyio.create_memory_object_stream[SessionMessage]()
+    waiting: set[str | int] = set()
+    answered = anyio.Event()
+
+    async def pass_requests() -> None:
+        async with requests_in:
+            async for received in read:
+                item = _read_again(received) if isinstance(received, ValidationError) else received
+                if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCRequest):
+                    waiting.add(item.message.id)
+                await requests_in.send(item)
+            is_moving = True
+            while waiting and is_moving:
+                with anyio.move_on_after(LAST_ANSWERS) as pause:
+                    await answered.wait()
+                is_moving = not pause.cancelled_caught
+
+    async def pass_answers() -> None:
+        nonlocal answered
+        async with write:
+            async for item in answers_out:
+                await write.send(item)
+                if isinstance(item.message, JSONRPCResponse | JSONRPCError) and item.message.id is not None:
+                    waiting.discard(item.message.id)
+                    answered.set()
+                    answered = anyio.Event()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(pass_requests)
+        group.start_soon(pass_answers)
+        yield requests, answers
+
+
+def _read_again(problem: ValidationError) -> SessionMessage | Exception:
+    """A line the SDK could not read, if it is JSON after all: it holds half a surrogate pair, as a text cut in the
+    middle of an emoji does. The tools have a sentence for that; without an answer the caller would wait for ever."""
+    line = problem.errors(include_url=False)[0]["input"]
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_python(json.loads(line), by_name=False))
+    except (ValueError, TypeError):
+        return problem
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C end the program at once: a thread waiting for the next line would hold up any gentler way.
+
+    Nothing is lost by it, since whatever was answered is on disk.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

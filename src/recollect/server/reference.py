@@ -1,0 +1,136 @@
+"""`/docs`: every route on one page, written by the server from its OpenAPI document.
+
+The framework's own page loads its scripts from a network this server may not have; this one needs nothing but itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, PackageLoader
+
+from recollect.model import Json
+
+CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
+
+_PAGES = Environment(loader=PackageLoader("recollect.server"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One parameter, or one field of a body."""
+
+    name: str
+    place: str  # path, query, body or answer
+    type: str
+    is_required: bool
+    default: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One route."""
+
+    id: str
+    group: str
+    method: str
+    path: str
+    description: str
+    fields: Sequence[Field]
+    status: str
+    answer: Sequence[Field]
+
+
+def add_docs(app: FastAPI) -> None:
+    """Serve the page at `/docs`."""
+
+    async def get_docs() -> HTMLResponse:
+        document = app.openapi()
+        page = _PAGES.get_template("reference.html").render(about=document["info"], operations=[*operations(document)])
+        return HTMLResponse(page, headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
+
+    app.add_api_route("/docs", get_docs, include_in_schema=False)
+
+
+def operations(document: Json) -> Iterator[Operation]:
+    """The routes of an OpenAPI document."""
+    for path, methods in document["paths"].items():
+        for method, said in methods.items():
+            status, answer = next(iter(said["responses"].items()))
+            yield Operation(
+                id=said["operationId"],
+                group=next(iter(said.get("tags", [])), ""),
+                method=method.upper(),
+                path=path,
+                description=said.get("description", said["summary"]),
+                fields=[*_parameters(document, said), *_body(document, said.get("requestBody", {}))],
+                status=status,
+                answer=[*_body(document, answer, place="answer")],
+            )
+
+
+def _parameters(document: Json, said: Json) -> Iterator[Field]:
+    for each in said.get("parameters", []):
+        schema = {"description": each.get("description", ""), **each["schema"]}
+        yield _field(document, each["name"], each["in"], schema, is_required=each.get("required", False))
+
+
+def _body(document: Json, said: Json, *, place: str = "body") -> Iterator[Field]:
+    schema = said.get("content", {}).get("application/json", {}).get("schema", {})
+    yield from _properties(document, schema, place)
+
+
+def _properties(document: Json, schema: Json, place: str, prefix: str = "") -> Iterator[Field]:
+    """The fields of an object, each followed by its own."""
+    schema = _resolved(document, schema)
+    for name, each in schema.get("properties", {}).items():
+        is_required = name in schema.get("required", [])
+        yield _field(document, f"{prefix}{name}", place, each, is_required=is_required)
+        is_list = each.get("type") == "array"
+        yield from _properties(document, each["items"] if is_list else each, place, f"{prefix}{name}{'[]' * is_list}.")
+
+
+def _field(document: Json, name: str, place: str, schema: Json, *, is_required: bool) -> Field:
+    return Field(
+        name=name,
+        place=place,
+        type=_type(document, schema),
+        is_required=is_required,
+        default="" if schema.get("default") in (None, "", []) else json.dumps(schema["default"]),
+        description=schema.get("description", ""),
+    )
+
+
+def _type(document: Json, schema: Json) -> str:
+    """
+    >>> _type({}, {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "null"}]}})
+    'list of string or null'
+    """
+    schema = _resolved(document, schema)
+    if "enum" in schema:
+        return " | ".join(map(str, schema["enum"]))
+    if "anyOf" in schema:
+        return " or ".join(_type(document, each) for each in schema["anyOf"])
+    if schema.get("type") == "array":
+        return f"list of {_type(document, schema['items'])}"
+    return f"{schema.get('type', '')} {_bounds(schema)}".strip()
+
+
+def _bounds(schema: Mapping[str, Any]) -> str:
+    if schema.get("format"):
+        return f"({schema['format']})"
+    if "maxLength" in schema:
+        return f"(at most {schema['maxLength']:,} characters)"
+    return f"({schema['minimum']} to {schema['maximum']})" if "maximum" in schema else ""
+
+
+def _resolved(document: Json, schema: Json) -> Json:
+    """The schema a reference names."""
+    name = schema.get("$ref", "").rpartition("/")[2]
+    return document["components"]["schemas"][name] if name else schema

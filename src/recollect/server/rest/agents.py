@@ -1,0 +1,60 @@
+"""Agents: `/api/agents`."""
+
+from __future__ import annotations
+
+from typing import Annotated, cast
+
+from fastapi import APIRouter, Path, Query
+
+from recollect.api import TenantMemory
+from recollect.model import Agent
+from recollect.policy.agents import AgentFields
+from recollect.server.auth import CurrentTenant
+from recollect.server.rest import cursor
+from recollect.server.rest.bodies import AgentBody, AgentPage, AgentPatch, MemoriesCount, NewAgent, Paging
+
+LISTING = "agents"
+
+router = APIRouter(prefix="/api/agents", tags=["agents"])
+AgentId = Annotated[str, Path(description="The agent's id.", examples=["atlas"])]
+
+
+@router.get("")
+def list_agents(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) -> AgentPage:
+    """All agents, by id."""
+    after = cursor.decode(LISTING, paging.cursor) if paging.cursor else ""
+    found = tenant.list_agents(after=after, limit=paging.limit)
+    has_more = len(found) == paging.limit and bool(tenant.list_agents(after=found[-1].id, limit=1))
+    next_cursor = cursor.encode(LISTING, found[-1].id) if has_more else None
+    return AgentPage(items=[_body(tenant, agent) for agent in found], next_cursor=next_cursor)
+
+
+@router.post("", status_code=201)
+def create_agent(tenant: CurrentTenant, body: NewAgent) -> AgentBody:
+    """Make an agent. It is also made by its first memory; this gives it a name and a prompt beforehand."""
+    fields = body.model_dump(exclude_unset=True, exclude={"id"})
+    return _body(tenant, tenant.add_agent(body.id, **cast(AgentFields, fields)))
+
+
+@router.get("/{agent}")
+def get_agent(tenant: CurrentTenant, agent: AgentId) -> AgentBody:
+    """One agent, with the number of its memories of each kind."""
+    return _body(tenant, tenant.get_agent(agent))
+
+
+@router.patch("/{agent}")
+def update_agent(tenant: CurrentTenant, agent: AgentId, body: AgentPatch) -> AgentBody:
+    """Change an agent; what is left out stays."""
+    fields = body.model_dump(exclude_unset=True)
+    return _body(tenant, tenant.update_agent(agent, **cast(AgentFields, fields)))
+
+
+@router.delete("/{agent}", status_code=204)
+def delete_agent(tenant: CurrentTenant, agent: AgentId) -> None:
+    """Remove an agent and everything it owns, for good."""
+    tenant.delete_agent(agent)
+
+
+def _body(tenant: TenantMemory, agent: Agent) -> AgentBody:
+    counts = tenant.count_memories(agent.id)
+    return AgentBody.of(agent, MemoriesCount(**{kind.value: count for kind, count in counts.items()}))

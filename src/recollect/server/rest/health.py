@@ -1,0 +1,43 @@
+"""Whether the server can do its work: `/health`."""
+
+from __future__ import annotations
+
+import logging
+from typing import Literal
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+
+from recollect import __version__
+from recollect.errors import StoreError
+from recollect.server.auth import CurrentRecollect, CurrentTenant
+from recollect.server.errors import error_response
+from recollect.server.rest.bodies import Health
+from recollect.settings import Settings
+
+NO_EMBEDDER = "off"
+
+log = logging.getLogger("recollect.server")
+router = APIRouter(tags=["health"])
+
+
+@router.get("/health", response_model=Health)
+def get_health(recollect: CurrentRecollect, tenant: CurrentTenant) -> Health | JSONResponse:
+    """Asks the store. "degraded" names what is wrong; 503 only when the store cannot answer."""
+    settings = recollect.settings
+    health = Health(status="ok", version=__version__, engine=_engine(settings), embedder=settings.embedder, problems=[])
+    try:
+        tenant.list_agents(limit=1)
+        waiting = 0 if settings.embedder == NO_EMBEDDER else recollect.count_waiting()
+    except StoreError as error:
+        log.error("The store does not answer: %s", error)
+        down = health.model_copy(update={"status": "degraded", "problems": [str(error)]})
+        return error_response(503, str(error), error.code, also=down.model_dump())
+    if waiting:
+        problem = f"Texts that wait for their vector, and are found by their words alone until then: {waiting}."
+        return health.model_copy(update={"status": "degraded", "problems": [problem]})
+    return health
+
+
+def _engine(settings: Settings) -> Literal["sqlite", "postgres"]:
+    return "postgres" if settings.store_url.startswith(("postgresql://", "postgres://")) else "sqlite"

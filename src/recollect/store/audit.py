@@ -1,0 +1,75 @@
+"""The audit log as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from recollect.model import AuditEvent, AuditReport
+from recollect.policy.audit import START, event_hash
+from recollect.policy.text import fold, like_literal
+from recollect.store.engine import Unit
+from recollect.store.rows import event_from, event_values
+from recollect.store.units import Units
+
+SHELF = "audit"
+BEHIND_ALL = 2**62
+PAGE = 1000
+
+
+class AuditRows(Units):
+    """`ports.AuditStore`. The tenant's shelf row is the chain's head: whoever writes an event holds it until commit."""
+
+    def add_event(self, event: AuditEvent) -> AuditEvent:
+        def add(unit: Unit) -> AuditEvent:
+            head = unit.one("take_audit_number", tenant=event.tenant)
+            if head is None:
+                unit.run("add_tenant", tenant=event.tenant, now=event.at)
+                unit.run("add_shelf", tenant=event.tenant, shelf=SHELF)
+                head = unit.one("take_audit_number", tenant=event.tenant)
+            assert head is not None
+            number, previous_hash = head
+            numbered = replace(event, id=number, previous_hash=previous_hash)
+            sealed = replace(numbered, hash=event_hash(numbered, previous_hash))
+            unit.run("add_event", **event_values(sealed))
+            unit.run("keep_audit_hash", tenant=event.tenant, hash=sealed.hash)
+            return sealed
+
+        return self._write(event.tenant, add)
+
+    def list_events(
+        self, tenant: str, *, needle: str = "", before: int | None = None, limit: int = 20
+    ) -> Sequence[AuditEvent]:
+        values = {
+            "tenant": tenant,
+            "needle": f"%{like_literal(fold(needle))}%",
+            "before": BEHIND_ALL if before is None else before,
+            "limit": limit,
+        }
+        return [event_from(row) for row in self._read(tenant, lambda unit: unit.all("list_events", **values))]
+
+    def verify_events(self, tenant: str) -> AuditReport:
+        def verify(unit: Unit) -> AuditReport:
+            head = unit.one("audit_head", tenant=tenant)
+            last_id, last_hash = head if head is not None else (0, START)
+            count, previous_hash = 0, START
+            while rows := unit.all("events_after", tenant=tenant, id=count, limit=PAGE):
+                for event in map(event_from, rows):
+                    problem = _problem(event, count + 1, previous_hash)
+                    if problem:
+                        return AuditReport(is_intact=False, events=count, broken_at=count + 1, problem=problem)
+                    count, previous_hash = event.id, event.hash
+            if (count, previous_hash) != (last_id, last_hash):
+                problem = "Events are missing from the end of the log."
+                return AuditReport(is_intact=False, events=count, broken_at=count + 1, problem=problem)
+            return AuditReport(is_intact=True, events=count)
+
+        return self._read(tenant, verify)
+
+
+def _problem(event: AuditEvent, expected_id: int, previous_hash: str) -> str:
+    if event.id != expected_id:
+        return f"Event {expected_id} is missing."
+    if event.previous_hash != previous_hash or event.hash != event_hash(event, previous_hash):
+        return f"Event {event.id} was changed after it was written."
+    return ""

@@ -1,0 +1,154 @@
+"""The few calls whose order decides what a crash leaves behind, and how their failures are told."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from recollect.errors import StoreError
+
+if sys.platform != "win32":
+    import fcntl
+
+FOLDERS = (".aegis", "memory")
+FILE_NAME = "memories.jsonl"
+LOCK_NAME = "memories.lock"
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where everything is, with symbolic links followed: nothing is ever renamed over a link."""
+
+    file: Path
+    lock: Path
+    temp: Path
+    folders: tuple[Path, ...]  # those that may have to be made, innermost first, and the one above them
+
+    @property
+    def folder(self) -> Path:
+        return self.file.parent
+
+
+def place_in(workspace: Path) -> Place:
+    """The notes of a workspace. Two links to one file have one lock, because it lies beside the file itself."""
+    file = Path(os.path.realpath(workspace.joinpath(*FOLDERS, FILE_NAME)))
+    folders: tuple[Path, ...] = (file.parent,)
+    if file.parent == Path(os.path.realpath(workspace)).joinpath(*FOLDERS):
+        folders = (file.parent, file.parent.parent, file.parent.parent.parent)
+    lock = LOCK_NAME if file.name == FILE_NAME else f"{file.name}.lock"
+    return Place(file, file.with_name(lock), file.with_name(f"{file.name}.tmp"), folders)
+
+
+class Disk:
+    """Every call that changes a file or a name, or makes a change last."""
+
+    def open(self, path: Path, flags: int) -> int:
+        """Not inherited by other programs; a pipe in the file's place does not stop us for ever."""
+        return os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
+
+    def close(self, fd: int) -> None:
+        os.close(fd)
+
+    def write(self, fd: int, content: bytes) -> int:
+        """How many bytes were written: fewer than given when the disk is full."""
+        return os.write(fd, content)
+
+    def overwrite(self, fd: int, content: bytes) -> int:
+        """The same, from the first byte of the file on."""
+        return os.pwrite(fd, content, 0)
+
+    def truncate(self, fd: int, size: int) -> None:
+        os.ftruncate(fd, size)
+
+    def sync(self, fd: int) -> None:
+        if sys.platform == "darwin":
+            fcntl.fcntl(fd, fcntl.F_FULLFSYNC)  # there, fsync stops at the drive's own cache
+        else:
+            os.fsync(fd)
+
+    def sync_content(self, fd: int) -> None:
+        """Without times and rights, which is cheaper where the size stays the same."""
+        if sys.platform == "darwin":
+            self.sync(fd)
+        else:
+            os.fdatasync(fd)
+
+    def sync_folder(self, path: Path) -> None:
+        """Make names last: those made, renamed or removed in this folder."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # some network file systems cannot, and need not
+                raise
+        finally:
+            os.close(fd)
+
+    def make_folder(self, path: Path) -> None:
+        os.mkdir(path)
+
+    def rename(self, old: Path, new: Path) -> None:
+        os.rename(old, new)
+
+    def remove(self, path: Path) -> None:
+        os.unlink(path)
+
+
+def write_all(disk: Disk, fd: int, content: bytes) -> None:
+    """Raises: OSError when the disk is full."""
+    if disk.write(fd, content) != len(content):
+        raise full_disk()
+
+
+def read_all(fd: int) -> bytes:
+    """The whole file, as long as it was when reading began."""
+    size, parts = regular(fd).st_size, []
+    at = 0
+    while at < size and (part := os.pread(fd, size - at, at)):
+        parts.append(part)
+        at += len(part)
+    return b"".join(parts)
+
+
+def regular(fd: int) -> os.stat_result:
+    """Raises: OSError for a folder, a pipe or a device."""
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    return status
+
+
+def is_at(fd: int, path: Path) -> bool:
+    """Whether `path` still names the open file."""
+    try:
+        return os.path.samestat(os.fstat(fd), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def full_disk() -> OSError:
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@contextlib.contextmanager
+def told(path: Path, *, doing: str) -> Iterator[None]:
+    """Raises: StoreError for every OSError inside."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            advice = "The disk is full; free some space and try again."
+        elif error.errno in _FORBIDDEN:
+            advice = "Give this user the right to it and to its folder."
+        else:
+            advice = f"The system says: {error.strerror or error}."
+        raise StoreError(f"The notes file {path} cannot be {doing}. {advice}") from error

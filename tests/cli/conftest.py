@@ -1,0 +1,33 @@
+"""A program with an empty store for each test, and one that has something to show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import Program
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    return Program(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Program:
+    """A store with one memory of each kind: m-1 note (edited once), m-2 core, m-3 journal, m-4 episode."""
+    program = Program(tmp_path_factory.mktemp("filled"))
+    code = """
+import recollect
+with recollect.Recollect() as store:
+    memory = store.agent()
+    memory.remember("Prefers tabs over spaces", tags=["preference", "style"])
+    memory.remember("I am careful with money", kind="core")
+    memory.remember("Deployed version 2.4.\\nAll green.", kind="journal")
+    memory.remember("The build server at 東京 broke \\x1b[31m[bold]again[/bold] " * 20, kind="episode", importance=0.8)
+    memory.update("m-1", text="Prefers two spaces over tabs")
+"""
+    ended = program.python(code)
+    assert ended.code == 0, ended.err
+    return program

@@ -1,0 +1,109 @@
+"""Running the real program the way a shell does."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SOURCE = Path(__file__).parents[2] / "src"
+ANSI = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+BOXES = re.compile("[\u2500-\u257f]")
+TIMEOUT = 60
+AT_ONCE = 4
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How one run ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output, which must be one JSON document."""
+        assert self.out, self.err
+        return json.loads(self.out)
+
+
+class Program:
+    """`python -m recollect` in a folder of its own, on a store of its own."""
+
+    command = (sys.executable, "-m", "recollect")
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.url = "sqlite:///notes.db"
+
+    def environment(self, **more: str) -> dict[str, str]:
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("RECOLLECT_", "OPENAI_", "LC_", "LANG"))}
+        ours = {"PYTHONPATH": str(SOURCE), "HOME": str(self.folder), "RECOLLECT_URL": self.url, "LC_ALL": "C.UTF-8"}
+        return inherited | ours | {"XDG_DATA_HOME": str(self.folder / "share")} | more
+
+    def start(self, *arguments: str | bytes, **more: str) -> subprocess.Popen[bytes]:
+        """Begin a run whose streams are pipes."""
+        pipe = subprocess.PIPE
+        environment = self.environment(**more)
+        line = [*self.command, *arguments]
+        return subprocess.Popen(line, cwd=self.folder, env=environment, stdin=pipe, stdout=pipe, stderr=pipe)
+
+    def __call__(self, *arguments: str | bytes, given: str | bytes = b"", **more: str) -> Ended:
+        """Run to the end, with `given` on standard input."""
+        with self.start(*arguments, **more) as process:
+            sent = given.encode() if isinstance(given, str) else given
+            out, err = process.communicate(sent, timeout=TIMEOUT)
+        return Ended(process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
+
+    def all(self, *runs: Sequence[str]) -> list[Ended]:
+        """Several runs at the same time, in the order given."""
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            return list(threads.map(lambda arguments: self(*arguments), runs))
+
+    def ok(self, *arguments: str, **options: Any) -> str:
+        """Standard output of a run that must go well."""
+        ended = self(*arguments, **options)
+        assert (ended.code, ended.err) == (0, ""), ended
+        return ended.out
+
+    def on_terminal(self, width: int, *arguments: str, **more: str) -> Ended:
+        """Run on a terminal that is `width` columns wide."""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+        line, environment = [*self.command, *arguments], self.environment(TERM="xterm-256color", **more)
+        for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR"):
+            environment.pop(name, None)
+        process = subprocess.Popen(line, cwd=self.folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        shown = _until_closed(ours)
+        return Ended(process.wait(TIMEOUT), shown.decode().replace("\r\n", "\n"), "")
+
+    def python(self, code: str, *arguments: str) -> Ended:
+        """Run `code`, which ends in calling the program itself."""
+        line = [sys.executable, "-c", code, *arguments]
+        done = subprocess.run(line, cwd=self.folder, env=self.environment(), capture_output=True, timeout=TIMEOUT)
+        return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def _until_closed(terminal: int) -> bytes:
+    shown = b""
+    try:
+        while more := os.read(terminal, 65536):
+            shown += more
+    except OSError:  # how Linux says that the other end was closed
+        pass
+    finally:
+        os.close(terminal)
+    return shown

@@ -1,0 +1,163 @@
+"""What each command does, in lines and in JSON."""
+
+from __future__ import annotations
+
+import re
+
+from tests.cli.program import Program
+
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+MEMORY_KEYS = set(
+    "id kind text tags scope role session_id importance category origin created_at updated_at expires_at "
+    "last_retrieved_at archived_at state version".split()
+)
+
+
+def test_lines_have_their_fields_in_order(program: Program) -> None:
+    first = program.ok("remember", "Prefers tabs over spaces", "--tag", "style", "--tag", "code")
+    second = program.ok("remember", "-", "--kind", "core", given="\ufeffI am careful\r\nwith money\n")
+
+    id, kind, time, tags, text = first.rstrip("\n").split("\t")
+    assert (id, kind, tags, text) == ("m-1", "note", "style,code", "Prefers tabs over spaces")
+    assert TIME.fullmatch(time)
+    assert second.endswith("\t-\tI am careful with money\n")
+
+    listed, of_kind, found, nothing = program.all(
+        ["list"],
+        ["list", "--kind", "core"],
+        ["search", "TABS", "--tag", "code", "--kind", "note"],
+        ["search", "nowhere"],
+    )
+    assert listed.out == second + first
+    assert of_kind.out == second
+    assert found.out == first
+    assert (nothing.out, nothing.err, nothing.code) == ("", "", 0)
+
+
+def test_the_same_in_json(program: Program) -> None:
+    options = "--json --kind episode --tag a --scope user --importance 0.25 --session s-1 --category incident".split()
+    memory = program("remember", "Größe 東京 🎉", *options).json
+    assert set(memory) >= MEMORY_KEYS
+    assert memory["text"] == "Größe 東京 🎉"
+    given = {name: memory[name] for name in ("kind", "tags", "scope", "importance", "session_id", "category")}
+    assert given == {
+        "kind": "episode",
+        "tags": ["a"],
+        "scope": "user",
+        "importance": 0.25,
+        "session_id": "s-1",
+        "category": "incident",
+    }
+    assert TIME.fullmatch(memory["created_at"])
+    assert (memory["state"], memory["version"], memory["updated_at"]) == ("live", 1, None)
+
+    edited = program("edit", "m-1", "--importance", "1", "--tag", "b", "--json").json
+    assert edited | {"updated_at": None} == memory | {"importance": 1.0, "tags": ["b"], "version": 2}
+
+    listed, page, shown, found, recalled, agents = (
+        ended.json
+        for ended in program.all(
+            ["list", "--json"],
+            ["list", "--limit", "1", "--json"],
+            ["show", "m-1", "--json"],
+            ["search", "größe", "--json"],
+            ["recall", "東京", "--explain", "--json"],
+            ["agents", "--json"],
+        )
+    )
+    assert listed == {"items": [edited], "next_cursor": None}
+    assert page["next_cursor"] == "m-1"
+    assert set(shown) == set(memory) | {"history"}
+    assert [(each["version"], each["tags"], each["importance"]) for each in shown["history"]] == [(1, ["a"], 0.25)]
+    assert found["items"] == [edited]
+    (hit,) = recalled["hits"]
+    assert set(hit) == set("source id text score parts created_at kind tags weights explain".split())
+    assert set(hit["parts"]) == {"similarity", "recency", "importance", "source"}
+    (agent,) = agents["items"]
+    assert agent["memories_count"] == {"core": 0, "journal": 0, "note": 0, "episode": 1}
+    assert program("forget", "m-1", "--json").json == {"ok": True, "id": "m-1"}
+
+
+def test_agents_and_tenants_are_kept_apart(program: Program) -> None:
+    program.ok("remember", "Ann's", "--agent", "ann")
+    program.ok("remember", "Bob's", "--agent", "bob", "--tenant", "acme")
+
+    anns, bobs, agents, named = program.all(
+        ["list", "--agent", "ann"], ["list", "--agent", "bob"], ["agents"], ["agents", "--tenant", "acme"]
+    )
+    assert anns.out.endswith("Ann's\n")
+    assert bobs.out == ""
+    assert agents.out == "ann\t0 core, 0 journal, 1 note, 0 episode\tann\n"
+    assert named.out.startswith("bob\t")
+
+
+def test_processes_that_write_at_once_lose_nothing(program: Program) -> None:
+    ended = program.all(*(["remember", f"fact {number}"] for number in range(4)))
+
+    assert [(each.code, each.err) for each in ended] == [(0, "")] * 4
+    assert sorted(each.out.split("\t")[0] for each in ended) == ["m-1", "m-2", "m-3", "m-4"]
+
+
+def test_settings_show_where_they_come_from_and_no_secrets(program: Program) -> None:
+    (program.folder / "recollect.toml").write_text("busy_timeout = 3\npool_size = 7\n")
+    url = "postgresql://app:hunter2@db/memories"
+    given = {"OPENAI_API_KEY": "sk-hunter2", "RECOLLECT_POOL_SIZE": "8"}
+    shown = program("settings", "--json", "--url", url, **given)
+
+    items = {each["name"]: each for each in shown.json["items"]}
+    assert "hunter2" not in shown.out
+    assert {name: (items[name]["value"], items[name]["source"]) for name in list(items)[:7]} == {
+        "url": ("postgresql://app:***@db/memories", "flag"),
+        "tenant": ("default", "default"),
+        "agent": ("default", "default"),
+        "embedder": ("static", "default"),
+        "openai_api_key": ("***", "environment"),
+        "openai_base_url": ("https://api.openai.com/v1", "default"),
+        "busy_timeout": (3.0, "file"),
+    }
+    lines = program.ok("settings", **given).splitlines()
+    assert "openai_api_key\t***\tenvironment" in lines
+    assert "pool_size\t8\tenvironment" in lines
+
+
+def test_doctor_finds_what_is_broken_and_reembed_mends_it(program: Program) -> None:
+    program.ok("remember", "Made without an embedder", RECOLLECT_EMBEDDER="off")
+    waiting = program("doctor")
+    assert waiting.code == 0
+    assert "✓ waiting: 1 text has no vector yet" in waiting.out
+
+    other = """
+import numpy, recollect
+class Other:
+    name, dimensions = "other", 3
+    def embed(self, texts): return numpy.ones((len(texts), 3))
+with recollect.Recollect(embedder=Other(), replace_embedder=True) as store:
+    store.embed_waiting()
+"""
+    assert program.python(other).code == 0
+    broken = program("doctor", "--json")
+    assert (broken.code, broken.json["ok"], broken.err) == (1, False, "")
+    assert [each["name"] for each in broken.json["checks"] if not each["ok"]] == ["vectors"]
+    assert program("reembed", "--json").json["embedded"] == 1
+    healthy = program("doctor", "--json").json
+    assert healthy["ok"] is True
+    names = [each["name"] for each in healthy["checks"]]
+    assert names == ["recollect", "settings", "sqlite", "folder", "store", "schema", "embedder", "vectors", "waiting"]
+
+
+def test_doctor_goes_as_far_as_it_can(program: Program) -> None:
+    (program.folder / "broken.db").write_bytes(b"this is not a database, not at all" * 100)
+    (program.folder / "file").touch()
+    cases = {
+        "store": ["--url", "sqlite:///broken.db"],
+        "folder": ["--url", "sqlite:///file/notes.db"],
+        "driver store": ["--url", "postgresql://app:hunter2@127.0.0.1:1/x"],
+    }
+    for names, ended in zip(cases, program.all(*(["doctor", *each] for each in cases.values())), strict=True):
+        assert ended.code == 1
+        assert f"✗ {names.split()[-1]}: " in ended.out
+        assert ended.err == ""
+        assert "hunter2" not in ended.out
+    ended = program("doctor", RECOLLECT_EMBEDDER="word2vec")
+    assert ended.code == 1
+    assert "✗ embedder: There is no embedder 'word2vec'" in ended.out

@@ -1,0 +1,83 @@
+"""docs/cli.md names every command and option, and its examples show what really happens."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import typer
+
+from recollect.cli.app import app
+from tests.cli.program import Program
+
+PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
+CHANGING = {  # what is different on every machine, at every time or in every version
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z": "<time>",
+    r"folder: \S+": "folder: <folder>",
+    r"sqlite: .*": "sqlite: <version>",
+    r"version \d+\.\d+\.\d+\S*": "<version>",
+    r"\d\.\d{3}\b": "<score>",
+    r"recollect-static\S+, \d+|recollect-static\S+": "<embedder>",
+    r"[ \t]+": " ",
+}
+
+
+def sections() -> dict[str, str]:
+    """What the page says about each command."""
+    parts = re.split(r"^### (\w+)$", PAGE, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def examples() -> list[tuple[str, str]]:
+    """Each command of the page that can be run, with what it prints."""
+    blocks = re.findall(r"^```console\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
+    parts = re.split(r"^\$ (.*)\n", "".join(blocks), flags=re.MULTILINE)
+    return list(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def unchanging(text: str) -> str:
+    for pattern, stands_for in CHANGING.items():
+        text = re.sub(pattern, stands_for, text)
+    return "\n".join(line.strip() for line in text.strip().splitlines())
+
+
+def test_every_command_and_option_is_documented() -> None:
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    about = sections()
+    assert set(about) == set(commands)
+    common = PAGE.partition("## Memories")[0]
+    for name, command in commands.items():
+        options = [option for parameter in command.params for option in parameter.opts if option.startswith("--")]
+        assert options[-4:] == ["--url", "--tenant", "--agent", "--json"]
+        missing = [option for option in options if f"`{option}`" not in about[name] + common]
+        assert not missing, (name, missing)
+        documented = set(re.findall(r"^\| `(--[\w-]+)`", about[name], flags=re.MULTILINE))
+        assert documented <= set(options), (name, documented - set(options))
+        assert command.epilog.startswith("Example: "), name
+
+
+def test_the_options_of_the_program_are_documented() -> None:
+    for option in ("--version", "--install-completion", "--show-completion"):
+        assert option in PAGE
+
+
+def test_the_examples_print_what_the_page_says(program: Program) -> None:
+    folder = program.folder / "bin"
+    folder.mkdir()
+    shim = folder / "recollect"
+    shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m recollect "$@"\n')
+    shim.chmod(0o755)
+    environment = program.environment()
+    environment["PATH"] = f"{folder}:{environment['PATH']}"
+    script = "".join(f"echo '== {number}'\n{line}\n" for number, (line, _) in enumerate(examples()))
+
+    done = subprocess.run(
+        ["sh", "-c", f"exec 2>&1\n{script}"], cwd=program.folder, env=environment, capture_output=True, timeout=100
+    )
+
+    printed = re.split(r"^== \d+\n", done.stdout.decode(), flags=re.MULTILINE)[1:]
+    for (line, expected), real in zip(examples(), printed, strict=True):
+        assert unchanging(real) == unchanging(expected), line
+    assert len(printed) > 15

@@ -1,0 +1,92 @@
+"""Exit codes: 1 with one sentence on standard error for what is refused, 2 for wrong usage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import Program
+
+REFUSED = {
+    "blank": (["remember", "  "], "Content cannot be blank"),
+    "too long": (["remember", "x" * 501], "Content too long (max 500 characters)"),
+    "importance": (["remember", "x", "--importance", "nan"], "Importance is a number from 0 to 1."),
+    "unknown id": (["forget", "m-99"], "There is no such memory."),
+    "blank question": (["recall", " "], "The query is blank"),
+    "limit": (["list", "--limit", "0"], "The limit is a whole number from 1 to 500."),
+    "page": (["list", "--before", "yesterday"], "such as m-7"),
+    "agent": (["list", "--agent", "a b"], "An agent id is"),
+    "url": (["list", "--url", "mysql://db/x"], "A store's address is"),
+    "tool set": (["mcp", "--sets", "magic"], "There is no tool set 'magic'"),
+}
+WRONG = {
+    "kind": (["list", "--kind", "wish"], "'wish' is not one of 'core', 'journal', 'note', 'episode'"),
+    "scope": (["remember", "x", "--scope", "world"], "'world' is not one of"),
+    "state": (["list", "--state", "lost"], "'lost' is not one of live, expired, archived,"),
+    "number": (["list", "--limit", "many"], "--limit"),
+    "option": (["list", "--colour"], "No such option"),
+    "command": (["memorise"], "No such command 'memorise'"),
+    "no text": (["remember"], "Missing argument"),
+    "nothing to edit": (["edit", "m-1"], "Say what to change"),
+    "tags and none": (["edit", "m-1", "--tag", "a", "--no-tags"], "exclude each other"),
+}
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Program:
+    return Program(tmp_path_factory.mktemp("empty"))
+
+
+def test_a_refusal_is_one_sentence_and_exit_code_1(empty: Program) -> None:
+    for name, ended in zip(REFUSED, empty.all(*(line for line, _ in REFUSED.values())), strict=True):
+        assert (ended.code, ended.out, ended.err.count("\n")) == (1, "", 1), (name, ended)
+        assert REFUSED[name][1] in ended.err, name
+
+
+def test_wrong_usage_is_exit_code_2(empty: Program) -> None:
+    for name, ended in zip(WRONG, empty.all(*(line for line, _ in WRONG.values())), strict=True):
+        assert (ended.code, ended.out) == (2, ""), (name, ended)
+        assert WRONG[name][1] in " ".join(ended.err.split()), name
+        assert "Traceback" not in ended.err
+
+
+def test_an_unknown_variable_is_refused_with_the_nearest_name(empty: Program) -> None:
+    ended = empty("list", "--json", RECOLLECT_PROT="1")
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.strip().endswith('the nearest one is "RECOLLECT_PORT".')
+
+
+def test_bytes_that_are_no_text_are_refused(empty: Program) -> None:
+    assert empty("remember", b"caf\xe9").err == "The text is not UTF-8 text.\n"
+    ended = empty("remember", "-", given=b"caf\xe9")
+    assert (ended.code, ended.err) == (1, "Standard input is not UTF-8 text (at byte 3).\n")
+    ended = empty("remember", "-", given=b"x" * 1_000_001)
+    assert (ended.code, ended.err) == (1, "Standard input holds more than a megabyte; a memory is a short text.\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "missing", "extra"), [("serve", "uvicorn", "server"), ("mcp", "mcp", "mcp")], ids=["serve", "mcp"]
+)
+def test_a_missing_package_is_named_by_its_extra(empty: Program, command: str, missing: str, extra: str) -> None:
+    code = f"import sys; sys.modules[{missing!r}] = None; from recollect.cli import main; main()"
+    ended = empty.python(code, command)
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.endswith(f"needs more packages; run: pip install 'recollect[{extra}]'\n")
+
+
+def test_what_nobody_expected_keeps_its_traceback_but_shows_no_values(tmp_path: Path) -> None:
+    code = """
+import recollect.api
+from recollect.cli import main
+def fail(self, **options):
+    password = "hunter" + "2"
+    return 1 / 0
+recollect.api.AgentMemory.list = fail
+main()
+"""
+    ended = Program(tmp_path).python(code, "list")
+    assert ended.code == 1
+    assert ended.err.startswith("Traceback")
+    assert ended.err.endswith("ZeroDivisionError: division by zero\n")
+    assert "hunter2" not in ended.err

@@ -1,0 +1,37 @@
+"""Asking for help is quick, because nothing heavy is loaded for it."""
+
+from __future__ import annotations
+
+import recollect
+from tests.cli.program import Program
+
+HEAVY = ("apsw", "fastapi", "mcp", "numpy", "psycopg", "recollect.api", "rich", "uvicorn", "yaml")
+
+
+def test_help_loads_nothing_heavy(program: Program) -> None:
+    code = """
+import sys
+from recollect.cli import main
+try:
+    main()
+finally:
+    print("\\nloaded:", *sorted(sys.modules))
+"""
+    for arguments in (["--help"], ["remember", "--help"]):
+        ended = program.python(code, *arguments)
+        assert ended.code == 0
+        loaded = ended.out.rpartition("loaded:")[2].split()
+        assert [name for name in HEAVY if name in loaded] == []
+    assert not (program.folder / "notes.db").exists()
+
+
+def test_version_and_the_help_of_the_program(program: Program) -> None:
+    version, short, nothing = program.all(["--version"], ["-h"], [])
+    assert version.out == f"recollect {recollect.__version__}\n"
+    assert "Usage: recollect [OPTIONS] COMMAND" in short.out
+    assert nothing.code == 2
+
+
+def test_the_shell_can_complete(program: Program) -> None:
+    variables = {"_RECOLLECT_COMPLETE": "complete_bash", "COMP_WORDS": "recollect re", "COMP_CWORD": "1"}
+    assert program("", **variables).out.split() == ["remember", "recall", "reembed"]

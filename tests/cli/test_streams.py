@@ -1,0 +1,114 @@
+"""Pipes, encodings, interrupts and terminals."""
+
+from __future__ import annotations
+
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from rich.cells import cell_len
+
+from tests.cli.program import ANSI, BOXES, Program
+
+SHOWN = {
+    "list": ["list", "--state", "all"],
+    "recall": ["recall", "how to indent?", "--explain"],
+    "show": ["show", "m-1"],
+    "agents": ["agents"],
+    "settings": ["settings"],
+    "doctor": ["doctor"],
+    "reembed": ["reembed"],
+    "help": ["remember", "--help"],
+    "usage": ["list", "--kind", "wish"],
+    "refused": ["forget", "m-99"],
+}
+CODES = {"usage": 2, "refused": 1}
+
+
+@pytest.mark.parametrize(("width", "names"), [(40, list(SHOWN)), (120, ["list", "settings", "doctor"])])
+def test_on_a_terminal_everything_fits_its_width(filled: Program, width: int, names: list[str]) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        ended = list(threads.map(lambda name: filled.on_terminal(width, *SHOWN[name]), names))
+    for name, each in zip(names, ended, strict=True):
+        assert each.code == CODES.get(name, 0), (name, each.out)
+        assert "Traceback" not in each.out
+        assert "\x1b[31m[bold]again" not in each.out, "a stored text must not colour the terminal"
+        if name not in ("reembed", "refused"):  # a bar that moves; a sentence the terminal itself wraps
+            lines = ANSI.sub("", each.out).splitlines()
+            assert max(cell_len(line) for line in lines) <= width, name
+    assert ANSI.search(ended[0].out)
+    assert "Everything works." in ended[names.index("doctor")].out
+
+
+def test_in_a_pipe_there_are_no_frames_and_no_colours(filled: Program) -> None:
+    names = ("list", "recall", "doctor", "help", "usage")
+    for name, each in zip(names, filled.all(*(SHOWN[name] for name in names)), strict=True):
+        assert each.code == CODES.get(name, 0), (name, each)
+        assert not ANSI.search(each.out + each.err), name
+        assert not BOXES.search(each.out + each.err), name
+        assert name != "list" or len(each.out.splitlines()) == 4
+
+
+def test_json_on_a_terminal_is_still_only_json(filled: Program) -> None:
+    ended = filled.on_terminal(40, "list", "--json")
+    assert len(ended.json["items"]) == 4
+    assert "\x1b" not in ended.out
+
+
+def test_a_reader_that_leaves_early_is_no_error(filled: Program) -> None:
+    for command in (["list"], ["list", "--json"]):
+        process = filled.start(*command)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.close()
+        process.stdout.close()
+        assert (process.wait(30), process.stderr.read()) == (0, b"")
+        process.stderr.close()
+
+
+def test_an_interrupt_ends_quietly_with_130(program: Program) -> None:
+    process = program.start("remember", "-")
+    assert process.stdout is not None
+    time.sleep(0.2)
+    for _ in range(100):  # until it waits for its input, which takes as long as starting takes
+        if "pipe" in _waits_in(process.pid):
+            break
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (130, b"", b"")
+
+
+def _waits_in(pid: int) -> str:
+    """The kernel function a process sleeps in, where the kernel tells."""
+    try:
+        with open(f"/proc/{pid}/wchan") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"LC_ALL": "C"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        {"PYTHONIOENCODING": "ascii"},
+    ],
+    ids=["C", "C and nothing else", "ascii"],
+)
+def test_text_survives_where_only_ascii_is_spoken(program: Program, variables: dict[str, str]) -> None:
+    text = "Größe ✓ 東京 🎉"
+    stored = program("remember", text, "--json", **variables)
+    assert (stored.code, stored.err) == (0, "")
+    assert stored.json["text"] == text
+    lines = program("list", **variables)
+    assert (lines.code, lines.err) == (0, "")
+    assert lines.out.startswith("m-1\tnote\t")
+
+
+def test_marks_are_words_where_they_cannot_be_shown(program: Program) -> None:
+    ended = program("doctor", PYTHONIOENCODING="latin-1", RECOLLECT_PROT="1")
+    assert [line[:2] for line in ended.out.splitlines()] == ["ok", "!!", "  "]

@@ -1,0 +1,96 @@
+"""Every test here runs on every engine: a fixture gives it a store, and the test uses owners nobody else has.
+
+Each module has one database of each engine; a test keeps to itself by working in fresh tenants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from recollect.model import Owner
+from recollect.store import SqlStore, open_store
+from tests.conformance.examples import DIMENSIONS, EMBEDDER, owner
+from tests.postgres_server import PostgresServer
+
+PLACES = ("sqlite", "memory", "postgres-18")
+OLDER_PLACES = ("postgres-16",)  # only for modules that set ALSO_ON_OLDER
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a store is kept, so that a test can open it a second time."""
+
+    name: str
+    url: str
+
+    def open(self, *, pool_size: int = 4) -> SqlStore:
+        return open_store(self.url, busy_timeout=10, pool_size=pool_size, index_cache_mb=64)
+
+    @property
+    def is_lasting(self) -> bool:
+        return self.url != ":memory:"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "place" in metafunc.fixturenames:
+        names = [*PLACES, *(OLDER_PLACES if getattr(metafunc.module, "ALSO_ON_OLDER", False) else ())]
+        if "lasting_place" in metafunc.fixturenames:
+            names.remove("memory")  # it is gone once closed, as it should be
+        metafunc.parametrize("place", names, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="session")
+def postgres_16_server() -> Iterator[PostgresServer]:
+    """The oldest PostgreSQL we promise to run on."""
+    with PostgresServer.start(16) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    name: str = request.param
+    if name == "memory":
+        yield Place(name, ":memory:")
+    elif name == "sqlite":
+        yield Place(name, f"sqlite:///{tmp_path_factory.mktemp('store') / 'memory.db'}")
+    else:
+        server = request.getfixturevalue("postgres_server" if name == "postgres-18" else "postgres_16_server")
+        url = server.create_database()
+        yield Place(name, url)
+        server.drop_database(url)
+
+
+@pytest.fixture
+def lasting_place(place: Place) -> Place:
+    """A place that outlives its store."""
+    return place
+
+
+@pytest.fixture(scope="module")
+def store(place: Place) -> Iterator[SqlStore]:
+    """One store for the whole module, which knows the embedder of `examples.vector`."""
+    store = place.open()
+    store.use_embedder(EMBEDDER, DIMENSIONS)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def ann() -> Owner:
+    """An agent of a tenant of its own."""
+    return owner("ann")
+
+
+@pytest.fixture
+def bob(ann: Owner) -> Owner:
+    """Another agent of ann's tenant."""
+    return Owner(ann.tenant, "bob")
+
+
+@pytest.fixture
+def stranger() -> Owner:
+    """An agent called ann as well, of another tenant."""
+    return owner("ann")

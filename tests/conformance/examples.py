@@ -1,0 +1,65 @@
+"""Records to test stores with: short to build, and the same in every test."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from recollect.model import Agent, AuditEvent, Document, Kind, Match, Memory, Owner
+from recollect.ports import Vector
+
+NOW = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
+EARLIER = NOW - timedelta(days=1)
+LATER = NOW + timedelta(days=1)
+ALL_KINDS = tuple(Kind)
+EMBEDDER = "test"
+DIMENSIONS = 8
+
+_fresh = itertools.count(1)
+
+
+def owner(agent: str = "ann", *, tenant: str = "") -> Owner:
+    """An owner in a tenant nobody has used before, unless one is named."""
+    return Owner(tenant or f"tenant-{next(_fresh)}", agent)
+
+
+def note(text: str, owner: Owner, **changes: Any) -> Memory:
+    return Memory(**{"owner": owner, "kind": Kind.NOTE, "text": text, "created_at": NOW, **changes})
+
+
+def agent(owner: Owner, **changes: Any) -> Agent:
+    return Agent(**{"owner": owner, "name": owner.agent.title(), "created_at": NOW, "updated_at": NOW, **changes})
+
+
+def document(id: str, tenant: str, **changes: Any) -> Document:
+    times = {"created_at": NOW, "updated_at": NOW}
+    return Document(
+        **{"id": id, "tenant": tenant, "title": id.title(), "content_hash": f"hash of {id}"} | times | changes
+    )
+
+
+def event(message: str, tenant: str, **changes: Any) -> AuditEvent:
+    return AuditEvent(**{"tenant": tenant, "at": NOW, "action": "memory.add", "message": message, **changes})
+
+
+def vector(*parts: float) -> Vector:
+    """These coordinates, the others 0, brought to length 1."""
+    whole = np.zeros(DIMENSIONS, np.float32)
+    whole[: len(parts)] = parts
+    return whole / np.linalg.norm(whole)
+
+
+def ids(memories: Iterable[Memory]) -> list[str]:
+    return [memory.id for memory in memories]
+
+
+def texts(memories: Iterable[Memory]) -> list[str]:
+    return [memory.text for memory in memories]
+
+
+def seqs(matches: Iterable[Match]) -> list[int]:
+    return [match.seq for match in matches]

@@ -1,0 +1,313 @@
+"""Nobody sees, changes or can even guess at what belongs to somebody else.
+
+Every method of the store is tried by an intruder twice: on something that exists for somebody else, and on something
+that exists for nobody. The two must be answered alike, and the owner must notice nothing.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from recollect import ports
+from recollect.errors import RecollectError, StoreError
+from recollect.model import Owner
+from recollect.ports import Store, Unembedded
+from recollect.store import SqlStore
+from tests.conformance.conftest import Place
+from tests.conformance.examples import ALL_KINDS, NOW, agent, document, event, note, owner, vector
+from tests.postgres_server import PostgresServer
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the intruder is after."""
+
+    agent: str
+    memory_id: str
+    seq: int
+    document_id: str
+    unembedded: tuple[Unembedded, ...]
+
+
+NOBODYS = Target(
+    "nobody", "m-777", 777, "no-such-document", (Unembedded(Owner("nowhere", "nobody"), 777, 1, "secret"),)
+)
+
+Attempt = Callable[[Store, Owner, Target], Any]
+
+BY_AN_AGENT: dict[str, Attempt] = {
+    "add_memory": lambda store, me, it: store.add_memory(note("mine", me, id=it.memory_id)),
+    "add_memories": lambda store, me, it: store.add_memories([note("mine", me, id=it.memory_id)] * 2, [None] * 2),
+    "get_memory": lambda store, me, it: store.get_memory(me, it.memory_id),
+    "find_memories": lambda store, me, it: store.find_memories(me, [it.seq]),
+    "list_memories": lambda store, me, it: store.list_memories(me, needle="secret", state=None, now=NOW),
+    "update_memory": lambda store, me, it: store.update_memory(
+        note("changed", me, id=it.memory_id), vector(1), replaced_at=NOW
+    ),
+    "list_versions": lambda store, me, it: store.list_versions(me, it.memory_id),
+    "delete_memory": lambda store, me, it: store.delete_memory(me, it.memory_id),
+    "prune_memories": lambda store, me, it: [store.prune_memories(me, kind, keep=0) for kind in ALL_KINDS],
+    "list_aging": lambda store, me, it: store.list_aging(me),
+    "archive_memories": lambda store, me, it: store.archive_memories(me, [it.seq], now=NOW),
+    "mark_retrieved": lambda store, me, it: store.mark_retrieved(me, [it.seq], at=NOW),
+    "count_memories": lambda store, me, it: store.count_memories(me),
+    "search_memories": lambda store, me, it: store.search_memories(me, "secret", kinds=ALL_KINDS, now=NOW),
+    "nearest_memories": lambda store, me, it: store.nearest_memories(me, vector(1), kinds=ALL_KINDS, now=NOW),
+    "transaction": lambda store, me, it: store.transaction(me.tenant, lambda: store.delete_memory(me, it.memory_id)),
+}
+
+BY_A_TENANT: dict[str, Attempt] = {
+    "add_agent": lambda store, me, it: store.add_agent(agent(Owner(me.tenant, it.agent))),
+    "get_agent": lambda store, me, it: store.get_agent(Owner(me.tenant, it.agent)),
+    "find_agent": lambda store, me, it: store.find_agent(Owner(me.tenant, it.agent)),
+    "list_agents": lambda store, me, it: store.list_agents(me.tenant),
+    "update_agent": lambda store, me, it: store.update_agent(agent(Owner(me.tenant, it.agent), name="changed")),
+    "delete_agent": lambda store, me, it: store.delete_agent(Owner(me.tenant, it.agent)),
+    "put_document": lambda store, me, it: store.put_document(document(it.document_id, me.tenant), ["mine"], [None]),
+    "get_document": lambda store, me, it: store.get_document(me.tenant, it.document_id),
+    "list_documents": lambda store, me, it: store.list_documents(me.tenant),
+    "delete_document": lambda store, me, it: store.delete_document(me.tenant, it.document_id),
+    "find_chunks": lambda store, me, it: store.find_chunks(me.tenant, [it.seq]),
+    "search_chunks": lambda store, me, it: store.search_chunks(me.tenant, "secret"),
+    "nearest_chunks": lambda store, me, it: store.nearest_chunks(me.tenant, vector(1)),
+    "add_event": lambda store, me, it: replace(store.add_event(event("mine", me.tenant)), hash="", previous_hash=""),
+    "list_events": lambda store, me, it: store.list_events(me.tenant),
+    "verify_events": lambda store, me, it: store.verify_events(me.tenant),
+    "list_unembedded": lambda store, me, it: store.list_unembedded(me.tenant),
+    "count_unembedded": lambda store, me, it: store.count_unembedded(me.tenant),
+    "set_vectors": lambda store, me, it: store.set_vectors(me.tenant, [(each, vector(1)) for each in it.unembedded]),
+}
+
+OF_THE_WHOLE_DATABASE = {
+    "use_embedder": "names the one embedder of all tenants",
+    "change_embedder": "is for the person who runs the database",
+    "list_tenants": "is for the person who runs the database",
+    "take_lease": "says which process does a thing, and nothing about anybody",
+    "end_lease": "says which process does a thing, and nothing about anybody",
+    "close": "touches no record",
+}
+
+
+def store_methods() -> set[str]:
+    """Every public method of every store protocol in `ports`."""
+    protocols = [each for name, each in inspect.getmembers(ports, inspect.isclass) if name.endswith("Store")]
+    return {name for each in protocols for name, _ in inspect.getmembers(each, inspect.isfunction) if name[0] != "_"}
+
+
+def test_every_method_of_the_store_is_tried() -> None:
+    assert store_methods() == {*BY_AN_AGENT, *BY_A_TENANT, *OF_THE_WHOLE_DATABASE}
+
+
+@pytest.fixture
+def target(store: Store, ann: Owner) -> Target:
+    """Something of every kind that belongs to ann; her m-3 is a number no intruder has reached."""
+    store.add_memories([note("secret", ann) for _ in range(5)], [vector(1), vector(1), vector(1), None, None])
+    store.update_memory(store.get_memory(ann, "m-3"), vector(1), replaced_at=NOW)
+    store.put_document(document("plan", ann.tenant), ["secret"] * 5, [vector(1)] * 3 + [None] * 2)
+    store.add_event(event("secret", ann.tenant))
+    return Target(ann.agent, "m-3", 3, "plan", tuple(store.list_unembedded(ann.tenant)))
+
+
+def everything(store: Store, owner: Owner) -> list[object]:
+    """All that its owner can see."""
+    return [
+        store.list_agents(owner.tenant)[:1],
+        store.list_memories(owner, state=None, now=NOW),
+        [store.list_versions(owner, f"m-{seq}") for seq in range(1, 6)],
+        store.count_memories(owner),
+        store.search_memories(owner, "secret changed mine", kinds=ALL_KINDS, now=NOW),
+        store.nearest_memories(owner, vector(1), kinds=ALL_KINDS, now=NOW),
+        store.list_events(owner.tenant),
+        store.verify_events(owner.tenant),
+        store.list_aging(owner),
+        store.list_documents(owner.tenant),
+        store.find_chunks(owner.tenant, range(20)),
+        store.search_chunks(owner.tenant, "secret mine"),
+        store.nearest_chunks(owner.tenant, vector(1)),
+        [missing for missing in store.list_unembedded(owner.tenant) if missing.owner.agent in ("", owner.agent)],
+    ]
+
+
+def answer(store: Store, attempt: Attempt, intruder: Owner, target: Target) -> str:
+    """What the intruder learns, with the names it brought along itself left out."""
+    try:
+        said = repr(attempt(store, intruder, target))
+    except RecollectError as error:
+        said = f"{type(error).__name__}: {error}"
+    for known in (intruder.tenant, intruder.agent, intruder.agent.title(), target.document_id, target.agent):
+        said = said.replace(f"'{known}'", "…")
+    return said.replace(target.document_id.title(), "…").replace(target.document_id, "…").replace("Nobody", "Ann")
+
+
+@pytest.mark.parametrize("method", BY_AN_AGENT)
+@pytest.mark.parametrize("is_neighbour", [True, False], ids=["another agent", "another tenant"])
+def test_another_agent_cannot_tell_somebody_elses_from_nobodys(
+    store: Store, ann: Owner, target: Target, method: str, is_neighbour: bool
+) -> None:
+    before = everything(store, ann)
+    intruders = [Owner(ann.tenant, f"bob{n}") if is_neighbour else owner() for n in range(2)]
+    for each in intruders:
+        store.add_memory(note("mine", each))
+
+    answers = [answer(store, BY_AN_AGENT[method], *pair) for pair in zip(intruders, (target, NOBODYS), strict=True)]
+
+    assert answers[0] == answers[1]
+    assert "secret" not in answers[0]
+    assert everything(store, ann) == before
+
+
+@pytest.mark.parametrize("method", BY_A_TENANT)
+def test_another_tenant_cannot_tell_somebody_elses_from_nobodys(
+    store: Store, ann: Owner, target: Target, method: str
+) -> None:
+    before = everything(store, ann)
+    intruders = [owner("eve"), owner("eve")]
+    for each in intruders:
+        store.add_memory(note("mine", each), vector(1))
+        store.put_document(document("own", each.tenant), ["mine"], [vector(1)])
+
+    answers = [answer(store, BY_A_TENANT[method], *pair) for pair in zip(intruders, (target, NOBODYS), strict=True)]
+
+    assert answers[0] == answers[1]
+    assert "secret" not in answers[0]
+    assert everything(store, ann) == before
+
+
+# --- below the program: what PostgreSQL itself shows
+
+
+@pytest.fixture(scope="module")
+def guarded(postgres_url: str) -> SqlStore:
+    store = Place("postgres-18", postgres_url).open(pool_size=1)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def secret(guarded: SqlStore, ann: Owner) -> Owner:
+    """Whose rows nobody may see."""
+    guarded.add_memory(note("secret", ann))
+    guarded.update_memory(guarded.get_memory(ann, "m-1"), replaced_at=NOW)
+    guarded.put_document(document("plan", ann.tenant), ["secret"], [None])
+    return ann
+
+
+def tenant_tables(connection: psycopg.Connection[Any], kinds: str = "rpv") -> list[str]:
+    rows = connection.execute(
+        "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id' "
+        "WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = ANY(%s) AND c.relname <> 'tenants' ORDER BY 1",
+        [list(kinds)],
+    )
+    return [name for (name,) in rows]
+
+
+def visible(connection: psycopg.Connection[Any]) -> dict[str, int]:
+    counts = {}
+    for table in tenant_tables(connection):
+        row = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))).fetchone()
+        counts[table] = row[0] if row else -1
+    return counts
+
+
+def test_without_a_tenant_no_row_is_visible(secret: Owner, postgres_url: str) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        counts = visible(connection)
+
+    assert len(counts) > 10
+    assert set(counts.values()) == {0}
+
+
+@pytest.mark.parametrize("setting", ["somebody-else", "", "%", "' OR true --"])
+def test_with_another_tenant_no_row_is_visible(secret: Owner, postgres_url: str, setting: str) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("SELECT set_config('recollect.tenant', %s, true)", [setting])
+        assert set(visible(connection).values()) == {0}
+
+
+def test_with_the_right_tenant_the_rows_are_visible(secret: Owner, postgres_url: str) -> None:
+    """Otherwise the tests above would prove nothing."""
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("SELECT set_config('recollect.tenant', %s, true)", [secret.tenant])
+        counts = visible(connection)
+
+    filled = {"agents", "memories", "memory_versions", "memory_index", "kb_documents", "kb_chunks", "chunk_index"}
+    assert {table for table, count in counts.items() if count == 1} >= filled
+
+
+def test_no_row_can_be_written_for_another_tenant(secret: Owner, postgres_url: str) -> None:
+    insert = "INSERT INTO agents (tenant_id, id, name, created_at, updated_at) VALUES (%s, 'spy', 'Spy', now(), now())"
+    for setting in ("", "somebody-else"):
+        with psycopg.connect(postgres_url) as connection:
+            connection.execute("SELECT set_config('recollect.tenant', %s, true)", [setting])
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+                connection.execute(insert, [secret.tenant])
+
+
+def test_no_row_of_another_tenant_can_be_changed_or_moved(secret: Owner, postgres_url: str, guarded: SqlStore) -> None:
+    guarded.add_memory(note("mine", Owner("somebody-else", "eve")))
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("SELECT set_config('recollect.tenant', 'somebody-else', true)")
+        for table in tenant_tables(connection, "rp"):
+            name = sql.Identifier(table)
+            where = sql.Literal(secret.tenant)
+            assert connection.execute(sql.SQL("DELETE FROM {} WHERE tenant_id = {}").format(name, where)).rowcount == 0
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+            connection.execute("UPDATE agents SET tenant_id = %s", [secret.tenant])
+
+
+def test_the_tenant_is_forgotten_when_the_transaction_ends(guarded: SqlStore, secret: Owner) -> None:
+    seen: list[int] = []
+
+    def work() -> None:
+        unit = guarded._current.unit
+        seen.append(unit._connection.info.backend_pid)
+        assert unit._connection.execute("SHOW recollect.tenant").fetchone() == (secret.tenant,)
+
+    guarded.transaction(secret.tenant, work)
+    with pytest.raises(LookupError):
+        guarded.transaction(secret.tenant, lambda: [][0])
+
+    with guarded._engine._pool.connection() as connection:  # type: ignore[attr-defined]
+        assert connection.info.backend_pid == seen[0]
+        assert connection.execute("SELECT current_setting('recollect.tenant', true)").fetchone() == ("",)
+        assert set(visible(connection).values()) == {0}
+
+
+def test_a_tenant_that_is_no_slug_never_reaches_the_database(guarded: SqlStore) -> None:
+    with pytest.raises(RecollectError, match="A tenant id is"):
+        guarded.list_memories(Owner("x'; RESET ALL; --", "ann"), now=NOW)
+
+
+def test_a_role_above_the_wall_is_refused(
+    postgres_server: PostgresServer, postgres_url: str, guarded: SqlStore
+) -> None:
+    superuser = Place("postgres-18", postgres_server.admin_url(postgres_url))
+    with pytest.raises(StoreError, match="'postgres' is a superuser or has BYPASSRLS"):
+        superuser.open()
+
+    with psycopg.connect(superuser.url, autocommit=True) as admin:
+        admin.execute("CREATE ROLE climber LOGIN BYPASSRLS PASSWORD 'climber'")
+        try:
+            with pytest.raises(StoreError, match="'climber' is a superuser or has BYPASSRLS"):
+                Place("postgres-18", postgres_url.replace("app:app@", "climber:climber@")).open()
+        finally:
+            admin.execute("DROP ROLE climber")
+
+
+@pytest.mark.parametrize("hole", ["DISABLE ROW LEVEL SECURITY", "NO FORCE ROW LEVEL SECURITY"])
+def test_a_table_without_the_wall_is_refused_at_start(postgres_server: PostgresServer, hole: str) -> None:
+    url = postgres_server.create_database()
+    Place("postgres-18", url).open().close()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"ALTER TABLE memories {hole}")
+
+    with pytest.raises(StoreError, match="Row-level security is off on memories"):
+        Place("postgres-18", url).open()
+    postgres_server.drop_database(url)

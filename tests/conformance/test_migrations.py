@@ -1,0 +1,178 @@
+"""Schema changes: each once, in order, whole or not at all, and never on a database that is not ours to change."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from multiprocessing.synchronize import Barrier
+from typing import Any
+
+import apsw
+import psycopg
+import pytest
+
+from recollect.errors import SchemaMismatch, StoreError
+from recollect.store import postgres, sqlite
+from recollect.store.migrations import Migration, load_migrations
+from tests.conformance.conftest import Place
+from tests.conformance.examples import NOW, note, owner
+from tests.postgres_server import PostgresServer
+
+PROCESSES = 4
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def new_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A database nobody has opened yet."""
+    if request.param == "sqlite":
+        yield Place("sqlite", f"sqlite:///{tmp_path_factory.mktemp('new') / 'folder' / 'memory.db'}")
+    else:
+        server: PostgresServer = request.getfixturevalue("postgres_server")
+        url = server.create_database()
+        yield Place("postgres", url)
+        server.drop_database(url)
+
+
+def run(place: Place, statement: str) -> list[tuple[Any, ...]]:
+    """Past the store, straight to the database."""
+    if place.name == "sqlite":
+        with closing(apsw.Connection(place.url.removeprefix("sqlite:///"))) as connection:
+            return connection.execute(statement).fetchall()
+    with psycopg.connect(place.url, autocommit=True) as connection:
+        cursor = connection.execute(statement)
+        return cursor.fetchall() if cursor.description else []
+
+
+def tables(place: Place) -> set[str]:
+    if place.name == "sqlite":
+        return {name for (name,) in run(place, "SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    return {name for (name,) in run(place, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")}
+
+
+def applied(place: Place) -> list[tuple[Any, ...]]:
+    return run(place, "SELECT number, name, checksum FROM schema_migrations ORDER BY number")
+
+
+def know(monkeypatch: pytest.MonkeyPatch, *more: Migration) -> None:
+    """Let the program have these steps besides its own."""
+
+    def load(engine: str) -> Sequence[Migration]:
+        return [*load_migrations(engine), *more]
+
+    monkeypatch.setattr(sqlite, "load_migrations", load)
+    monkeypatch.setattr(postgres, "load_migrations", load)
+
+
+def step(number: int, *statements: str) -> Migration:
+    return Migration(number, f"step_{number}", f"checksum of {number}", statements)
+
+
+def next_number(place: Place) -> int:
+    return len(load_migrations(place.name)) + 1
+
+
+def test_a_new_database_gets_every_step(new_place: Place) -> None:
+    new_place.open().close()
+
+    ours = load_migrations(new_place.name)
+    assert applied(new_place) == [(each.number, each.name, each.checksum) for each in ours]
+    assert {"agents", "memories", "memory_index"} <= tables(new_place)
+
+
+def test_a_current_database_is_left_as_it_is(new_place: Place) -> None:
+    ann = owner()
+    first = new_place.open()
+    first.add_memory(note("apples", ann))
+    first.close()
+    before = applied(new_place), tables(new_place)
+
+    second = new_place.open()
+    assert len(second.list_memories(ann, now=NOW)) == 1
+    second.close()
+    assert (applied(new_place), tables(new_place)) == before
+
+
+def test_an_older_database_gets_what_it_lacks(new_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    new_place.open().close()
+    number = next_number(new_place)
+    know(monkeypatch, step(number, "CREATE TABLE extra (x INTEGER)"), step(number + 1, "INSERT INTO extra VALUES (1)"))
+
+    new_place.open().close()
+    new_place.open().close()
+
+    assert run(new_place, "SELECT x FROM extra") == [(1,)]
+    assert [number for number, *_ in applied(new_place)] == list(range(1, number + 2))
+
+
+def test_a_step_that_fails_half_way_leaves_nothing(new_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    new_place.open().close()
+    number = next_number(new_place)
+    with monkeypatch.context() as broken:
+        know(broken, step(number, "CREATE TABLE extra (x INTEGER)", "INSERT INTO no_such_table VALUES (1)"))
+        with pytest.raises(StoreError):
+            new_place.open()
+    assert "extra" not in tables(new_place)
+    assert len(applied(new_place)) == number - 1
+
+    know(monkeypatch, step(number, "CREATE TABLE extra (x INTEGER)"))  # mended
+    new_place.open().close()
+    assert "extra" in tables(new_place)
+
+
+def test_a_first_step_that_fails_leaves_an_empty_database(new_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = [step(1, "CREATE TABLE extra (x INTEGER)", "CREATE TABLE extra (x INTEGER)")]
+    monkeypatch.setattr(sqlite, "load_migrations", lambda engine: broken)
+    monkeypatch.setattr(postgres, "load_migrations", lambda engine: broken)
+
+    with pytest.raises(StoreError):
+        new_place.open()
+
+    assert tables(new_place) == set()
+
+
+def test_a_newer_database_is_refused_with_the_command_that_mends_it(new_place: Place) -> None:
+    new_place.open().close()
+    run(new_place, "INSERT INTO schema_migrations (number, name, checksum) VALUES (99, 'of_the_future', 'x')")
+
+    with pytest.raises(SchemaMismatch, match=r"has schema 99, .*pip install -U recollect"):
+        new_place.open()
+
+
+def test_a_database_of_another_history_is_refused(new_place: Place) -> None:
+    new_place.open().close()
+    run(new_place, "UPDATE schema_migrations SET checksum = 'another' WHERE number = 1")
+
+    with pytest.raises(SchemaMismatch, match=r"Step 1 .*another build"):
+        new_place.open()
+
+
+def test_a_file_of_another_kind_is_refused_and_left_alone(tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("other") / "letter.txt"
+    path.write_bytes(b"Dear reader, " * 500)
+
+    with pytest.raises(StoreError, match="damaged or not a recollect database"):
+        Place("sqlite", f"sqlite:///{path}").open()
+    assert path.read_bytes() == b"Dear reader, " * 500
+
+
+def open_and_write(url: str, gate: Barrier, ids: Any) -> None:
+    """What each process does, all at the same moment."""
+    gate.wait()
+    store = Place("", url).open()
+    ids.put(store.add_memory(note("here", owner("ann", tenant="shared"))).id)
+    store.close()
+
+
+def test_processes_that_open_a_new_database_at_once_all_succeed(new_place: Place) -> None:
+    fresh = multiprocessing.get_context("spawn")
+    gate, ids = fresh.Barrier(PROCESSES), fresh.SimpleQueue()
+    processes = [fresh.Process(target=open_and_write, args=(new_place.url, gate, ids)) for _ in range(PROCESSES)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+
+    assert [process.exitcode for process in processes] == [0] * PROCESSES
+    assert sorted(ids.get() for _ in processes) == [f"m-{number}" for number in range(1, PROCESSES + 1)]
+    assert len(applied(new_place)) == len(load_migrations(new_place.name))

@@ -1,0 +1,88 @@
+"""PostgreSQL that crashes, and connections that are all taken."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from recollect.errors import StoreBusy, StoreError
+from recollect.model import Owner
+from recollect.store import open_store
+from tests.conformance.conftest import Place
+from tests.conformance.examples import NOW, ids, note
+from tests.postgres_server import PostgresServer
+
+
+@pytest.fixture(scope="module")
+def durable_server() -> Iterator[PostgresServer]:
+    """One that waits for the disk, as a real one does."""
+    with PostgresServer.start(durable=True) as server:
+        yield server
+
+
+def test_nothing_acknowledged_is_lost_when_the_server_crashes(durable_server: PostgresServer, ann: Owner) -> None:
+    store = Place("postgres", durable_server.create_database()).open(pool_size=2)
+    acknowledged: list[str] = []
+    crashing = threading.Event()
+
+    def write() -> None:
+        try:
+            while len(acknowledged) < 100_000:
+                acknowledged.append(store.add_memory(note("a", ann)).id)
+                if len(acknowledged) > 50:
+                    crashing.set()
+        except StoreError:
+            return
+
+    threads = [threading.Thread(target=write) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    crashing.wait(30)
+    durable_server.crash()
+    for thread in threads:
+        thread.join(30)
+
+    stored = set(ids(_patiently(store.list_memories, ann, now=NOW, limit=100_000)))
+    assert len(acknowledged) > 50
+    assert set(acknowledged) <= stored
+    assert len(stored) <= len(acknowledged) + len(threads)  # those the crash cut off between commit and answer
+    assert _patiently(store.add_memory, note("afterwards", ann)).id not in stored
+    store.close()
+
+
+def _patiently(call, *arguments, **options):
+    """A connection that died says so once; the next try has a new one."""
+    for _ in range(4):
+        try:
+            return call(*arguments, **options)
+        except StoreError:
+            continue
+    return call(*arguments, **options)
+
+
+def test_a_pool_without_a_free_connection_is_a_reason_to_try_again(postgres_url: str, ann: Owner) -> None:
+    store = open_store(postgres_url, busy_timeout=0.3, pool_size=1, index_cache_mb=1)
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        inside.set()
+        leave.wait(10)
+
+    holder = threading.Thread(target=store.transaction, args=(ann.tenant, hold))
+    holder.start()
+    inside.wait(10)
+    with pytest.raises(StoreBusy) as caught:
+        store.add_memory(note("now", ann))
+    leave.set()
+    holder.join()
+
+    assert caught.value.retry_after > 0
+    assert store.add_memory(note("then", ann)).id == "m-1"
+    store.close()
+
+
+def test_an_address_where_nobody_listens_is_said_so() -> None:
+    with pytest.raises(StoreError, match="cannot be reached"):
+        open_store("postgresql://app:secret-word@127.0.0.1:1/none", busy_timeout=1, pool_size=1, index_cache_mb=1)

@@ -1,0 +1,24 @@
+"""Importing recollect costs next to nothing: what is slow or optional comes with the first use."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+SLOW = "numpy apsw psycopg pydantic fastapi mcp typer asyncio yaml snowballstemmer jinja2 uvicorn httpx"
+
+
+def test_importing_recollect_imports_nothing_slow() -> None:
+    program = f"import sys, recollect; print(*sorted(set({SLOW.split()!r}) & set(sys.modules)))"
+
+    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert child.stdout.split() == []
+
+
+def test_every_public_name_can_be_imported() -> None:
+    program = "import recollect; print([name for name in recollect.__all__ if getattr(recollect, name, None) is None])"
+
+    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert child.stdout.strip() == "[]"

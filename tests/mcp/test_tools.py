@@ -1,0 +1,218 @@
+"""What the MCP server offers and answers, asked by the SDK's own client over its in-memory transport."""
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+from mcp.types import CallToolResult, TextContent
+
+from recollect import Invalid, Recollect, Settings, __version__
+from recollect.server.mcp import build_server, existing_sets
+from recollect.tools import catalog
+from recollect.tools.guidance import GUIDANCE, guidance
+
+Ask = Callable[[Client], Awaitable[None]]
+both_eras = pytest.mark.parametrize("mode", ["legacy", "auto"])  # with and without the `initialize` handshake
+
+
+def with_client(store: Recollect, ask: Ask, *, sets: Sequence[str] | None = None, mode: str = "legacy") -> None:
+    async def run() -> None:
+        async with Client(build_server(store.agent("atlas"), sets), mode=mode) as client:
+            await ask(client)
+
+    anyio.run(run)
+
+
+def answer(result: CallToolResult) -> Any:
+    """The structured content, which the text says too. A refusal is no error of the protocol."""
+    (text,) = result.content
+    assert isinstance(text, TextContent)
+    assert json.loads(text.text) == result.structured_content
+    assert not result.is_error
+    return result.structured_content
+
+
+@pytest.fixture
+def store() -> Any:
+    with Recollect(":memory:", settings=Settings()) as opened:
+        yield opened
+
+
+@both_eras
+def test_every_tool_is_listed_as_the_catalogue_describes_it(store: Recollect, mode: str) -> None:
+    async def ask(client: Client) -> None:
+        listed = (await client.list_tools()).tools
+        assert [tool.name for tool in listed] == list(catalog.TOOLS)
+        for tool in listed:
+            described = catalog.TOOLS[tool.name]
+            assert (tool.title, tool.description) == (described.title, described.description)
+            assert tool.input_schema == described.schema()
+            hints = tool.annotations
+            assert hints is not None
+            assert hints.read_only_hint is described.is_read_only
+            assert hints.destructive_hint is described.is_destructive
+            assert hints.idempotent_hint is described.is_idempotent
+            assert hints.open_world_hint is False
+
+    with_client(store, ask, mode=mode)
+
+
+def test_the_hints_are_the_right_ones(store: Recollect) -> None:
+    async def ask(client: Client) -> None:
+        hints = {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
+        assert {name for name, hint in hints.items() if hint and hint.read_only_hint} >= {
+            "memory_search",
+            "search_my_memories",
+        }
+        assert {name for name, hint in hints.items() if hint and hint.destructive_hint} == {"memory_delete"}
+
+    with_client(store, ask)
+
+
+@both_eras
+def test_the_server_says_who_it_is_and_how_to_use_it(store: Recollect, mode: str) -> None:
+    async def ask(client: Client) -> None:
+        assert client.server_info is not None
+        assert (client.server_info.name, client.server_info.version) == ("recollect", __version__)
+        assert client.instructions == guidance(catalog.SETS)
+
+    with_client(store, ask, mode=mode)
+
+
+@both_eras
+def test_each_tool_answers(store: Recollect, mode: str) -> None:
+    async def ask(client: Client) -> None:
+        called = set()
+
+        async def call(name: str, **arguments: Any) -> Any:
+            called.add(name)
+            return answer(await client.call_tool(name, arguments))
+
+        note = "Prefers tabs, ответ — 🎉"
+        assert await call("memory_store", text=note, tags=["style"], scope="user") == {"ok": True, "id": "m-1"}
+        found = await call("memory_search", query="TABS")
+        assert found["count"] == 1
+        assert (found["memories"][0]["text"], found["memories"][0]["tags"]) == (note, ["style"])
+        journal = await call("save_to_journal", content="We met on Tuesday")
+        assert (journal["success"], journal["memory_type"]) == (True, "journal")
+        core = await call("save_to_core", content="I am careful with money")
+        assert (core["success"], core["memory_type"]) == (True, "core")
+        recalled = await call("search_my_memories", query="which indentation, tabs?", limit=1)
+        assert [hit["text"] for hit in recalled["results"]] == [note]
+        assert await call("memory_delete", id="m-1") == {"ok": True}
+        assert await call("memory_search") == {"count": 0, "memories": []}
+        assert called == set(catalog.TOOLS)  # a new tool is called here, too
+
+    with_client(store, ask, mode=mode)
+    assert {memory.kind for memory in store.agent("atlas").list()} == {"journal", "core"}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "sentence"),
+    [
+        ("memory_store", {}, "needs the argument 'text'"),
+        ("memory_store", {"text": "  "}, ""),
+        ("memory_store", {"text": 7}, "must be of type string"),
+        ("memory_store", {"text": "x" * 501}, "500"),
+        ("memory_store", {"text": "ok", "colour": "red"}, "no argument 'colour'"),
+        ("memory_store", {"text": "ok", "tags": "one"}, "must be of type array"),
+        ("memory_store", {"text": "ok", "tags": [1]}, "list of strings"),
+        ("memory_store", {"text": "ok", "scope": "galaxy"}, "must be one of"),
+        ("memory_store", {"text": "nul \x00"}, "NUL"),
+        ("memory_delete", {"id": "m-99"}, ""),
+        ("memory_delete", {"id": "../../etc/passwd"}, ""),
+        ("save_to_journal", {"content": ""}, ""),
+        ("search_my_memories", {"query": ""}, "blank"),
+        ("search_my_memories", {"query": "x", "limit": "many"}, "must be of type integer"),
+        ("forget_everything", {}, "There is no tool 'forget_everything'; the tools are memory_store"),
+        ("", {}, "There is no tool ''"),
+    ],
+)
+def test_a_refusal_is_a_normal_answer_with_a_sentence(
+    store: Recollect, name: str, arguments: dict[str, Any], sentence: str
+) -> None:
+    async def ask(client: Client) -> None:
+        refusal = answer(await client.call_tool(name, arguments))
+        assert refusal.get("ok", False) is False
+        assert sentence in refusal["error"]
+        assert len(refusal["error"]) > 10
+
+    with_client(store, ask)
+    assert store.agent("atlas").list() == []
+
+
+def test_only_the_chosen_sets_are_offered_and_answered(store: Recollect) -> None:
+    async def ask(client: Client) -> None:
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        assert names == ["memory_store", "memory_search", "memory_delete"]
+        refusal = answer(await client.call_tool("save_to_core", {"content": "I am in charge"}))
+        assert refusal["ok"] is False
+        assert "There is no tool 'save_to_core'" in refusal["error"]
+        assert "save_to_core" not in (client.instructions or "")
+
+    with_client(store, ask, sets=["notes"])
+    assert store.agent("atlas").list() == []
+
+
+def test_many_calls_run_at_once(store: Recollect) -> None:
+    ids: list[str] = []
+
+    async def ask(client: Client) -> None:
+        async def remember(number: int) -> None:
+            stored = answer(await client.call_tool("memory_store", {"text": f"fact number {number}"}))
+            ids.append(stored["id"])
+
+        async with anyio.create_task_group() as group:
+            for number in range(100):
+                group.start_soon(partial(remember, number))
+
+    with_client(store, ask)
+    assert sorted(ids) == sorted(f"m-{number}" for number in range(1, 101))
+    assert {memory.text for memory in store.agent("atlas").list(limit=200)} == {f"fact number {n}" for n in range(100)}
+
+
+def test_a_store_that_fails_is_a_refusal_too(store: Recollect) -> None:
+    async def ask(client: Client) -> None:
+        store.close()
+        refusal = answer(await client.call_tool("memory_store", {"text": "too late"}))
+        assert refusal["ok"] is False
+        assert "not available" in refusal["error"]
+
+    with_client(store, ask)
+
+
+def test_a_set_of_the_default_that_does_not_exist_yet_is_passed_over() -> None:
+    assert set(existing_sets(Settings().tool_sets)) == set(Settings().tool_sets) & set(catalog.SETS)
+    assert list(existing_sets(["recall", "notes"])) == ["recall", "notes"]
+
+
+@pytest.mark.parametrize("sets", [["notes", "nots"], [""], ["NOTES"]])
+def test_an_unknown_set_is_an_error(sets: Sequence[str]) -> None:
+    with pytest.raises(Invalid, match="There is no tool set"):
+        existing_sets(sets)
+
+
+def test_offering_nothing_is_an_error() -> None:
+    with pytest.raises(Invalid, match="No tools would be offered"):
+        existing_sets([])
+
+
+def test_the_guidance_speaks_of_tools_that_exist_and_of_their_own_set() -> None:
+    assert set(GUIDANCE) <= set(catalog.SETS)
+    for name, advice in GUIDANCE.items():
+        named = set(re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", advice))
+        assert named
+        assert {catalog.TOOLS[tool].set for tool in named} == {name}
+
+
+def test_the_documentation_names_every_tool_and_set() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", page, re.MULTILINE)
+
+    assert rows == [(tool.name, tool.set) for tool in catalog.TOOLS.values()]

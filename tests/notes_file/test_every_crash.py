@@ -1,0 +1,198 @@
+"""A power cut at every single step, and a kill at every step with a power cut later: nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from recollect.store.notes_disk import Disk
+from recollect.store.notes_file import NotesFile
+from tests.conformance.examples import ids
+from tests.notes_file.crashes import HastyDisk, Killed, RecordingDisk, Tree, plant
+from tests.notes_file.workers import ANN, KEEP, add
+
+Step = Callable[["Story"], None]
+
+
+@dataclass
+class Story:
+    """A writer on a recorded disk, what it was told, and a look at every world a power cut might leave."""
+
+    folder: Path
+    disk: RecordingDisk
+    there: dict[str, str] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    doubtful: dict[str, str] = field(default_factory=dict)  # being removed
+    batch: set[str] = field(default_factory=set)  # texts being added: all or none
+    checked: int = 0
+    _seen: set[object] = field(default_factory=set)
+    _places: itertools.count[int] = field(default_factory=itertools.count)
+
+    def __post_init__(self) -> None:
+        self.notes = NotesFile(self.folder, ANN, disk=self.disk)
+        self.disk.watch = self.check
+
+    def restart(self) -> None:
+        self.notes = NotesFile(self.folder, ANN, disk=self.disk)
+
+    def add(self, *texts: str, keep: int = KEEP) -> None:
+        made_room = sorted(self.there, key=lambda id: int(id[2:]))[: max(0, len(self.there) + len(texts) - keep)]
+        self.doubtful = {id: self.there.pop(id) for id in made_room}
+        self.batch = set(texts)
+        for memory in add(self.notes, *texts, keep=keep):
+            self.there[memory.id] = memory.text
+        self.gone |= set(self.doubtful)
+        self.doubtful, self.batch = {}, set()
+        self.check()
+
+    def delete(self, id: str) -> None:
+        self.doubtful = {id: self.there.pop(id)}
+        self.notes.delete_memory(id)
+        self.gone.add(id)
+        self.doubtful = {}
+        self.check()
+
+    def check(self) -> None:
+        for tree in self.disk.trees():
+            key = (tuple(sorted(tree.items())), tuple(self.there), tuple(self.doubtful), tuple(self.batch))
+            if key not in self._seen:
+                self._seen.add(key)
+                self._check(tree)
+
+    def _check(self, tree: Tree) -> None:
+        self.checked += 1
+        place = self.folder.parent / f"after-{next(self._places)}"
+        place.mkdir()
+        plant(tree, place)
+        notes = NotesFile(place, ANN, disk=HastyDisk())
+        found = {memory.id: memory.text for memory in notes.all()}
+        assert {id: found.get(id) for id in self.there} == self.there, "lost"
+        assert not self.gone & set(found), "came back"
+        assert self.batch & set(found.values()) in (set(), self.batch), "half a batch"
+        assert add(notes, "next")[0].id not in {*self.there, *self.gone, *self.doubtful}, "used again"
+        assert set(ids(notes.all())) >= set(self.there)
+        shutil.rmtree(place)
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Story:
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    return Story(folder, RecordingDisk(folder))
+
+
+STEPS: dict[str, Step] = {
+    "first note": lambda story: story.add("a"),
+    "another": lambda story: story.add("b"),
+    "many": lambda story: story.add("c", "d", "e"),
+    "delete the newest": lambda story: story.delete(max(story.there)),
+    "delete the oldest": lambda story: story.delete(min(story.there)),
+    "make room": lambda story: story.add("f", keep=2),
+    "make room for many": lambda story: story.add("g", "h", keep=2),
+    "add behind": lambda story: story.add("i"),
+}
+
+
+def test_a_power_cut_at_any_step_loses_nothing(story: Story) -> None:
+    for step in STEPS.values():
+        step(story)
+
+    assert story.checked > 60
+
+
+@pytest.mark.parametrize("name", ["first note", "many", "delete the newest", "make room", "make room for many"])
+def test_a_kill_at_any_step_and_a_power_cut_after_the_next_write_lose_nothing(tmp_path: Path, name: str) -> None:
+    """The next writer must make good what the killed one left undone, before it promises anything itself."""
+    checked = 0
+    for kill_at in itertools.count(1):
+        folder = tmp_path / str(kill_at) / "workspace"
+        folder.mkdir(parents=True)
+        story = Story(folder, RecordingDisk(folder))
+        story.disk.watch = lambda: None
+        if name != "first note":
+            story.add("one", "two", "three")
+        story.disk.kill_at = story.disk.calls + kill_at
+        with suppress(Killed):
+            STEPS[name](story)
+        if story.disk.calls < story.disk.kill_at:
+            break  # the step has fewer calls than that
+        story.restart()
+        found = {memory.id: memory.text for memory in story.notes.all()}
+        removed, story.batch = set(story.doubtful) - set(found), set()
+        story.disk.watch = story.check
+        story.add("after the kill")
+        story.there |= found  # what the next writer found undone or done is so for good once it has answered
+        story.gone = removed
+        story.check()
+        checked += story.checked
+    assert kill_at > 4
+    assert checked > 20
+
+
+class Forgetful(RecordingDisk):
+    """Leaves one kind of sync out."""
+
+    def __init__(self, root: Path, forgotten: str) -> None:
+        super().__init__(root)
+        self._forgotten = forgotten
+
+    def sync(self, fd: int) -> None:
+        if self._forgotten != "sync":
+            super().sync(fd)
+
+    def sync_content(self, fd: int) -> None:
+        if self._forgotten != "sync_content":
+            super().sync(fd)
+
+    def sync_folder(self, path: Path) -> None:
+        if self._forgotten != "sync_folder":
+            super().sync_folder(path)
+
+
+@pytest.mark.parametrize("forgotten", ["sync", "sync_content", "sync_folder"])
+def test_without_any_one_sync_something_would_be_lost(tmp_path: Path, forgotten: str) -> None:
+    """Otherwise the tests above prove nothing, or the sync is not needed."""
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    story = Story(folder, Forgetful(folder, forgotten))
+
+    def tell() -> None:
+        for step in STEPS.values():
+            step(story)
+
+    with pytest.raises(AssertionError, match=r"lost|came back|used again"):
+        tell()
+
+
+def test_what_a_write_costs(story: Story) -> None:
+    """Each number is how long a caller waits for the disk."""
+    story.disk.watch = lambda: None
+    costs: dict[str, int] = {}
+    for name, step in STEPS.items():
+        before = story.disk.syncs
+        step(story)
+        costs[name] = story.disk.syncs - before
+
+    assert costs == {
+        "first note": 6,  # three folders, the number, the file, its name
+        "another": 2,  # the number, the file
+        "many": 3,  # the number, the new file, its name
+        "delete the newest": 2,  # the new file, its name
+        "delete the oldest": 2,
+        "make room": 3,
+        "make room for many": 3,
+        "add behind": 2,
+    }
+
+
+def test_the_disk_is_the_only_way_to_change_anything() -> None:
+    """What is not recorded could not be checked."""
+    recorded = {name for name in vars(RecordingDisk) if name in vars(Disk)}
+
+    assert {name for name in vars(Disk) if name[0] != "_"} - recorded == {"close"}

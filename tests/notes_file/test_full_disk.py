@@ -1,0 +1,85 @@
+"""A full disk: what does not fit is refused, and nothing that was acknowledged suffers."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recollect.errors import StoreError
+from recollect.store.notes_file import NotesFile
+from tests.conformance.examples import texts
+from tests.notes_file.workers import ANN, add, file_in
+
+SPAWN = multiprocessing.get_context("spawn")
+FULL = r"The disk is full; free some space and try again\."
+
+
+def refuses_the_line_that_does_not_fit(workspace: str, room: int) -> None:
+    """In a process whose files may grow by `room` bytes only: the line is cut there, without any exception."""
+    notes = NotesFile(Path(workspace), ANN)
+    before = file_in(Path(workspace)).read_bytes()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + room, resource.RLIM_INFINITY))
+    for attempt in (lambda: add(notes, "x" * 400), lambda: add(notes, "y" * 400, "z" * 400)):
+        with pytest.raises(StoreError, match=FULL):
+            attempt()
+        assert file_in(Path(workspace)).read_bytes() == before
+    assert notes.damaged() == ()
+
+
+@pytest.mark.parametrize("room", [0, 1, 60, 200])
+def test_a_line_that_does_not_fit_is_taken_back(notes: NotesFile, workspace: Path, room: int) -> None:
+    add(notes, "kept")
+    child = SPAWN.Process(target=refuses_the_line_that_does_not_fit, args=(str(workspace), room))
+    child.start()
+    child.join()
+
+    assert child.exitcode == 0
+    assert texts(notes.all()) == ["kept"]
+    assert int(add(notes, "next")[0].id[2:]) > 1
+
+
+def folders_for_a_full_disk() -> list[str]:
+    """A file system of its own needs root; the limit above is there for everybody."""
+    return ["tmpfs"] if os.geteuid() == 0 else []
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32k", "none", tmp_path], check=True)
+    yield tmp_path
+    subprocess.run(["umount", tmp_path], check=True)
+
+
+@pytest.mark.parametrize("kind", folders_for_a_full_disk())
+def test_a_disk_that_fills_up_keeps_all_that_was_acknowledged(small_disk: Path, kind: str) -> None:
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(b"." * 8192)
+    notes = NotesFile(small_disk, ANN)
+    acknowledged: list[str] = []
+
+    def fill() -> None:
+        for number in range(1000):
+            add(notes, text := f"{number} {'x' * 300}")
+            acknowledged.append(text)
+
+    with pytest.raises(StoreError, match=FULL):
+        fill()
+    assert texts(reversed(notes.all())) == acknowledged
+    assert notes.damaged() == ()
+    assert file_in(small_disk).read_bytes().endswith(b"\n")
+
+    with pytest.raises(StoreError, match=FULL):
+        notes.delete_memory("m-1")
+    assert texts(reversed(notes.all())) == acknowledged
+    assert {path.name for path in file_in(small_disk).parent.iterdir()} == {"memories.jsonl", "memories.lock"}
+
+    ballast.unlink()
+    (added,) = add(notes, "room again")
+    assert texts(reversed(notes.all())) == [*acknowledged, "room again"]
+    assert int(added.id[2:]) > len(acknowledged)

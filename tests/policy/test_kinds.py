@@ -1,0 +1,104 @@
+"""The four kinds of memory and what each allows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from recollect.errors import Invalid
+from recollect.model import Kind
+from recollect.policy.kinds import (
+    RULES,
+    checked_content,
+    checked_importance,
+    checked_kind,
+    checked_tags,
+    expiry,
+)
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def test_every_kind_has_a_rule() -> None:
+    assert set(RULES) == set(Kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "max_chars", "max_count", "days", "importance"),
+    [
+        (Kind.CORE, 10_000, None, None, 1.0),
+        (Kind.JOURNAL, 10_000, None, 7, 0.5),
+        (Kind.NOTE, 500, 500, None, 0.5),
+        (Kind.EPISODE, 10_000, None, None, 0.5),
+    ],
+)
+def test_the_rules_are_these(
+    kind: Kind, max_chars: int, max_count: int | None, days: int | None, importance: float
+) -> None:
+    rule = RULES[kind]
+
+    assert (rule.max_chars, rule.max_count, rule.importance) == (max_chars, max_count, importance)
+    assert expiry(kind, NOW) == (None if days is None else NOW + timedelta(days=days))
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_kind_is_known_by_its_name(kind: Kind) -> None:
+    assert checked_kind(kind.value) is checked_kind(kind) is kind
+
+
+@pytest.mark.parametrize("kind", ["", "Note", "notes", "core "])
+def test_an_unknown_kind_is_refused_with_those_there_are(kind: str) -> None:
+    with pytest.raises(Invalid, match="the kinds are core, journal, note, episode"):
+        checked_kind(kind)
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_content_is_trimmed_and_has_a_longest_length(kind: Kind) -> None:
+    longest = "x" * RULES[kind].max_chars
+
+    assert checked_content(f" \n{longest}\t ", kind) == longest
+    with pytest.raises(Invalid, match=rf"^Content too long \(max {RULES[kind].max_chars:,} characters\)$"):
+        checked_content(longest + "x", kind)
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t\u2003"])
+def test_blank_content_is_refused(text: str) -> None:
+    with pytest.raises(Invalid, match=r"^Content cannot be blank$"):
+        checked_content(text, Kind.NOTE)
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        ([], ()),
+        (["a", " b ", "a"], ("a", "b")),
+        (["A", "a"], ("A", "a")),
+        (["two words", "ünï", "東京", "x" * 64], ("two words", "ünï", "東京", "x" * 64)),
+        (list("abcdea"), tuple("abcde")),
+    ],
+)
+def test_tags_are_trimmed_and_not_repeated(tags: list[str], expected: tuple[str, ...]) -> None:
+    assert checked_tags(tags) == expected
+
+
+@pytest.mark.parametrize(
+    "tags", ["one string", list("abcdef"), [""], [" "], ["x" * 65], ["a\nb"], ["a\x00"], [7], ["\ud800"]]
+)
+def test_other_tags_are_refused(tags: object) -> None:
+    with pytest.raises(Invalid, match=r"[Tt]ag"):
+        checked_tags(tags)
+
+
+@pytest.mark.parametrize("importance", [0, 1, 0.5, 0.0, 1.0])
+def test_importance_goes_from_0_to_1(importance: float) -> None:
+    checked = checked_importance(importance)
+
+    assert checked == importance
+    assert type(checked) is float
+
+
+@pytest.mark.parametrize("importance", [-0.1, 1.1, float("nan"), float("inf"), True, "0.5", None])
+def test_any_other_importance_is_refused(importance: object) -> None:
+    with pytest.raises(Invalid, match="from 0 to 1"):
+        checked_importance(importance)

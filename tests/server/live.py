@@ -1,0 +1,95 @@
+"""A real server on a real socket: in a thread of this process, or as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+import httpx2
+import uvicorn
+from fastapi import FastAPI
+
+from recollect.api import Recollect
+from recollect.server.app import create_app
+from recollect.server.run import listening
+
+SOURCES = Path(__file__).parents[2] / "src"
+START_SECONDS = 20.0
+
+PROGRAM = """
+import sys
+from recollect.server.run import serve
+from recollect.settings import Settings
+serve(Settings(url=sys.argv[1], port=0), no_auth=True)
+"""
+
+
+@contextmanager
+def serving(recollect: Recollect, change: Callable[[FastAPI], None] = lambda app: None) -> Iterator[str]:
+    """The address of a server for `recollect`, run in a thread; `change` may add routes to it."""
+    app = create_app(recollect)
+    change(app)
+    listener = listening("127.0.0.1", 0)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none", timeout_graceful_shutdown=5))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    wait_until(lambda: server.started or not thread.is_alive())
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
+
+
+@contextmanager
+def client_of(address: str) -> Iterator[httpx2.Client]:
+    with httpx2.Client(base_url=address, timeout=30, trust_env=False) as client:
+        yield client
+
+
+class ServerProcess:
+    """`serve` in a process of its own, which ends with the `with` block; what it printed first is in `said`."""
+
+    def __init__(self, url: str) -> None:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")}
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, url],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**environment, "PYTHONPATH": str(SOURCES)},
+        )
+
+    def __enter__(self) -> Self:
+        assert self._process.stdout is not None
+        self.said = [self._process.stdout.readline().rstrip() for _ in range(3)]
+        if not all(self.said):
+            raise AssertionError(self._process.communicate()[1])
+        self.address = self.said[2].split()[-1].removesuffix("/docs")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.communicate()
+
+    def stop(self) -> tuple[int, str, str]:
+        """SIGTERM; the exit code and what else it wrote to stdout and stderr."""
+        self._process.terminate()
+        out, errors = self._process.communicate(timeout=START_SECONDS)
+        return self._process.returncode, out, errors
+
+
+def wait_until(is_true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not is_true():
+        assert time.monotonic() < deadline, "waited for too long"
+        time.sleep(0.01)

@@ -1,0 +1,107 @@
+"""What the documentation shows is what the server does."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from recollect import __version__
+from recollect.api import Recollect
+from recollect.settings import Settings
+from tests.server.live import client_of, serving
+
+PAGE = (Path(__file__).parents[2] / "docs" / "rest.md").read_text(encoding="utf-8")
+EXAMPLE = re.compile(r"```sh\n(curl .*?)\n```\n(?:\n```json\n(.*?)\n```)?", re.DOTALL)
+HOST = "http://127.0.0.1:8077"
+
+
+def routes(client: httpx2.Client) -> set[str]:
+    paths = client.get("/openapi.json").json()["paths"]
+    return {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
+
+
+def test_every_route_is_documented(client: httpx2.Client) -> None:
+    documented = set(re.findall(r"^### `([A-Z]+ \S+)`$", PAGE, re.MULTILINE))
+
+    assert documented == routes(client)
+
+
+def test_the_examples_answer_as_shown() -> None:
+    shown = EXAMPLE.findall(PAGE)
+    assert len(shown) >= 15
+    with (
+        Recollect(":memory:", settings=Settings()) as recollect,
+        serving(recollect) as address,
+        client_of(address) as client,
+    ):
+        for command, expected in shown:
+            answer = asked(client, command)
+            assert answer.is_success, (command, answer.text)
+            assert (json.loads(expected) if expected else "") == approximately(answer, expected), command
+
+
+def asked(client: httpx2.Client, command: str) -> httpx2.Response:
+    """Send what `curl` would send."""
+    words = iter(shlex.split(command)[1:])
+    method, content, headers, url = "", None, {}, ""
+    for word in words:
+        if word == "-X":
+            method = next(words)
+        elif word == "--json":
+            content, headers = next(words).encode(), {"Content-Type": "application/json", "Accept": "application/json"}
+        else:
+            url = word.removeprefix(HOST)
+    return client.request(method or ("POST" if content else "GET"), url, content=content, headers=headers)
+
+
+def approximately(answer: httpx2.Response, expected: str) -> Any:
+    """The answer, with times and rounded numbers as they are shown."""
+    if not answer.content:
+        return ""
+    return _like(json.loads(expected), answer.json())
+
+
+def _like(shown: Any, real: Any) -> Any:
+    if isinstance(shown, dict) and isinstance(real, dict):
+        return {name: _like(shown.get(name), value) for name, value in real.items()}
+    if real == __version__:
+        return shown
+    if isinstance(shown, list) and isinstance(real, list) and len(shown) == len(real):
+        return [_like(*pair) for pair in zip(shown, real, strict=True)]
+    if isinstance(shown, str) and isinstance(real, str) and real.endswith("Z"):
+        return shown
+    return pytest.approx(real, abs=0.001) if isinstance(real, float) else real
+
+
+class Links(HTMLParser):
+    """Everything a page would load, and the ids in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loaded: list[str] = []
+        self.ids: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.loaded += [f"{tag} {value}" for name, value in attrs if name == "src" or (tag, name) == ("link", "href")]
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+
+
+def test_the_reference_page_needs_no_network_and_shows_every_route(client: httpx2.Client) -> None:
+    answer = client.get("/docs")
+    page = Links()
+    page.feed(answer.text)
+
+    assert answer.headers["Content-Type"].startswith("text/html")
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert page.loaded == []
+    assert "<script" not in answer.text
+    assert len(page.ids) == len(set(page.ids)) == len(routes(client))
+    for route in routes(client):
+        assert route.partition(" ")[2] in answer.text

@@ -1,0 +1,53 @@
+"""The same server on PostgreSQL."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from recollect.api import Recollect
+from recollect.settings import Settings
+from tests.server.live import client_of, serving
+
+CLIENTS = 8
+WRITES = 5
+
+
+def test_a_life_on_postgresql(postgres_url: str) -> None:
+    with (
+        Recollect(settings=Settings(url=postgres_url)) as recollect,
+        serving(recollect) as address,
+        client_of(address) as client,
+    ):
+        assert client.get("/health").json()["engine"] == "postgres"
+        assert client.post("/api/agents", json={"id": "ann", "name": "Ann"}).status_code == 201
+        kept = client.post("/api/agents/ann/memories", json={"text": "Prefers tabs", "tags": ["Preference"]}).json()
+        assert kept["created_at"].endswith("Z")
+        assert client.get("/api/agents/ann/memories", params={"tag": "preference"}).json()["items"] == [kept]
+
+        edited = client.patch(f"/api/agents/ann/memories/{kept['id']}", json={"text": "Prefers spaces"}).json()
+        assert edited["version"] == 2
+        history = client.get(f"/api/agents/ann/memories/{kept['id']}/history").json()["items"]
+        assert [version["text"] for version in history] == ["Prefers tabs"]
+        hits = client.post("/api/agents/ann/recall", json={"query": "spaces?"}).json()["hits"]
+        assert [hit["id"] for hit in hits] == [kept["id"]]
+
+        assert client.delete(f"/api/agents/ann/memories/{kept['id']}").status_code == 204
+        assert client.get(f"/api/agents/ann/memories/{kept['id']}").status_code == 404
+        assert client.get("/api/agents/ann").json()["memories_count"]["note"] == 0
+
+
+def test_many_clients_and_pages_on_postgresql(postgres_url: str) -> None:
+    def write(address: str) -> set[int]:
+        with client_of(address) as client:
+            return {client.post("/api/agents/bob/memories", json={"text": "x"}).status_code for _ in range(WRITES)}
+
+    with Recollect(settings=Settings(url=postgres_url)) as recollect, serving(recollect) as address:
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            assert set().union(*pool.map(write, [address] * CLIENTS)) == {201}
+        found, cursor = [], ""
+        with client_of(address) as client:
+            while cursor is not None:
+                page = client.get("/api/agents/bob/memories", params={"limit": 7, "cursor": cursor}).json()
+                found += [item["id"] for item in page["items"]]
+                cursor = page["next_cursor"]
+    assert found == [f"m-{number}" for number in range(CLIENTS * WRITES, 0, -1)]

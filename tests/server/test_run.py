@@ -1,0 +1,82 @@
+"""Starting and stopping: refusals in words, and nothing acknowledged is ever lost."""
+
+from __future__ import annotations
+
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from recollect.errors import Invalid
+from recollect.server.run import listening, serve
+from recollect.settings import Settings
+from tests.server.live import ServerProcess, client_of
+
+CLIENTS = 16
+WRITES = 15
+
+
+def test_it_does_not_start_without_saying_that_there_is_no_login() -> None:
+    with pytest.raises(Invalid, match="start it with: recollect serve --no-auth"):
+        serve(Settings(url=":memory:"), no_auth=False)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::", "example.org", ""])
+def test_without_a_login_it_listens_on_this_machine_only(host: str) -> None:
+    with pytest.raises(Invalid, match="this machine only"):
+        serve(Settings(url=":memory:", host=host), no_auth=True)
+
+
+def test_a_taken_port_is_named_before_the_store_is_opened(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(Invalid, match=f"Port {port} is taken by another program; choose another one with --port"):
+            serve(Settings(url=f"sqlite:///{tmp_path / 'memory.db'}", port=port), no_auth=True)
+    assert not (tmp_path / "memory.db").exists()
+
+
+def test_what_many_clients_wrote_at_once_is_there_after_a_restart(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    with ServerProcess(url) as server:
+        assert server.said == [
+            f"Memories  {url}",
+            f"REST      {server.address}/api  (tenant default, no login)",
+            f"Reference {server.address}/docs",
+        ]
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            written = pool.map(write_some, [server.address] * CLIENTS, range(CLIENTS))
+            ids = [id for each in written for id in each]
+        code, out, errors = server.stop()
+
+    assert (code, out, errors) == (0, "Stopped; everything is stored.\n", "")
+    assert len(set(ids)) == CLIENTS * WRITES
+    assert [path.name for path in tmp_path.iterdir()] == ["memory.db"], "the store was closed in good order"
+    with ServerProcess(url) as server, client_of(server.address) as client:
+        kept = client.get("/api/agents/shared/memories", params={"limit": 500}).json()["items"]
+    assert {memory["text"] for memory in kept} == {f"{n}/{count}" for n in range(CLIENTS) for count in range(WRITES)}
+
+
+def write_some(address: str, number: int) -> list[str]:
+    """The ids of what was acknowledged."""
+    with client_of(address) as client:
+        answers = [
+            client.post("/api/agents/shared/memories", json={"text": f"{number}/{count}", "kind": "episode"})
+            for count in range(WRITES)
+        ]
+    assert {answer.status_code for answer in answers} == {201}
+    return [answer.json()["id"] for answer in answers]
+
+
+def test_answers_are_not_held_back_for_40_ms() -> None:
+    with listening("127.0.0.1", 0) as listener:
+        assert listener.proto == socket.IPPROTO_TCP, "asyncio sets TCP_NODELAY only on these"
+
+
+def test_a_password_is_not_printed(postgres_url: str) -> None:
+    with ServerProcess(postgres_url) as server:
+        code, _, errors = server.stop()
+
+    assert (code, errors) == (0, "")
+    assert server.said[0].startswith("Memories  postgresql://")
+    assert ":***@" in server.said[0]

@@ -1,0 +1,230 @@
+"""Memories are stored whatever the embedder does, found by words meanwhile, and by meaning once it answers."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recollect import ModelError, Recollect, SchemaMismatch, Settings
+from recollect.providers.openai_embedder import OpenAIEmbedder
+from tests.providers.test_openai_embedder import DIMENSIONS, Endpoint, hangs, status, vector_of, vectors
+
+AT_ONCE = 4.0  # seconds; whatever waits for the hanging endpoint takes 20, and twenty searches that do take 6
+
+
+class Moody:
+    """A local embedder that works only while `is_well`."""
+
+    name = "moody"
+    dimensions = DIMENSIONS
+    is_well = True
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        if not self.is_well:
+            raise RuntimeError("out of memory")
+        return [vector_of(text) for text in texts]
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/memories.db"
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    with Endpoint() as running:
+        yield running
+
+
+def remote(endpoint: Endpoint, model: str = "small") -> OpenAIEmbedder:
+    return OpenAIEmbedder(model, "", endpoint.url, timeout=20, query_timeout=0.3, retries=0, first_pause=0.01)
+
+
+def eventually(is_so: Callable[[], bool], *, seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.02)
+
+
+def found(store: Recollect, query: str) -> list[str]:
+    return [hit.text for hit in store.agent("atlas").recall(query)]
+
+
+def took(work: Callable[[], object]) -> float:
+    started = time.monotonic()
+    work()
+    return time.monotonic() - started
+
+
+def test_a_failing_embedder_costs_nothing_but_the_meaning(url: str) -> None:
+    moody = Moody()
+    with Recollect(url, embedder=moody) as store:
+        moody.is_well = False
+        note = store.agent("atlas").remember("a puppy slept here")
+
+        assert store.agent("atlas").get(note.id) == note
+        assert found(store, "who slept") == ["a puppy slept here"]
+        assert found(store, "dog") == []
+        assert store.count_waiting() == 1
+
+        moody.is_well = True
+        eventually(lambda: store.count_waiting() == 0)  # by itself, after a pause
+        assert found(store, "dog") == ["a puppy slept here"]
+
+
+def test_what_failed_can_be_made_up_for_at_any_time(url: str) -> None:
+    moody = Moody()
+    moody.is_well = False
+    with Recollect(url, embedder=moody) as store:
+        store.agent("atlas").remember_many([f"puppy number {number}" for number in range(150)])
+        store.agent("nina", tenant="acme").remember("a truck")
+        with pytest.raises(ModelError, match="RuntimeError"):
+            store.embed_waiting()
+
+    moody.is_well = True
+    with Recollect(url, embedder=moody) as store:
+        assert store.count_waiting() == 151
+        assert store.embed_waiting() == 151
+        assert (store.embed_waiting(), store.count_waiting()) == (0, 0)
+        assert len(found(store, "dog")) == 5
+        assert [hit.text for hit in store.agent("nina", tenant="acme").recall("car")] == ["a truck"]
+
+
+def test_an_edit_while_it_fails_drops_the_old_meaning(url: str) -> None:
+    moody = Moody()
+    with Recollect(url, embedder=moody) as store:
+        note = store.agent("atlas").remember("a puppy")
+        moody.is_well = False
+        store.agent("atlas").update(note.id, text="a truck")
+        moody.is_well = True
+
+        store.embed_waiting()
+        assert found(store, "car") == ["a truck"]
+
+
+def test_a_hanging_endpoint_holds_up_neither_writes_nor_closing(url: str, endpoint: Endpoint) -> None:
+    endpoint.usual = hangs
+    store = Recollect(url, embedder=remote(endpoint))
+    agent = store.agent("atlas")
+
+    assert took(lambda: agent.remember("a puppy slept here")) < AT_ONCE
+    eventually(lambda: len(endpoint.requests) == 1)  # the thread is waiting for its answer now
+    assert took(lambda: [agent.remember(f"note {number}") for number in range(20)]) < AT_ONCE
+    assert found(store, "who slept") == ["a puppy slept here"]
+    assert took(store.close) < 2 * AT_ONCE
+
+    with Recollect(url, embedder=None, settings=Settings(embedder="off")) as reopened:
+        assert len(reopened.agent("atlas").list()) == 21
+        assert reopened.count_waiting() == 21
+
+
+def test_searches_do_not_each_wait_for_an_endpoint_that_hangs(url: str, endpoint: Endpoint) -> None:
+    endpoint.usual = hangs
+    with Recollect(url, embedder=remote(endpoint)) as store:
+        store.agent("atlas").remember("a puppy slept here")
+        first = took(lambda: found(store, "who slept"))
+        rest = took(lambda: [found(store, "who slept") for _ in range(20)])
+
+    assert 0.3 <= first < AT_ONCE
+    assert rest < AT_ONCE
+
+
+def test_searches_use_the_endpoint_again_once_it_answers_the_queue(url: str, endpoint: Endpoint) -> None:
+    endpoint.usual = status(500)
+    with Recollect(url, embedder=remote(endpoint)) as store:
+        store.agent("atlas").remember("a puppy slept here")
+        assert found(store, "dog") == []
+
+        endpoint.usual = vectors
+        eventually(lambda: found(store, "dog") == ["a puppy slept here"])
+
+
+def test_a_remote_embedder_fills_vectors_in_behind_the_write(url: str, endpoint: Endpoint) -> None:
+    with Recollect(url, embedder=remote(endpoint)) as store:
+        store.agent("atlas").remember("a puppy slept here")
+        eventually(lambda: store.count_waiting() == 0)
+
+        assert found(store, "dog") == ["a puppy slept here"]
+    assert [body["input"] for _, _, body in endpoint.requests] == [["a puppy slept here"], ["dog"]]
+
+
+def test_a_store_opens_while_the_endpoint_is_down_and_catches_up(url: str) -> None:
+    with Endpoint() as gone:
+        pass
+    settings = Settings(url=url, embedder="openai:small", openai_base_url=gone.url, agent="atlas")
+    with Recollect(settings=settings) as store:
+        store.agent().remember("a puppy slept here")
+        assert found(store, "who slept") == ["a puppy slept here"]
+        with pytest.raises(ModelError, match="cannot be reached"):
+            store.embed_waiting()
+
+    with Endpoint(int(gone.url.split(":")[2].split("/")[0])) as back, Recollect(settings=settings) as store:
+        assert back.requests == []  # opening asks nothing
+        store.agent().recall("anything")  # but the first answer shows it is there, and what waits is sent
+        eventually(lambda: store.count_waiting() == 0)
+        assert found(store, "dog") == ["a puppy slept here"]
+
+
+def test_another_model_is_noticed_at_its_first_vector_and_writes_go_on(url: str, endpoint: Endpoint) -> None:
+    with Recollect(url, embedder=remote(endpoint)) as store:
+        store.agent("atlas").remember("a puppy slept here")
+        store.embed_waiting()
+
+    with Recollect(url, embedder=remote(endpoint, "large")) as store:
+        store.agent("atlas").remember("a truck")
+        with pytest.raises(SchemaMismatch, match="recollect reembed"):
+            found(store, "dog")
+        with pytest.raises(SchemaMismatch, match="openai:small@"):
+            store.embed_waiting()
+        assert len(store.agent("atlas").list()) == 2
+
+    with Recollect(url, embedder=remote(endpoint, "large"), replace_embedder=True) as store:
+        assert store.embed_waiting() + store.count_waiting() <= 2
+        eventually(lambda: store.count_waiting() == 0)
+        assert found(store, "dog") == ["a puppy slept here", "a truck"]
+        assert found(store, "car") == ["a truck", "a puppy slept here"]
+
+
+def test_vectors_are_not_given_up_for_an_embedder_that_is_out_of_reach(url: str, endpoint: Endpoint) -> None:
+    with Recollect(url, embedder=remote(endpoint)) as store:
+        store.agent("atlas").remember("a puppy slept here")
+        store.embed_waiting()
+    endpoint.script.append(status(500))
+
+    with pytest.raises(ModelError, match="status 500"):
+        Recollect(url, embedder=remote(endpoint, "large"), replace_embedder=True)
+
+    with Recollect(url, embedder=remote(endpoint)) as store:
+        assert found(store, "dog") == ["a puppy slept here"]
+
+
+def test_closing_in_the_middle_of_an_answer_is_quiet(
+    url: str, endpoint: Endpoint, caplog: pytest.LogCaptureFixture
+) -> None:
+    endpoint.usual = hangs
+    store = Recollect(url, embedder=remote(endpoint))
+    store.agent("atlas").remember("a puppy slept here")
+    eventually(lambda: len(endpoint.requests) == 1)
+    thread = store._embedding._thread
+    store.close()
+    assert thread is not None
+    assert thread.is_alive()
+
+    with caplog.at_level(logging.WARNING):
+        endpoint.released.set()
+        thread.join(5)
+
+    assert not thread.is_alive()
+    assert caplog.messages == []
+
+
+def test_without_an_embedder_words_are_enough(url: str) -> None:
+    with Recollect(settings=Settings(url=url, embedder="off")) as store:
+        store.agent("atlas").remember("a puppy slept here")
+
+        assert found(store, "who slept") == ["a puppy slept here"]
+        assert store.embed_waiting() == 0
