@@ -57,6 +57,10 @@ class AsyncAgentMemory:
     update = _in_thread(AgentMemory.update)
     history = _in_thread(AgentMemory.history)
     forget = _in_thread(AgentMemory.forget)
+    similar = _in_thread(AgentMemory.similar)
+    review = _in_thread(AgentMemory.review)
+    approve = _in_thread(AgentMemory.approve)
+    inject = _in_thread(AgentMemory.inject)
     private_memory = _in_thread(AgentMemory.private_memory)
     tools = _in_thread(AgentMemory.tools)
     call_tool = _in_thread(AgentMemory.call_tool)
@@ -80,6 +84,10 @@ class AsyncTenantMemory:
     update_agent = _in_thread(TenantMemory.update_agent)
     delete_agent = _in_thread(TenantMemory.delete_agent)
     count_memories = _in_thread(TenantMemory.count_memories)
+    scan = _in_thread(lambda memory: list(TenantMemory.scan(memory)))
+    allow_secret = _in_thread(TenantMemory.allow_secret)
+    audit_events = _in_thread(TenantMemory.audit_events)
+    verify_audit = _in_thread(TenantMemory.verify_audit)
     call_tool = _in_thread(TenantMemory.call_tool)
 
 
@@ -106,6 +114,7 @@ class AsyncRecollect:
         """Raises: Invalid."""
         return AsyncTenantMemory(self._sync.tenant(id), self._threads)
 
+    maintain = _in_thread(Recollect.maintain)
     embed_waiting = _in_thread(Recollect.embed_waiting)
     count_waiting = _in_thread(Recollect.count_waiting)
     now = _in_thread(Recollect.now)

@@ -115,11 +115,18 @@ class MemoryStore(Protocol):
         tag: str = "",
         state: State | None = State.LIVE,
         now: datetime,
+        is_past: bool = False,
         before: int | None = None,
         limit: int = 20,
     ) -> Sequence[Memory]:
         """Newest first. `needle` matches anywhere in the text and `tag` a whole tag, both ignoring case; `state` None
-        means any; `before` continues behind that number."""
+        means any; `is_past` leaves out what was not yet true at `now`; `before` continues behind that number."""
+
+    def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
+        """Memories that are held or flagged, newest first."""
+
+    def find_same_memory(self, owner: Owner, kind: Kind, text: str, *, now: datetime) -> Memory | None:
+        """The newest live memory of a kind (not an episode) that says the same, up to case and white space."""
 
     def update_memory(self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime) -> Memory:
         """Write `memory` over the stored version it was made from (`memory.version`) and keep the old one as history.
@@ -197,6 +204,16 @@ class AuditStore(Protocol):
         """Walk the chain from its first event to its last."""
 
 
+class AllowanceStore(Protocol):
+    """What a tenant has said is no secret, by hash."""
+
+    def add_allowance(self, tenant: str, hash: str, *, now: datetime) -> None: ...
+
+    def list_allowances(self, tenant: str) -> Collection[str]: ...
+
+    def delete_allowance(self, tenant: str, hash: str) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Aging:
     """What decides how long an episode lives."""
@@ -248,7 +265,16 @@ class EmbeddingStore(Protocol):
         """Fill in missing vectors; what was edited or deleted meanwhile is left alone. How many were set."""
 
 
-class Store(AgentStore, MemoryStore, KnowledgeStore, EmbeddingStore, AuditStore, MaintenanceStore, Protocol):
+class Store(
+    AgentStore,
+    MemoryStore,
+    KnowledgeStore,
+    EmbeddingStore,
+    AuditStore,
+    AllowanceStore,
+    MaintenanceStore,
+    Protocol,
+):
     """Everything a database keeps for us."""
 
     def transaction(self, tenant: str, work: Callable[[], T]) -> T:

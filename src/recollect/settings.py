@@ -99,6 +99,20 @@ class Settings:
     similarity_words: float = setting(
         0.5, "The share of matching words in likeness; the rest is matching meaning.", low=0, high=1
     )
+    inject_mode: Literal["relevant", "recent_only", "off", "hybrid"] = setting(
+        "relevant",
+        "Which notes enter a prompt: those that fit the last message, or the newest.",
+        aliases=("memory.inject_mode",),
+    )
+    max_inject_chars: int = setting(
+        2000, "Characters of notes that may enter one prompt.", low=0, aliases=("memory.max_inject_chars",)
+    )
+    max_inject_count: int = setting(10, "Notes that may enter one prompt.", low=0, aliases=("memory.max_inject_count",))
+    max_total: int = setting(500, "Notes an agent keeps; the oldest make room.", low=1, aliases=("memory.max_total",))
+    secrets: Literal["reject", "redact", "flag"] = setting(
+        "reject", "What happens to a text that holds a secret: refused, stored without it, or stored with a mark."
+    )
+    episode_quota: int = setting(10_000, "Live episodes an agent may have after maintenance.", low=1)
     host: str = setting("127.0.0.1", "The address the server listens on.")
     port: int = setting(8077, "The port the server listens on; 0 takes any free one.", low=0, high=65535)
     tool_sets: tuple[str, ...] = setting(
@@ -204,6 +218,8 @@ def _from_table(
     tables = {OWN_TABLE} | {key.rpartition(".")[0] for key in by_key if "." in key}
     found: dict[str, tuple[bool, bool, object]] = {}
     for key, value in _flat(content):
+        if is_shared and "." not in key and key != OWN_TABLE:
+            continue  # another program's: a plain "url" or "port" in a shared file need not be meant for us
         own_key = key.removeprefix(f"{OWN_TABLE}.")
         if each := by_key.get(key) or by_key.get(own_key):
             if value is None:

@@ -37,6 +37,8 @@ def test_on_a_terminal_everything_fits_its_width(filled: Program, width: int, na
         if name not in ("reembed", "refused"):  # a bar that moves; a sentence the terminal itself wraps
             lines = ANSI.sub("", each.out).splitlines()
             assert max(cell_len(line) for line in lines) <= width, name
+        if name == "list":
+            assert set("Prefers two spaces over tabs #preference #style".split()) <= set(ANSI.sub("", each.out).split())
     assert ANSI.search(ended[0].out)
     assert "Everything works." in ended[names.index("doctor")].out
 

@@ -17,7 +17,7 @@ from psycopg import sql
 
 from recollect import ports
 from recollect.errors import RecollectError, StoreError
-from recollect.model import Owner
+from recollect.model import Kind, Owner
 from recollect.ports import Store, Unembedded
 from recollect.store import SqlStore
 from tests.conformance.conftest import Place
@@ -48,6 +48,8 @@ BY_AN_AGENT: dict[str, Attempt] = {
     "get_memory": lambda store, me, it: store.get_memory(me, it.memory_id),
     "find_memories": lambda store, me, it: store.find_memories(me, [it.seq]),
     "list_memories": lambda store, me, it: store.list_memories(me, needle="secret", state=None, now=NOW),
+    "list_for_review": lambda store, me, it: store.list_for_review(me),
+    "find_same_memory": lambda store, me, it: store.find_same_memory(me, Kind.NOTE, "secret", now=NOW),
     "update_memory": lambda store, me, it: store.update_memory(
         note("changed", me, id=it.memory_id), vector(1), replaced_at=NOW
     ),
@@ -80,6 +82,9 @@ BY_A_TENANT: dict[str, Attempt] = {
     "add_event": lambda store, me, it: replace(store.add_event(event("mine", me.tenant)), hash="", previous_hash=""),
     "list_events": lambda store, me, it: store.list_events(me.tenant),
     "verify_events": lambda store, me, it: store.verify_events(me.tenant),
+    "add_allowance": lambda store, me, it: store.add_allowance(me.tenant, "mine", now=NOW),
+    "list_allowances": lambda store, me, it: "theirs" in store.list_allowances(me.tenant),
+    "delete_allowance": lambda store, me, it: store.delete_allowance(me.tenant, "theirs"),
     "list_unembedded": lambda store, me, it: store.list_unembedded(me.tenant),
     "count_unembedded": lambda store, me, it: store.count_unembedded(me.tenant),
     "set_vectors": lambda store, me, it: store.set_vectors(me.tenant, [(each, vector(1)) for each in it.unembedded]),
@@ -112,6 +117,8 @@ def target(store: Store, ann: Owner) -> Target:
     store.update_memory(store.get_memory(ann, "m-3"), vector(1), replaced_at=NOW)
     store.put_document(document("plan", ann.tenant), ["secret"] * 5, [vector(1)] * 3 + [None] * 2)
     store.add_event(event("secret", ann.tenant))
+    store.add_memory(note("secret", ann, held_at=NOW, flag="low trust"))
+    store.add_allowance(ann.tenant, "theirs", now=NOW)
     return Target(ann.agent, "m-3", 3, "plan", tuple(store.list_unembedded(ann.tenant)))
 
 
@@ -120,6 +127,8 @@ def everything(store: Store, owner: Owner) -> list[object]:
     return [
         store.list_agents(owner.tenant)[:1],
         store.list_memories(owner, state=None, now=NOW),
+        store.list_for_review(owner),
+        "theirs" in store.list_allowances(owner.tenant),
         [store.list_versions(owner, f"m-{seq}") for seq in range(1, 6)],
         store.count_memories(owner),
         store.search_memories(owner, "secret changed mine", kinds=ALL_KINDS, now=NOW),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import pytest
 
@@ -13,6 +14,8 @@ from recollect.store import open_store
 from tests.conformance.conftest import Place
 from tests.conformance.examples import NOW, ids, note
 from tests.postgres_server import PostgresServer
+
+T = TypeVar("T")
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +55,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_crashes(durable_server: Po
     store.close()
 
 
-def _patiently(call, *arguments, **options):
+def _patiently(call: Callable[..., T], *arguments: object, **options: object) -> T:
     """A connection that died says so once; the next try has a new one."""
     for _ in range(4):
         try:

@@ -15,7 +15,7 @@ INNER = {"model", "errors"}
 PURE = INNER | {"policy", "settings"}
 PORTS = PURE | {"ports"}
 WIRING = PORTS | {"store", "providers", "services"}
-FACES = WIRING | {"api", "aio", "tools", "recollect"}
+FACES = WIRING | {"api", "agent_memory", "tenant_memory", "aio", "tools", "recollect"}
 MAY_IMPORT: dict[str, set[str]] = {
     "model": set(),
     "errors": set(),
@@ -25,8 +25,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "store": PORTS,
     "providers": PORTS,
     "services": PORTS,
-    "tools": WIRING,  # and the api's types: a tool works on the memory it is handed
-    "api": WIRING | {"tools"},
+    "tools": WIRING,  # and the type of the memory it is handed
+    "wiring": PORTS | {"services"},
+    "agent_memory": PORTS | {"services", "tools", "wiring"},
+    "tenant_memory": PORTS | {"services", "tools", "wiring", "agent_memory"},
+    "api": WIRING | {"tools", "wiring", "agent_memory", "tenant_memory"},
     "aio": WIRING | {"api", "tools"},
     "server": FACES,
     "cli": FACES | {"server"},
@@ -35,7 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__main__": {"cli"},
 }
 
-ONLY_TYPES = {("tools", "api")}
+ONLY_TYPES = {("tools", "agent_memory")}
 
 DRIVERS = {"apsw", "psycopg", "psycopg_pool", "sqlite3"}
 SHOWS_DRIVERS = {"recollect.cli.upkeep": "`doctor` shows which versions are installed"}

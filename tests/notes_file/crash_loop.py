@@ -6,21 +6,24 @@ python -m tests.notes_file.crash_loop --cycles 100
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import random
-import signal
-import subprocess
-import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from recollect.store.notes_file import NotesFile
 from tests.notes_file.workers import ANN, KEEP, note
 
 WRITERS = 2
-ROOT = Path(__file__).resolve().parents[2]
+
+# Forks of a process that has imported everything are at work at once.
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["tests.notes_file.workers"])
 
 
 @dataclass
@@ -55,8 +58,12 @@ class Known:
         assert notes.last_seq() >= max((int(id[2:]) for id in self.given), default=0)
 
 
-def write(workspace: Path, seed: int) -> None:
+def write(workspace: Path, seed: int, out: Connection) -> None:
     """Add and delete until killed, saying so before and after."""
+
+    def say(*words: str) -> None:
+        os.write(out.fileno(), (" ".join(words) + "\n").encode())
+
     notes, dice, mine = NotesFile(workspace, ANN, busy_timeout=60), random.Random(seed), []
     while True:
         count = dice.choice((1, 1, 1, 3))
@@ -71,30 +78,46 @@ def write(workspace: Path, seed: int) -> None:
             say("deleted", id)
 
 
-def say(*words: str) -> None:
-    os.write(1, (" ".join(words) + "\n").encode())
+class Writer:
+    """A process that writes until it is killed, and what it says."""
 
+    def __init__(self, workspace: Path, seed: int) -> None:
+        self._reports, out = CONTEXT.Pipe(duplex=False)
+        self._process = CONTEXT.Process(target=write, args=(workspace, seed, out), daemon=True)
+        self._process.start()
+        out.close()
 
-def start(workspace: Path, seed: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.notes_file.crash_loop", "--write", str(workspace), "--seed", str(seed)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    def wait_for_work(self) -> None:
+        self._reports.poll(None)
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def reports(self) -> Iterator[list[str]]:
+        """All it said before it died; a sentence it was killed in does not count."""
+        self._process.join()
+        said = b""
+        while part := os.read(self._reports.fileno(), 1 << 16):
+            said += part
+        self._reports.close()
+        for line in said.decode().split("\n")[:-1]:
+            yield line.split()
 
 
 def run(workspace: Path, cycles: int, *, seed: int = 0) -> Known:
     """Each cycle: writers start, work for a moment, and are killed; then everything they were told must be true."""
     known, dice = Known(), random.Random(seed)
     for cycle in range(cycles):
-        writers = [start(workspace, seed + cycle * WRITERS + number) for number in range(WRITERS)]
-        first = [writer.stdout.readline() for writer in writers if writer.stdout]  # they are at work
-        time.sleep(dice.uniform(0, 0.06))
+        writers = [Writer(workspace, seed + cycle * WRITERS + number) for number in range(WRITERS)]
         for writer in writers:
-            writer.send_signal(signal.SIGKILL)
+            writer.wait_for_work()
+        time.sleep(dice.uniform(0, 0.1))
+        for writer in writers:
+            writer.kill()
         begun: dict[str, str] = {}
-        for line, writer in zip(first, writers, strict=True):
-            rest, _ = writer.communicate()
-            for report in (line + rest).splitlines(keepends=True):
-                if report.endswith("\n"):
-                    known.take(report.split(), begun)
+        for writer in writers:
+            for words in writer.reports():
+                known.take(words, begun)
         notes = NotesFile(workspace, ANN)
         known.check(notes)
         found = {memory.id: memory.text for memory in notes.all()}
@@ -108,10 +131,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cycles", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--write", type=Path)
     arguments = parser.parse_args()
-    if arguments.write:
-        write(arguments.write, arguments.seed)
     with tempfile.TemporaryDirectory() as workspace:
         known = run(Path(workspace), arguments.cycles, seed=arguments.seed)
     print(f"{arguments.cycles} cycles, {known.acknowledged} acknowledged writes, {len(known.gone)} deletions: all kept")

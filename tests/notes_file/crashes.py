@@ -2,8 +2,8 @@
 
 It does everything for real, and beside that keeps a model of what is certain: a file holds what it held at its last
 sync, a folder the names it had at its own. Whatever came later may be there or not: of the writes to a file any number
-from the first on, the last of them whole, torn or as zeros (only a few bytes overwritten in place are not torn: they are
-in one sector); of the changes to a folder any selection.
+from the first on, the last of them whole, torn or as zeros; of the changes to a folder any selection. Only the few
+bytes that are overwritten in place are never torn: they lie in one sector.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def cases(test: Any) -> Any:
     return pytest.mark.parametrize(*mark.args)
 
 
-def test_a_note_comes_back_as_it_was_added(notes: NotesFile) -> None:
+def test_a_note_comes_back_as_it_was_added(notes: NotesFile, workspace: Path) -> None:
     (added,) = notes.add_memories(
         [
             note(
@@ -40,7 +40,7 @@ def test_a_note_comes_back_as_it_was_added(notes: NotesFile) -> None:
 
     assert notes.get_memory(added.id) == added
     assert added == note(added.text, id="m-1", tags=added.tags, scope=Scope.SESSION)
-    assert len(file_in(notes._workspace).read_text("utf-8").splitlines()) == 1
+    assert len(file_in(workspace).read_text("utf-8").splitlines()) == 1
 
 
 def test_the_line_is_the_one_promised(notes: NotesFile, workspace: Path) -> None:

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from recollect.errors import NotFound
 from recollect.store.notes_disk import Disk
 from recollect.store.notes_file import NotesFile
 from tests.conformance.examples import ids
 from tests.notes_file.crashes import HastyDisk, Killed, RecordingDisk, Tree, plant
-from tests.notes_file.workers import ANN, KEEP, add
+from tests.notes_file.workers import ANN, KEEP, add, file_in
 
 Step = Callable[["Story"], None]
 
@@ -133,6 +134,28 @@ def test_a_kill_at_any_step_and_a_power_cut_after_the_next_write_lose_nothing(tm
         checked += story.checked
     assert kill_at > 4
     assert checked > 20
+
+
+def test_a_note_that_is_said_to_be_missing_does_not_come_back(story: Story) -> None:
+    """Even if whoever removed it was killed before that was certain."""
+    story.disk.watch = lambda: None
+    story.add("one", "two")
+    story.disk.watch = lambda: None if file_in(story.folder).read_bytes().count(b"\n") > 1 else kill()
+
+    def kill() -> None:
+        raise Killed
+
+    with suppress(Killed):
+        story.delete("m-2")
+    assert len(story.disk.trees()) > 1  # the rename is not certain yet
+    story.disk.watch = lambda: None
+    story.restart()
+
+    with pytest.raises(NotFound):
+        story.notes.delete_memory("m-2")
+
+    story.gone, story.doubtful = {"m-2"}, {}
+    story.check()
 
 
 class Forgetful(RecordingDisk):

@@ -19,11 +19,12 @@ import pytest
 
 from recollect.store.notes_disk import Disk
 from recollect.store.notes_file import NotesFile
-from tests.notes_file.crash_loop import ROOT, Known, say
+from tests.notes_file.crash_loop import Known
 from tests.notes_file.crashes import HastyDisk
 from tests.notes_file.workers import ANN, KEEP, add, note
 
 CUTS = 25
+ROOT = Path(__file__).resolve().parents[2]
 
 # Nothing is written for its own sake: not by renaming, not by the clock.
 OPTIONS = "loop,noauto_da_alloc,commit=300"
@@ -62,6 +63,10 @@ def write(workspace: Path, disk: Disk) -> None:
             say("deleted", id)
 
 
+def say(*words: str) -> None:
+    os.write(1, (" ".join(words) + "\n").encode())
+
+
 def cut_power(tmp_path: Path, kind: str) -> Iterator[tuple[Known, NotesFile]]:
     """What the writer had been told at each power cut, and the notes found after it."""
     image, copy = tmp_path / "disk", tmp_path / "copy"
@@ -76,7 +81,9 @@ def cut_power(tmp_path: Path, kind: str) -> Iterator[tuple[Known, NotesFile]]:
         os.set_blocking(writer.stdout.fileno(), True)
         try:
             for _ in range(CUTS):
-                known.take(writer.stdout.readline().decode().split(), begun)
+                report = writer.stdout.readline().decode()
+                assert report, "the writer ended"
+                known.take(report.split(), begun)
                 writer.send_signal(signal.SIGSTOP)  # the copy takes a moment; a power cut does not
                 os.waitpid(writer.pid, os.WUNTRACED)
                 run("cp", "--sparse=always", image, copy)

@@ -1,7 +1,7 @@
 """What an episode is about and how much it matters, on sentences written by hand.
 
-The rules were tuned on `TUNED`. `HELD_OUT` was not used for tuning: when it was first measured 97 of 100 were right, and
-two of the three mistakes found that way were plain slips, since mended.
+The rules were tuned on `TUNED`. `HELD_OUT` was written after them: when it was first measured 92 of
+100 were right; some of the mistakes it showed have been mended since.
 """
 
 import time
@@ -661,6 +661,67 @@ routine high | The repair costs $240.
 routine high | They charge 90 euros per hour.
 routine medium | It takes 3 hours by train.
 routine medium | The recipe needs 200 grams of flour.
+explicit high | Please remember that we ship to Norway only by boat.
+explicit high | Remember, Vera prefers to be called Vee.
+explicit high | I'd like you to keep in mind that my budget is tight.
+explicit high | Don't forget that the caretaker is deaf in one ear.
+explicit high | Remember that "blue whale" is our internal name for the merger.
+routine medium | I barely remember my first day there.
+routine medium | Remember to feed the fish.
+routine medium | Do you remember where the spare keys are?
+routine low | Thank you, this was very helpful!
+routine low | Hi Lars
+routine low | Perfect, see you then!
+routine low | Ok, no problem.
+routine low | lovely, cheers
+routine low assistant | Glad to hear that!
+routine low | Great stuff, thanks.
+routine medium | The lighthouse keeper lives alone.
+routine medium | Make the second paragraph friendlier.
+routine medium | My niece collects stamps.
+routine medium | Which bus goes to the airport?
+routine medium | We have three designers and one writer.
+routine medium assistant | A sonnet has fourteen lines and a fixed rhyme scheme.
+routine medium | The plugin reads its options from a YAML file.
+routine medium | I am thinking about learning the piano.
+decision high | We decided that Ravi will present the results.
+decision high | The mayor vetoed the plan.
+decision high | Let's postpone the workshop until autumn.
+decision high | We agreed on a price with the supplier.
+decision high | I've chosen the second candidate.
+decision high | The editors accepted the paper.
+decision high | We're going to keep the old name.
+decision high | My parents gave me permission to go.
+decision high | We ruled out the northern route.
+decision high | I'll take the red one, please order it.
+routine medium | They never agree on anything.
+routine medium | Deciding is the hard part.
+routine medium | Whether we sell the house is unclear.
+task_completion high | I wrote the letter to the tenants.
+task_completion high | The garden shed is finished.
+task_completion high assistant | I've merged both branches and deleted the old one.
+task_completion high | Our paper was submitted yesterday.
+task_completion high | The new boiler has been installed.
+task_completion high | Cleaned the gutters this morning.
+task_completion high tool_result | Upload completed: 14 files
+task_completion high assistant | The three duplicates were removed from the list.
+task_completion high | I'm finished with the translation.
+routine medium | We have not sent the parcel.
+routine medium | Will the road be repaired soon?
+routine medium | I am sending the letter tomorrow.
+error medium | The export button throws an error.
+error medium | Our test environment is down again.
+error medium tool_result | ValueError: invalid literal for int()
+error medium | The sensor stopped responding.
+error medium | My screen flickers and then the app closes.
+error medium | The deploy to staging failed twice.
+error medium tool_result | npm ERR! code ELIFECYCLE
+error medium | I cannot open the attachment.
+error medium | The order confirmation was never sent.
+routine medium | We had no failures this week.
+routine medium | Errors are how we learn, my teacher said.
+routine high | The deposit was 2,000 euros.
+routine high | Lunch came to $18.50.
 """
 
 

@@ -129,12 +129,11 @@ decision: \b(?:made|reached|took|taken|came to|have) (?:a|the|our|their|my|his|h
 approve authorise authorize: \b(?:i|we|hereby) (?:hereby )?(?:approve|authori[sz]e)\b
 approval permission clearance: \b(?:approval|permission|clearance) (?:is |was |has been )?(?:granted|given)\b
     |\b(?:approval|clearance) (?:is |was |has been )?(?:denied|refused)\b
-approval permission go-ahead ahead blessing: \b(?:have|has|got|gave|given) (?:my|our|his|her|their|the
-    |final) (?:\w+ )?(?:approval|permission|go-ahead|blessing)\b
+approval permission go-ahead ahead blessing: \b(?:have|has|got|gave|given) (?:me |us |them |him |her )?(?:my|our|his
+    |her|their|the
+    |final)? ?(?:\w+ )?(?:approval|permission|go-ahead|blessing)\b
 green: \b(?:gave|given|got|has|have|get) (?:us |it |them |me )?(?:the |a )?green light\b
-greenlit: \bgreenlit\b
-lgtm: \blgtm\b
-ship: \bship it\b
+greenlit lgtm ship: \bgreenlit\b|\blgtm\b|\bship it\b
 ahead: (?:^|[,:;–—] ?|\b(?:yes|ok|okay|please|so|and|then) )go ahead\b
 proceed: (?:^|[,:;–—] ?|\b(?:yes|ok|okay|please) )proceed (?:with|as)\b|\bwe will proceed\b
 let's lets: \blet'?s (?:go with|use|adopt|choose|pick|stick with|keep|drop|switch to|move to|settle on|go for
@@ -181,8 +180,8 @@ signed: \bsigned off\b
 COMPLETIONS = _cues(r"""
 *: ^(?:just |finally |successfully )?<OPEN> (?:<DETS>|all|both|every|new|v?\d+|\w+ (?:to|from|into|in|for)
     |up)\b<NOT_BAD>
-i've we've have: \b(?:i've|we've|i have|we have) (?:now |just |finally |also |already |successfully )?<OPEN> (?:<DETS>|all|both
-    |every|\d+|it|everything|\w+ (?:to|into|for))\b
+i've we've have: \b(?:i've|we've|i have|we have) (?:now |just |finally |also |already |successfully )?<OPEN> (?:<DETS>
+    |all|both|every|\d+|it|everything|\w+ (?:to|into|for))\b
 successfully: \bsuccessfully <OPEN>\b
 went: \bwent (?:live|out (?:this|on|to|today|yesterday|last))\b
 passed: \bi (?:have |finally )?passed\b(?! (?:by|the (?:shop|house|station|time)|out|through))
@@ -204,7 +203,8 @@ successfully succeeded: \b\w{3,14}ed successfully\b|\bsuccessfully (?:<DONE>)\b|
 finished completed: ^(?:the |our |my )?[\w./-]+(?: [\w./-]+)? (?:finished|completed)\b<NOT_BAD><NOT_HISTORY>
 passed pass passing: \b(?:all|\d+)(?: of (?:the|our))? ?(?:\w+ ){0,2}(?:tests?|checks?)?(?: have| are
     | now)? ?(?:passed|pass|passing)\b
-done: ^(?:all )?done[!.]$|^(?:all )?done[:!,] \w|\b(?:got|gotten) (?:it|everything|that) done\b
+done finished: ^(?:all )?done[!.]$|\bi(?:'m| am) (?:now |finally )?(?:finished|done) with (?:the|my|all|our)\b
+    |^(?:all )?done[:!,] \w|\b(?:got|gotten) (?:it|everything|that) done\b
 """)
 
 ERRORS = _cues(r"""
@@ -216,13 +216,14 @@ errors: \b(?:with|got|gets?|getting|throws?|threw|see|seeing|returns?|\d+|many|s
 exception exceptions: \b(?:an?|the|unhandled|uncaught|threw|throws|throwing|raised|raises|got
     |getting) (?:\w+ ){0,3}exceptions?\b(?! (?:of|to|proves|is made
     |from the rule))(?<!with the exception)(?<!make an exception)(?<!made an exception)
-traceback segfault errno panic deadlock stacktrace oom: \btraceback\b|\bsegfault\b|\berrno\b|\bpanic:|\bdeadlock\b
+traceback segfault errno err panic deadlock stacktrace oom: \berr!|\btraceback\b|\bsegfault\b|\berrno\b|\bpanic:
+    |\bdeadlock\b
     |\boom\b
 stack segmentation core fatal: \bstack trace\b|\bsegmentation fault\b|\bcore dumped\b|^fatal\b|\bfatal[: ]\b
 crash crashes crashed crashing: \bcrash(?:es|ed|ing)?\b(?! (?:course|diet|at|on (?:a|the|my|his
     |her) (?:\w+(?:'s)? )?(?:couch|sofa|floor)|the (?:party|wedding)|test))(?<!car crash)(?<!stock market crash)
 failed fails failing: <THING> (?:has |have |keeps |is |are |just )?(?:failed|fails|failing)(?= ?(?:[.!?:,(]|$|with
-    |because|on|again|after|due|for|when|while|since|in|during|at|miserably|silently|and))
+    |because|on|again|twice|every|after|due|for|when|while|since|in|during|at|miserably|silently|and))
 failed: ^failed\b|\bfailed to (?:<TECHNICAL>)\b|\bfailed (?:tests?|builds?|jobs?|checks?|login|attempts?|payments?)\b
 fail: \b(?:builds?|tests?|it|this|deploy\w*|jobs?|pipeline|login|import|upload|query|script)(?: \w+)? fail\b
 failure failures: \b(?:build|test|disk|power|hardware|network|authentication|login|assertion|system|deployment
@@ -239,7 +240,6 @@ died: \b(?:job|server|process|worker|battery|laptop|phone|disk|drive|connection|
     |computer|task|script|session)s? (?:just |has |have )?died\b
 broke: \b(?:update|upgrade|change|commit|release|migration|patch|refactor\w*|deploy\w*) broke\b
 screen page: \b(?:blank|white|blue|black|empty) (?:screen|page)\b
-leak: \bmemory leaks?\b
 unreachable unresponsive offline garbled flaky glitch malfunction faulty conflict conflicts: \b(?:is|are|was|were
     |went|goes|seems) (?:\w+ )?(?:unreachable|unresponsive|offline|garbled|flaky|faulty)\b|\bglitch|\bmalfunction
     |\bmerge conflicts?\b
@@ -250,9 +250,10 @@ wrong: \b(?:is|was|'s) (?:something |\w+ )?wrong with (?:the|my|our|this)\b|\bwe
     |\breturns? (?:the )?wrong\b|\bwrong results?\b
 outage corrupt corrupted unavailable: \boutage\b|\b(?:is|are|was|were|got) corrupt(?:ed)?\b|\bcorrupted\b
     |\bservice unavailable\b
-down: \b(?:server|site|website|service|api|database|network|internet|system|cluster|vpn|host|it|page|app) (?:is|are
+down: \b(?:server|site|website|service|api|database|network|internet|system|cluster|vpn|host|it|page|app|environment
+    |line|platform|portal|shop) (?:is|are
     |was|went|has been|seems) down\b
-memory space disk: \bout of memory\b|\bno space left\b|\bdisk (?:is )?full\b
+memory space disk leak leaks: \bmemory leaks?\b|\bout of memory\b|\bno space left\b|\bdisk (?:is )?full\b
 exit exits exited code: \bexit(?:s|ed)? (?:with )?(?:code|status)? ?[1-9]\d{0,2}\b|\bexit(?:s|ed)? with (?:code
     |status) [1-9]
 http status 500 502 503 504 404 403 401: \b(?:http|status)(?:/\d\.\d)?(?: code)? [45]\d\d\b|\b(?:40[0134]
@@ -265,9 +266,9 @@ broke broken freezes froze frozen: \b(?:build|pipeline|page|site|link|test|tests
 FAILURES = _cues(r"""
 unable cannot can't couldn't could: (?:\bunable to|\bcannot|\bcan't|\bcouldn't
     |\bcould not) (?:<TECHNICAL>)\b(?! (?:my (?:keys|glasses|way)|the (?:words|time)))
-work working works: \b(?:not working|(?:does not|doesn't|don't|do not|didn't|did not|won't
+work working works stopped: \b(?:not working|(?:does not|doesn't|don't|do not|didn't|did not|won't
     |no longer) work(?:s)?)\b(?! (?:on|for|at|here|there|from|as|in|this|next|today|tomorrow|every|until
-    |weekends)\b)|\bstopped working\b|\bno longer works\b
+    |weekends)\b)|\bstopped (?:working|responding|loading|syncing|charging)\b|\bno longer works\b
 won't: \bwon't (?:turn on|start|boot|open|load|connect|charge|print|compile|respond|run|build|install|sync|close
     |save|update)\b
 won't doesn't didn't don't not isn't aren't: \b(?:doesn't|does not|don't|didn't|did not|won't) (?:load

@@ -5,8 +5,8 @@ A text is an echo when nothing is left of it after taking away
      their items, and the answers of the search tools;
   2. texts that were injected or recalled, word for word but for case, white space and punctuation;
   3. the few words that introduce them ("Here is what I remember:").
-Anything else that is left, even one word, may be new, and then the text is kept: losing a memory is worse than having it
-twice. Quote marks, indentation, bullets and line breaks moved by re-wrapping make no difference. A reference
+Anything else that is left, even one word, may be new, and then the text is kept: losing a memory is worse than having
+it twice. Quote marks, indentation, bullets and line breaks moved by re-wrapping make no difference. A reference
 (`[MemoryRef: key - description]`) stands for something stored elsewhere and is never taken away.
 """
 
@@ -63,15 +63,12 @@ def is_echo(text: str, known: Iterable[str]) -> bool:
     >>> is_echo("User prefers Python, and now Rust too", ["User prefers Python"])
     False
     """
-    said = _words(text)
+    said = _words(_MARKER.sub(" ", text))
     if not said:
         return False
-    left = _words(_MARKER.sub(" ", strip_injected(text)))
     pieces = [" ".join(_words(one)) for one in known if not _is_reference(one)]
-    if " ".join(left) in pieces and left:
-        return True
-    rest = _without(left, pieces)
-    return len(rest) < len(said) and len(rest) <= MAX_LEAD_IN_WORDS and LEAD_INS.issuperset(rest)
+    # Known texts are also looked for in the unstripped text: a block broken in odd places loses only part of itself.
+    return any(_says_nothing(left, said, pieces) for left in (_words(_MARKER.sub(" ", strip_injected(text))), said))
 
 
 def strip_injected(text: str) -> str:
@@ -93,6 +90,14 @@ def strip_injected(text: str) -> str:
             kept.append(lines[position])
         position = max(end, position + 1)
     return "\n".join(kept).strip()
+
+
+def _says_nothing(left: Sequence[str], said: Sequence[str], pieces: Sequence[str]) -> bool:
+    """Whether all that is `left` of what was `said` are `pieces` and words that introduce them."""
+    if left and " ".join(left) in pieces:
+        return True
+    rest = _without(left, pieces)
+    return len(rest) < len(said) and len(rest) <= MAX_LEAD_IN_WORDS and LEAD_INS.issuperset(rest)
 
 
 def _words(text: str) -> list[str]:
@@ -193,9 +198,11 @@ def _section_follows(lines: Sequence[str], position: int) -> bool:
 def _items_end(lines: Sequence[str], start: int, item: re.Pattern[str], inline: re.Pattern[str] | None) -> int:
     """The line after the last item of a list that begins at `start`, with the lines an item was broken into.
 
-    A line that is no item belongs to the one before when it is indented further, or when another item follows before
-    the next empty line. An empty line ends the list, unless what follows is indented or an item with an id.
+    A line that is no item belongs to the one before when it is indented further or, in a list whose items no one else
+    would write (they have an id or a date), when another item follows before the next empty line. An empty line ends
+    the list, unless what follows is indented or an item with an id.
     """
+    is_plain = item is _LIST_MARK
     end, indent, pending = start, 0, False
     for position in range(start, len(lines)):
         bare = _bare(lines[position])
@@ -211,7 +218,7 @@ def _items_end(lines: Sequence[str], start: int, item: re.Pattern[str], inline: 
             end, pending = position + 1, False
         elif inline is not None and not pending and inline.search(body):
             end = position + 1
-        elif pending or not _item_follows(lines, position + 1, item, inline):
+        elif pending or is_plain or not _item_follows(lines, position + 1, item, inline):
             break
     return end
 

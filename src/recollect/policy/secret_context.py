@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from recollect.policy.secret_shapes import probe
 from recollect.policy.secret_text import View, fold
-from recollect.policy.secret_values import Trust, is_value, trimmed
+from recollect.policy.secret_values import Trust, has_weak, is_value, trimmed
 
 MAX_HITS = 4_000
-"""Of one word in one text; more than the longest memory can hold."""
+"""Of such words in one text; more than the longest memory can hold."""
 
 _PASSWORDS = """password passwort kennwort passwd pwd passphrase passcode pass-phrase passw0rd pa$$word p@ssword
 p@ssw0rd p4ssword p4ssw0rd mot|de|passe mdp contraseña contrasena contrasenya contrasinal clave senha palavra-passe
@@ -21,9 +22,9 @@ palavra|passe wachtwoord passord lösenord adgangskode hasło heslo salasana şi
 パスワード 비밀번호 pw pass login|password wlan-schlüssel wifi|key wpa|key netzwerkschlüssel""".split()
 _TOKENS = """token api|key api-key api_key apikey api|token api|secret access|key access_key secret|key secret_key
 secret-key client|secret client_secret auth|key auth_key signing|key encryption|key master|key license|key
-account|key service|key private|key webhook|secret shared|secret secret credentials creds jeton clé|api clé|d'api clave|api
-clave|de|api chave|api chave|de|api chiave|api api-schlüssel api|schlüssel schlüssel geheimnis sleutel api-sleutel
-segredo secreto access|code authkey authtoken key ключ 令牌 密钥 トークン""".split()
+account|key service|key private|key webhook|secret shared|secret secret credentials creds jeton clé|api clé|d'api
+clave|api clave|de|api chave|api chave|de|api chiave|api api-schlüssel api|schlüssel schlüssel geheimnis sleutel
+api-sleutel segredo secreto access|code authkey authtoken key ключ 令牌 密钥 トークン""".split()
 _PINS = """pin pin-code pincode pin|code pin-nummer geheimzahl door|code alarm|code gate|code entry|code unlock|code
 lock|code safe|code keypad|code garage|code access|code building|code code|pin código|pin türcode zugangscode
 safe|combination lock|combination voicemail|code""".split()
@@ -35,96 +36,110 @@ _NOT_THE_THING = re.compile(
     r"|scanning|scanner|detection|leak|sharing|service\b|issuer|verif|validat|complexity|spray|stuff|crack|dump|login\b"
     r"|value|pair|space|schema|order|board|stone|point|takeaway|result|idea|insight|player|feature|word|facts?\b"
     r"|ceremony|derivation|exchange|file|fob|chain|card|layout|binding|signature|map|press|stroke|metric|performance"
-    r"|fingerprint|algorithm|rate|throughput|generation|encoding|doc|tutorial|guide|class\b|object|variable|env\b)",
-    re.IGNORECASE,
+    r"|fingerprint|algorithm|rate|throughput|generation|encoding|doc|tutorial|guide|class\b|object|variable|env\b)"
 )
-_WORD = r"[\w'@&/#-]{1,30}+(?:\.[\w-]{1,30}+){0,3}+"
 _IS = (
-    r"is|was|are|remains|equals|becomes|ist|war|lautet|sind|heisst|heißt|est|etait|es|era|e|sao|e'|is:|zijn|er|ar|on|to|to be"
-    r"|jest|je|olan|should be|will be|has been|reads|of|as|auf|a|en|naar|op|su|para|это|是|は"
+    r"is|was|are|remains|equals|becomes|ist|war|lautet|sind|heisst|est|etait|es|era|sao|zijn|jest|je|olan|should be"
+    r"|will be|has been|reads|это|e'"
 )
+_MAYBE = r"to|of|as|auf|a|en|naar|op|su|para|on|e|er|ar|at|con|mit|with"
 _FILLER = (
-    r"now|currently|still|just|again|literally|simply|set|changed|reset|updated|rotated|to|back|always|jetzt|nun"
-    r"|aktuell|maintenant|ahora|agora|adesso|nu|also|the same|same|equal|as follows|as|follows|following|new one|exactly|called"
+    r"now|currently|still|just|again|literally|simply|set|changed|reset|updated|rotated|to|be|back|always|jetzt|nun"
+    r"|aktuell|maintenant|ahora|agora|adesso|nu|also|the same|equal|as follows|as|new one|exactly|called"
 )
-_TAIL = re.compile(
-    rf"""
-    (?P<many>e?s\b|en\b)?
-    ["'`\]*_]{{0,3}}
-    (?P<between>(?:\s?\([^)\n]{{1,40}}\)|(?:[ \t]{_WORD}){{0,8}}?))
-    (?P<link>
-        \s?(?:=>|->|:=|[:=?|]|>)=?\s?["'`*_]{{0,3}}\s{{0,3}}(?:(?i:it'?s|is)\s)?
-      | [ \t](?:-{{1,2}}|>|\()[ \t]?
-      | '?[ \t](?i:{_IS})(?:[ \t](?i:{_FILLER})){{0,3}}[ \t]?[:=]?\s{{1,3}}
-      | 's\s
-      | ,[ \t]
-      | [ \t(]{{1,2}}
-      | (?<=[^\x00-\x7f])\s?
-    )
-    (?P<value>"[^"\n]{{1,80}}"|'[^'\n]{{1,80}}'|`[^`\n]{{1,80}}`|[^\s\ufffc]{{1,200}})
-    """,
-    re.VERBOSE,
+_VALUE = r"""(?P<value>"[^"\n\ufffc]{1,80}"|'[^'\n\ufffc]{1,80}'|`[^`\n\ufffc]{1,80}`|[^\s\ufffc]{1,200})"""
+_SIGN = (
+    r"""[ \t]?["'`\]*_)]{0,3}\s?(?:=>|->|:=|[:=|>])=?\s?["'`*_]{0,3}\s{0,3}(?:(?:it'?s|is)\s)?"""
+    r"""|[ \t]--?[ \t]|'s\s|[是は]\s?"""
 )
+_SIGN_NEXT = re.compile(rf"(?P<many>e?s\b|en\b)?(?P<link>{_SIGN}){_VALUE}")
+_LINK = re.compile(
+    rf"(?P<stop>[.!?;,](?=\s|$)|[\n\ufffc])|(?P<link>[ \t](?:{_IS})(?=[\s:=])|(?=[:=|>)]|[ \t]-){_SIGN})"
+)
+_AFTER_LINK = re.compile(rf"(?:[ \t](?:{_FILLER})(?![^\s:=])){{0,3}}[ \t]?[:=]?\s{{0,3}}{_VALUE}")
+_UNSURE = re.compile(
+    rf"(?P<many>e?s\b)?(?:[ \t][\w'-]{{1,30}}+){{0,2}}?[ \t](?:{_MAYBE})(?:[ \t](?:{_FILLER})){{0,3}}[ \t]{_VALUE}"
+)
+_NEXT = re.compile(rf"(?P<many>e?s\b|en\b)?(?:[,?]?[ \t]\(?|\(|(?<=[^\x00-\x7f])){_VALUE}")
+
+REACH = 200
+"""How far from such a word its value may stand."""
+
+MAX_WORDS_BETWEEN = 8
+MAX_CHARS_BETWEEN = 90
+"""Between what is spoken of and what is said about it."""
+
 _PIN_TAIL = re.compile(
     rf"""
-    (?P<between>(?:[ \t]?\([^)\n]{{1,30}}\)|(?:[ \t]{_WORD}){{0,6}}?))
+    (?P<between>(?:[ \t]?\([^)\n]{{1,30}}\)|(?:[ \t][\w'@&/\#.-]{{1,30}}+){{0,6}}?))
     (?P<link>\s?(?:[:=]|->)\s?|[ \t](?i:{_IS})(?:[ \t](?i:{_FILLER})){{0,3}}:?[ \t]|[ \t](?i:nr\.?|no\.?|number)?[ \t]?)
     ["'`*]{{0,2}}(?P<value>\d(?:[ -]?\d){{3,9}}[\#*]?)["'`*]{{0,2}}(?![\w%€$£°/])(?![.,:]\d)
     """,
     re.VERBOSE,
 )
+_DIGITS = re.compile(r"\d")
 _POSTAL = re.compile(
     r"(?i)address|deliver|postal|zip|city|district|india|ship|courier|locality|area\b|gpio|board|solder"
 )
 _BEFORE = re.compile(
     r"(?:^|[\s(\"'`])([^\s\"'`]{4,60})[\"'`]?[ \t]+(?:is|as|was|ist|est|es|e|als|war)[ \t]+"
-    r"(?:(?:my|the|our|his|her|their|your|a|das|mein|unser|dein|le|mon|notre|la|mi|nuestra|a|minha|il|mia|het|mijn|new|das neue)[ \t]+)"
-    r"(?:[\w'-]{1,20}[ \t]+){0,3}$",
-    re.IGNORECASE,
+    r"(?:(?:my|the|our|his|her|their|your|das|mein|unser|le|mon|notre|la|mi|nuestra|minha|il|mia|het|mijn)[ \t]+)"
+    r"(?:[\w'-]{1,20}[ \t]+){0,3}$"
 )
-_CHANGED = re.compile(
-    r"(?i)\b(?:set|chang|reset|updat|rotat|mak|made|switch|use|using|with|andert|changé|cambi)\w*\b[^\n]{0,40}$"
+_CHANGED = re.compile(r"\b(?:set|chang|reset|updat|rotat|mak|made|switch|use|using|with|andert|cambi)\w*\b[^\n]{0,40}$")
+_PAIR = re.compile(
+    r"(?<![\w/.@-])(?:admin|root|administrator|user|deploy|ubuntu|postgres|sa|test|guest|pi):([^\s:/]{5,60})(?![:/\w])"
 )
+_ACCESS = re.compile(r"cred|log ?in|sign ?in|passw|\bpw\b|account|access|zugang|\buse\b|\bauth")
 _LOGIN = re.compile(
-    r"(?i:credentials?|creds|logins?|log ?in|logged in|sign in|signed in|user(?:name)?\s?(?:/|and|&|\+)\s?pass(?:word)?|zugangsdaten"
-    r"|anmeldedaten|identifiants?|credenciales|credenciais|credenziali|inloggegevens|ssh in|default login)"
-    r"(?:[ \t](?!user\b)[\w.'-]{1,24}){0,5}?\s?(?:[:=]|[ \t](?i:is|are|with|as|using|mit|avec|con|com|met|sind|sont|son))?\s{1,2}[\"'`(]?"
-    r"(?:(?i:user(?:name)?)\s?[:=]?\s?)?([\w.@+-]{2,40})[\"'`]?(?:\s?[/:|]\s?|[ \t]+(?i:and|with|und|et|y|e)[ \t]+|,[ \t]+)"
+    r"(?i:credentials?|creds|logins?|log ?in|logged in|sign in|signed in|user(?:name)?\s?(?:/|and|&|\+)\s?pass(?:word)?"
+    r"|zugangsdaten|anmeldedaten|identifiants?|credenciales|credenciais|credenziali|inloggegevens|ssh in|default login)"
+    r"(?:[ \t](?!user\b)[\w.'-]{1,24}){0,5}?"
+    r"\s?(?:[:=]|[ \t](?i:is|are|with|as|using|mit|avec|con|com|met|sind|sont|son))?\s{1,2}[\"'`(]?"
+    r"(?:(?i:user(?:name)?)\s?[:=]?\s?)?([\w.@+-]{2,40})[\"'`]?"
+    r"(?:\s?/\s?|:(?!\s)|\s\|\s|[ \t]+(?i:and|with|und|et|y|e)[ \t]+|,[ \t]+)"
     r"(?:(?i:pass(?:word)?|pw)\s?[:=]?\s?)?[\"'`]?([^\s\"'`]{4,100})"
 )
-_LOGIN_WORDS = (
-    "credential", "creds", "login", "log in", "logged in", "sign in", "user/", "username/", "user and pass", "username and pass",
-    "zugangsdaten", "anmeldedaten", "identifiant", "credenciales", "credenciais", "credenziali", "inloggegevens", "ssh in",
-)  # fmt: skip
 
 
-def _words(names: list[str]) -> tuple[str, ...]:
-    return tuple(sorted({fold(name.replace("|", " ")) for name in names}, key=len, reverse=True))
+def _words(names: list[str]) -> tuple[tuple[str, str], ...]:
+    """The words as they are looked for, longest first, each with what tells that a text may hold it."""
+    folded = sorted({fold(name.replace("|", " ")) for name in names}, key=len, reverse=True)
+    return tuple((word, probe(word, is_start=False)) for word in folded)
 
 
 _PASSWORD_WORDS, _TOKEN_WORDS, _PIN_WORDS = _words(_PASSWORDS), _words(_TOKENS), _words(_PINS)
+_LOGIN_WORDS = _words(
+    """credential creds login log|in logged|in sign|in user/ username/ user|and|pass username|and|pass zugangsdaten
+    anmeldedaten identifiant credenciales credenciais credenziali inloggegevens ssh|in""".split()
+)
 _NEEDS_A_SIGN = frozenset({"pass", "key", "sleutel", "schlussel", "parola", "clave", fold("ключ")})
 
 
 def said_secrets(view: View) -> Iterator[tuple[str, int, int]]:
     """The rule and the span, in `view`, of every value that is called a password, a key or a PIN."""
+    is_weak = has_weak(view.words)
     for words, rule, trust in (
         (_PASSWORD_WORDS, "password", Trust.PASSWORD),
         (_TOKEN_WORDS, "token", Trust.TOKEN),
     ):
         for word, at in _hits(view, words):
-            for start, end in _values(view.text, word, at, trust):
+            if not is_weak and not view.has_marks(at - REACH, at + len(word) + REACH):
+                continue
+            for start, end in _values(view, word, at, trust):
                 yield rule, start, end
-    for _, at in _hits(view, _PIN_WORDS):
-        yield from _pins(view.text, at, _)
+    for word, at in _hits(view, _PIN_WORDS):
+        yield from _pins(view.text, at, word)
     yield from _logins(view)
 
 
-def _hits(view: View, words: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+def _hits(view: View, words: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, int]]:
     """Where the words stand on their own, or end a name like `DB_PASSWORD` or `dbPassword`."""
-    lower, text = view.lower, view.text
-    for word in words:
-        at, hits = lower.find(word), 0
+    lower, text, hits = view.lower, view.text, 0
+    for word, sign in words:
+        if sign not in view.words:
+            continue
+        at = lower.find(word)
         while at >= 0 and hits < MAX_HITS:
             hits += 1
             before = text[at - 1] if at else " "
@@ -138,76 +153,101 @@ def _hits(view: View, words: tuple[str, ...]) -> Iterator[tuple[str, int]]:
             at = lower.find(word, at + len(word))
 
 
-def _values(text: str, word: str, at: int, trust: Trust) -> Iterator[tuple[int, int]]:
+_WORD_END = re.compile(r"(?:s|es|en|er|S)?(?![A-Za-z])")
+
+
+def _values(view: View, word: str, at: int, trust: Trust) -> Iterator[tuple[int, int]]:
     """The spans of the values said of the word that stands at `at`."""
-    behind = at + len(word)
-    if (
-        behind < len(text)
-        and text[behind].isalpha()
-        and text[behind].isascii()
-        and word.isascii()
-        and text[behind] not in "sSeE"
-    ):
+    text, behind = view.text, at + len(word)
+    if word.isascii() and not _WORD_END.match(text, behind):
         return
-    if not _NOT_THE_THING.match(text, behind):
-        tail = _TAIL.match(text, behind)
+    if word.endswith("key") and view.lower[max(0, at - 14) : at].rstrip(" _-").endswith(_OTHER_KEYS):
+        return
+    is_thing = not _NOT_THE_THING.match(view.lower, behind)
+    if is_thing:
+        for tail, how_sure in _tails(view, word, at, trust):
+            if span := _value_in(tail, text, how_sure):
+                yield span
+                break
+    window_at = max(0, at - 100)
+    window = view.lower[window_at:at]
+    if is_thing and any(verb in window for verb in _SAID_BEFORE) and (said := _BEFORE.search(window)):
+        start, end = trimmed(text, window_at + said.start(1), window_at + said.end(1))
+        if is_value(text, start, end, Trust.PASSWORD if trust is Trust.PASSWORD else Trust.LOOSE, is_many=True):
+            yield start, end
+
+
+def _tails(view: View, word: str, at: int, trust: Trust) -> Iterator[tuple[re.Match[str], Trust]]:
+    """What may be said of the word at `at`, likeliest first, each with how surely its wording announces a value."""
+    lower, behind = view.lower, at + len(word)
+    loosely = Trust.LOOSE if trust is Trust.PASSWORD else Trust.LOOSEST
+    tail = _SIGN_NEXT.match(lower, behind)
+    if tail:
+        is_assigned = trust is Trust.PASSWORD and tail["link"].strip() == "=" and view.text[at].isupper()
+        yield tail, Trust.ASSIGNED if is_assigned else trust
+    if word in _NEEDS_A_SIGN:
+        trust = loosely = Trust.LOOSEST
+    link = _LINK.search(lower, behind, behind + MAX_CHARS_BETWEEN)
+    if link and link["link"] and lower.count(" ", behind, link.start()) <= MAX_WORDS_BETWEEN:
+        tail = _AFTER_LINK.match(lower, link.end())
         if tail:
-            start, end = trimmed(text, *tail.span("value"))
-            if is_value(text, start, end, _trust_in(tail, text, word, at, trust), is_many=bool(tail["many"])):
-                yield start, end
-    window = text[max(0, at - 100) : at]
-    if (
-        " is " in window
-        or " as " in window
-        or " ist " in window
-        or " est " in window
-        or " es " in window
-        or " als " in window
-    ):
-        said = _BEFORE.search(window)
-        if said:
-            start, end = trimmed(text, *(max(0, at - 100) + offset for offset in said.span(1)))
-            if is_value(text, start, end, Trust.LOOSE, is_many=False):
-                yield start, end
+            yield tail, trust
+    tail = _UNSURE.match(lower, behind)
+    if tail:
+        yield tail, trust if _CHANGED.search(lower, max(0, at - 60), at) else loosely
+    tail = _NEXT.match(lower, behind)
+    if tail:
+        yield tail, loosely
 
 
-def _trust_in(tail: re.Match[str], text: str, word: str, at: int, trust: Trust) -> Trust:
-    """How much the wording itself says that a value follows."""
-    link = tail["link"].strip().lower()
-    is_sign = link[:1] in (":", "=", "-", ">", "|", "?") and link != ""
-    if word in _NEEDS_A_SIGN and not (is_sign and not tail["between"].strip()):
-        return Trust.LOOSEST
-    if trust is Trust.PASSWORD and link == "=" and text[at].isupper() and not tail["between"]:
-        return Trust.ASSIGNED
-    if link in ("", "(", ",") or link[:1] == "?":
-        return Trust.LOOSE if trust is Trust.PASSWORD and not tail["between"].strip() else Trust.LOOSEST
-    if link in (
-        "to",
-        "of",
-        "as",
-        "on",
-        "a",
-        "auf",
-        "en",
-        "e",
-        "op",
-        "su",
-        "para",
-        "naar",
-        "er",
-        "ar",
-        "je",
-        "'s",
-    ) and not _CHANGED.search(text, max(0, at - 60), at):
-        return Trust.LOOSE if trust is Trust.PASSWORD else Trust.LOOSEST
-    return trust
+_OTHER_KEYS = (
+    "public",
+    "idempotency",
+    "cache",
+    "partition",
+    "primary",
+    "foreign",
+    "sort",
+    "object",
+    "request",
+    "redis",
+)
+_SAID_BEFORE = (" is ", " as ", " ist ", " est ", " es ", " als ", " was ")
+
+
+def _value_in(tail: re.Match[str], text: str, trust: Trust) -> tuple[int, int] | None:
+    """The span of the value in `tail`, in one piece or in several of the same length; None: it is no value."""
+    start, end = trimmed(text, *tail.span("value"))
+    if is_value(text, start, end, trust, is_many=bool(tail.groupdict().get("many"))):
+        return start, end
+    if trust in (Trust.LOOSE, Trust.LOOSEST):
+        return None
+    pieces = _PIECES[end - start].match(text, start) if end - start in _PIECES else None
+    if pieces and not _LITTLE_WORDS.search(pieces[0].lower()):
+        joined = _GAP.sub("", pieces[0])
+        if is_value(joined, 0, len(joined), trust, is_many=True):
+            return pieces.span()
+    return None
+
+
+_GAP = re.compile(r"[ \n.-]")
+_PIECES = {
+    size: re.compile(
+        rf"[!-~]{{{size}}}([ \n.-]{{1,2}})[!-~]{{{size}}}(?:\1[!-~]{{{size}}}){{0,12}}"
+        rf"(?:\1[!-~]{{1,{size - 1}}})?(?![^\s,;.])"
+    )
+    for size in range(2, 9)
+}
+_LITTLE_WORDS = re.compile(
+    r"\b(?:the|and|for|one|are|not|you|it|is|in|on|to|of|at|by|or|if|we|as|das|der|die|ist|les|que)\b"
+)
 
 
 def _pins(text: str, at: int, word: str) -> Iterator[tuple[str, int, int]]:
     behind = at + len(word)
     if behind < len(text) and text[behind].isalpha():
         return
-    tail = _PIN_TAIL.match(text, behind)
+    tail = _PIN_TAIL.match(text, behind) if _DIGITS.search(text, behind, behind + MAX_CHARS_BETWEEN) else None
     if not tail:
         return
     digits = "".join(c for c in tail["value"] if c.isdigit())
@@ -224,7 +264,14 @@ def _is_year_of(tail: re.Match[str]) -> bool:
 
 
 def _logins(view: View) -> Iterator[tuple[str, int, int]]:
-    for word in _LOGIN_WORDS:
+    for pair in _PAIR.finditer(view.lower) if ":" in view.lower else ():
+        start, end = trimmed(view.text, *pair.span(1))
+        around = view.lower[max(0, pair.start() - 60) : pair.end() + 60]
+        if _ACCESS.search(around) and is_value(view.text, start, end, Trust.PASSWORD, is_many=True):
+            yield "login", start, end
+    for word, sign in _LOGIN_WORDS:
+        if sign not in view.words:
+            continue
         at, hits = view.lower.find(word), 0
         while at >= 0 and hits < MAX_HITS:
             hits += 1

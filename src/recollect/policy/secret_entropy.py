@@ -12,26 +12,26 @@ MIN_RUN_CHARS = 40
 MAX_RUN_CHARS = 1_500
 """A longer run is a file, not a key."""
 
-MIN_TURN_SHARE = 0.27
+MIN_TURN_SHARE = 0.22
 """Random letters and digits change class at 45 of 100 places, CamelCase names at fewer than 20."""
 
-_RUN = re.compile(rf"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_-]{{{MIN_RUN_CHARS},}}={{0,2}}")
+_RUN = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{MIN_RUN_CHARS},}}={{0,2}}")
 _PUBLIC = re.compile(
-    r"AAAA[BCE][23][NV]|iVBORw0KGgo|/9j/|R0lGOD|JVBERi0|UklGR|PHN2Zy|Qk0|AAABAA|T2dnUw|SUkqAA|UEsDB|H4sI|d09GR"
+    r"0x[0-9a-fA-F]+$|AAAA[BCE][23][NV]|iVBORw0KGgo|/9j/|R0lGOD|JVBERi0|UklGR|PHN2Zy|Qk0|AAABAA|T2dnUw|SUkqAA|UEsDB|H4sI"
     r"|MIIBIjAN|MIICIjAN|MFkwEwYH|MCowBQYDK2Vw|MII[CDFGH](?!\w{0,12}IBAAK)|Qm[1-9A-HJ-NP-Za-km-z]{44}$|baf[yk]"
     r"|[xyz]pub|age1|npub1|did:|urn:"
 )
 _NAMED = re.compile(
-    r"(?:sha-?\d+|md5|sha|digest|checksum|hash|integrity|etag|fingerprint|commit|revision|address|wallet|public key|pubkey|publickey|public"
-    r"|cid|ipfs|txid|transaction|signature of|doc|docs|document|sheet|spreadsheet|folder|drive|file id|file|playlist|video|channel|trace"
-    r"|id|ids|uuid|ulid|cache key|object|blob|nonce|salt|certificate|cert|csr|image|thumbnail|font|slug|branch|tag|build|container|pod|"
-    r"ssh-rsa|ssh-ed25519|base64|solana|bitcoin|ethereum|contract|mint|account|program|arn|path|at|in|under|data:\S{0,40})[\s:=\"'`(<~-]{1,4}(?:is\s|was\s|of\s)?$",
+    r"(?:sha-?\d+|md5|sha|digest|checksum|hash|integrity|etag|fingerprint|commit|revision|address|wallet|public key"
+    r"|pubkey|publickey|public|cid|ipfs|txid|transaction|signature of|doc|docs|document|sheet|spreadsheet|folder|drive"
+    r"|file id|file|playlist|video|channel|trace|id|ids|uuid|ulid|cache key|object|blob|nonce|salt|certificate|cert"
+    r"|csr|image|thumbnail|font|slug|branch|tag|build|container|pod|ssh-rsa|ssh-ed25519|base64|solana|bitcoin"
+    r"|ethereum|contract|mint|account|program|arn|path|at|in|under|data:\S{0,40})[\s:=\"'`(<~-]{1,4}(?:is\s|was\s|of\s)?$",
     re.IGNORECASE,
 )
-_ADDRESS_TAIL = re.compile(
-    r"(?:[a-z][a-z0-9+.-]{1,12}://|www\.|[\w-]+\.(?:com|org|net|io|dev|app|ai|co|de|me)/)\S{0,400}$", re.IGNORECASE
-)
-_IN_A_PATH = "/\\.@:?&"
+_ADDRESS = re.compile(r"(?i)[a-z]://|www\.|\w\.(?:com|org|net|io|dev|app|ai|co|de|me)/")
+_IN_A_PATH = ("/", "\\", ".", "@", "?", "&")
+MAX_ADDRESS_CHARS = 400
 
 
 def random_runs(view: View) -> Iterator[tuple[str, int, int]]:
@@ -48,8 +48,10 @@ def _is_key(text: str, run: re.Match[str]) -> bool:
     if turns(body) < MIN_TURN_SHARE * min(len(body), 512) or is_placeholder(body) or _PUBLIC.match(body):
         return False
     before = text[max(0, run.start() - 60) : run.start()]
-    if body[0] == "/" or before[-1:] in _IN_A_PATH and before[-1:] and before[-2:] != ": " and not before.endswith(":"):
+    if body[0] == "/" or before.endswith(_IN_A_PATH) or _NAMED.search(before):
         return False
-    if _NAMED.search(before) or _ADDRESS_TAIL.search(text[max(0, run.start() - 400) : run.start()]):
+    near = max(0, run.start() - MAX_ADDRESS_CHARS)
+    word_at = max(near, *(text.rfind(blank, near, run.start()) + 1 for blank in " \n\t"))
+    if _ADDRESS.search(text, word_at, run.start()):
         return False
     return not is_plain_text_encoded(run[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from recollect.policy.secret_shapes import is_random, is_real, prefixed, shaped
 
 _HEX32 = r"(?<![0-9a-fA-F])([0-9a-fA-F]{32})(?![0-9a-fA-F])"
+_GAP = r"s?[\"']?(?:\s?[:=]+\s?|\s(?i:is|was|ist|est|es)[:\s]\s?|\s)[\"'`]?"
 _UUID = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
 
 
@@ -62,7 +63,7 @@ CLOUD = (
     shaped(
         "google-service-account",
         "private_key_id",
-        r"private_key_id[\"'\s:=]{1,8}([0-9a-f]{32,40})",
+        r"(?i:private_key_id)[\"'\s:=]{1,8}([0-9a-f]{32,40})",
         hits=('"private_key_id": "{hex:40}"', "private_key_id={hex:40}"),
         misses=("the private_key_id field names the key", '"private_key_id": "..."'),
     ),
@@ -102,7 +103,7 @@ CLOUD = (
     shaped(
         "heroku-key",
         "heroku",
-        rf"(?i:heroku)[^\n]{{0,24}}(?i:key|token|auth|secret)[^\n]{{0,12}}?(?<![0-9a-fA-F-])({_UUID})(?![0-9a-fA-F-])",
+        rf"(?i:heroku)[^\n]{{0,24}}?(?i:key|token|auth|secret){_GAP}({_UUID})(?![0-9a-fA-F-])",
         hits=(
             "Heroku API key: {hex:8}-{hex:4}-4{hex:3}-a{hex:3}-{hex:12}",
             "HEROKU_TOKEN={hex:8}-{hex:4}-4{hex:3}-8{hex:3}-{hex:12}",
@@ -167,7 +168,7 @@ CLOUD = (
     shaped(
         "cloudflare-key",
         "cloudflare",
-        r"(?i:cloudflare)[^\n]{0,30}(?i:key|token|secret)[^\n]{0,12}?(?<![\w-])([\w-]{37,40})(?![\w-])",
+        rf"(?i:cloudflare)[^\n]{{0,30}}?(?i:key|token|secret){_GAP}([\w-]{{37,40}})(?![\w-])",
         check=is_random,
         hits=("Cloudflare API token: {b64u:40}", "CLOUDFLARE_API_KEY={hex:37}"),
         misses=("Cloudflare tokens are forty characters", "cloudflare token: your-cloudflare-token-goes-right-here-ok"),
@@ -183,7 +184,7 @@ CLOUD = (
     shaped(
         "twilio-key",
         "sk",
-        r"(?<![A-Za-z0-9])SK[0-9a-fA-F]{32}(?![A-Za-z0-9])",
+        r"(?<![A-Za-z0-9])(?i:SK)[0-9a-fA-F]{32}(?![A-Za-z0-9])",
         hits=("SK{hex:32}", "Twilio API key SK{hex:32}."),
         misses=("SK00000000000000000000000000000000", "SK Telecom"),
     ),
@@ -197,7 +198,7 @@ CLOUD = (
     shaped(
         "twilio-key",
         "ac",
-        rf"(?<![A-Za-z0-9])AC[0-9a-f]{{32}}\W{{1,3}}(?:\w{{1,8}}\W{{1,3}}){{0,4}}?{_HEX32}",
+        rf"(?<![A-Za-z0-9])(?i:AC)[0-9a-fA-F]{{32}}\W{{1,3}}(?:\w{{1,8}}\W{{1,3}}){{0,4}}?{_HEX32}",
         hits=("AC{hex:32}:{hex:32}", "sid AC{hex:32} and token {hex:32}"),
         misses=("AC{hex:32} is the account sid", "AC power"),
     ),

@@ -50,13 +50,15 @@ def _is_docker_auth(value: str) -> bool:
 
 
 _BLOCK = r"-\s?BEGIN [A-Z0-9 ]{0,30}?PRIVATE KEY(?: BLOCK)?\s?-{2,}"
-_BLOCK_BODY = r"(?:\s|\\[nr])*(?:[A-Z][\w-]{2,20}: [^\n]{0,80}(?:\n|\\n)\s*)*[A-Za-z0-9+/=]{20,}(?:[\s\\nr]{1,4}[A-Za-z0-9+/=]{16,})*"
+_BLOCK_HEAD = r"(?:\s|\\[nr])*(?:[A-Z][\w-]{2,20}: [^\n]{0,80}(?:\n|\\n)\s*)*"
+_BLOCK_BODY = r"[A-Za-z0-9+/=]{20,}(?:[\s\\nr]{1,4}[A-Za-z0-9+/=]{16,})*"
+_BLOCK_END = r"(?:[\s\\nr]{0,4}[A-Za-z0-9+/=]{0,64}[\s\\nr]{0,4}-{2,}\s?END [A-Z0-9 ]{0,40}-{2,})?"
 
 GENERIC = (
     shaped(
         "private-key",
         "-begin |- begin ",
-        rf"{_BLOCK}{_BLOCK_BODY}(?:[\s\\nr]{{0,4}}[A-Za-z0-9+/=]{{0,64}}[\s\\nr]{{0,4}}-{{2,}}\s?END [A-Z0-9 ]{{0,40}}-{{2,}})?",
+        _BLOCK + _BLOCK_HEAD + _BLOCK_BODY + _BLOCK_END,
         check=always,
         hits=(
             "-----BEGIN RSA PRIVATE KEY-----\n{b64:64}\n{b64:64}\n-----END RSA PRIVATE KEY-----",
@@ -73,7 +75,7 @@ GENERIC = (
     shaped(
         "age-key",
         "age-secret-key-1",
-        r"(?i:AGE-SECRET-KEY-1)[A-Za-z0-9]{40,58}",
+        r"(?i:AGE-SECRET-KEY-1)([A-Za-z0-9]{40,58})",
         hits=("AGE-SECRET-KEY-1{up:58}", "age: AGE-SECRET-KEY-1{up:58}"),
         misses=("an AGE-SECRET-KEY-1 line", "age1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq"),
     ),
@@ -131,7 +133,7 @@ GENERIC = (
     shaped(
         "curl-password",
         "curl |wget ",
-        r"(?i:curl|wget)\s[^\n]{0,120}?(?:\s-u|--user|--http-password)[\s=]?[\"']?[^\s:\"'=]{1,60}[:=]([^\s\"'@]{4,100})",
+        r"(?i:curl|wget)[^\n]{0,120}?\s(?:-u|--user|--http-password)[\s=]?[\"']?[^\s:\"'=]{1,60}[:=]([^\s\"'@]{4,100})",
         check=_is_url_password,
         hits=("curl -u admin:{12} https://x.example", "curl -s --user bob:{10} url"),
         misses=("curl -u user:password https://x", "curl -u $USER:$PASS url"),
@@ -162,7 +164,8 @@ GENERIC = (
     shaped(
         "otp-seed",
         "otpauth://|totp secret|totp seed|2fa secret|authenticator key",
-        r"(?i:otpauth://[^\s]{0,120}?secret=|(?:totp|2fa|authenticator) (?:secret|seed|key)(?: is|:|=)?\s{0,2})([A-Z2-7]{16,64})(?![A-Za-z0-9])",
+        r"(?i:otpauth://[^\s]{0,120}?secret=|(?:totp|2fa|authenticator) (?:secret|seed|key)(?: is|:|=)?\s{0,2})"
+        r"([A-Z2-7]{16,64})(?![A-Za-z0-9])",
         check=is_real,
         hits=("otpauth://totp/x:y?secret={b32:32}&issuer=x", "TOTP secret: {b32:16}"),
         misses=("the TOTP secret is in the vault", "otpauth://totp/x"),
@@ -171,7 +174,8 @@ GENERIC = (
         "recovery-code",
         "recovery code|backup code|wiederherstellungscode|code de recuperation|codigo de recuperacion",
         r"(?i:(?:recovery|backup) codes?|wiederherstellungscodes?|codes? de recuperation|codigos? de recuperacion)"
-        r"[^\n]{0,30}?(?<![\w-])(\d{4,5}[- ]\d{4,5}|\d{8,10}|(?=[a-z-]{0,10}\d)[0-9a-z]{4,6}-[0-9a-z]{4,6}(?:-[0-9a-z]{4,6}){0,4})(?![\w-])",
+        r"[^\n]{0,30}?(?<![\w-])(\d{4,5}[- ]\d{4,5}|\d{8,10}"
+        r"|(?=[a-z-]{0,10}\d)[0-9a-z]{4,6}-[0-9a-z]{4,6}(?:-[0-9a-z]{4,6}){0,4})(?![\w-])",
         check=is_real,
         hits=("GitHub recovery codes: 3f9a2-{low:5}", "backup code 4821 9937", "The recovery code is {dig:8}."),
         misses=("recovery codes are in the safe", "backup code review on 2024-05-06"),

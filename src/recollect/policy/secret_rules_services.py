@@ -5,7 +5,7 @@ from __future__ import annotations
 from recollect.policy.secret_shapes import is_random, is_real, prefixed, shaped
 
 _KEY_WORD = r"(?i:key|token|secret|auth)"
-_GAP = r"[^\n]{0,12}?(?<![\w-])"
+_GAP = r"s?[\"']?(?:\s?[:=]+\s?|\s(?i:is|was|ist|est|es)[:\s]\s?|\s)[\"'`]?"
 
 SERVICES = (
     prefixed(
@@ -174,14 +174,14 @@ SERVICES = (
     shaped(
         "datadog-key",
         "datadog|dd_api_key|dd_app_key",
-        rf"(?i:datadog|dd_)[^\n]{{0,24}}{_KEY_WORD}{_GAP}([0-9a-f]{{32}}|[0-9a-f]{{40}})(?![\w-])",
+        rf"(?i:datadog|dd_)[^\n]{{0,24}}?{_KEY_WORD}{_GAP}([0-9a-f]{{32}}|[0-9a-f]{{40}})(?![\w-])",
         hits=("Datadog API key: {hex:32}", "DD_APP_KEY={hex:40}"),
         misses=("Datadog trace {hex:32} is slow", "datadog keys are 32 hex digits"),
     ),
     shaped(
         "pagerduty-key",
         "pagerduty|pager duty",
-        rf"(?i:pager ?duty)[^\n]{{0,24}}{_KEY_WORD}{_GAP}([\w+-]{{20}}|[0-9a-f]{{32}})(?![\w-])",
+        rf"(?i:pager ?duty)[^\n]{{0,24}}?{_KEY_WORD}{_GAP}([\w+-]{{20}}|[0-9a-f]{{32}})(?![\w-])",
         check=is_random,
         hits=("PagerDuty API key is u+{18}", "pagerduty routing key: {hex:32}"),
         misses=("PagerDuty incident Q1W2E3R4T5Y6U7 is open", "pagerduty key rotation scheduled-for-october"),
@@ -192,7 +192,7 @@ SERVICES = (
         "|confluence|atlassian|facebook|instagram|twitter|linkedin|reddit|spotify|twitch|zoom|paypal|plaid|coinbase"
         "|binance|kraken|cohere|mistral|deepgram|assemblyai|elevenlabs|pinecone|weaviate|qdrant|openweather|alphavantage"
         "|codecov|travis|circleci|jenkins|artifactory|jfrog|sonar|launchdarkly|auth0|clerk|firebase|mongodb|elastic",
-        rf"(?i:[a-z]{{4,12}}\d?)[^\n]{{0,24}}{_KEY_WORD}{_GAP}([\w+/-]{{20,200}}={{0,2}})(?![\w-])",
+        rf"(?i:[a-z]{{4,12}}\d?)[^\n]{{0,24}}?{_KEY_WORD}{_GAP}([\w+/-]{{20,200}}={{0,2}})(?![\w-])",
         check=is_random,
         hits=("Vercel token: {24}", "my Netlify key is {b64u:43}", "algolia admin key {hex:32}"),
         misses=("Vercel deployment token docs", "twitter authentication-middleware-for-express"),
@@ -220,7 +220,7 @@ SERVICES = (
     shaped(
         "twitter-bearer",
         "aaaaaaaaaaaaaaaaaaaa",
-        r"(?<![A-Za-z0-9])A{20,24}[\w%]{40,}",
+        r"(?<![A-Za-z0-9])(?i:A{20,24})[\w%-]{40,}",
         check=lambda body: is_random(body.lstrip("Aa")),
         hits=("AAAAAAAAAAAAAAAAAAAAAA{b64u:60}%3D{40}", "AAAAAAAAAAAAAAAAAAAAAM{80}"),
         misses=("AAAAAAAAAAAAAAAAAAAAAAAAARGH", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),

@@ -13,12 +13,16 @@ from dataclasses import dataclass
 MAX_JUDGED_CHARS = 512
 """A run is judged by its first characters; a longer look would tell nothing new."""
 
+MAX_KEY_CHARS = 512
+"""No pattern reads further from one start, so that many starts in one long run stay cheap."""
+
 MIN_DISTINCT_CHARS = 5
 """`xxxxxxxx`, `00000000` and `abababab` are masks, not keys."""
 
 REMOVED = "\ufffc"
 """Stands where a credential was taken out; no pattern reaches across it."""
 
+_OPEN_END = re.compile(r"(\{\d+),\}")
 _TURN = re.compile(r"(?<=[a-z])[A-Z]|(?<=[A-Za-z])[0-9]|(?<=[0-9])[A-Za-z]")
 _PLACEHOLDER = re.compile(
     r"x{4,}|\*{3,}|\.{3,}$|…|your|example|placeholder|redacted|dummy|changeme|change[-_]me|insert|sample|foobar"
@@ -47,12 +51,26 @@ class Rule:
     """
 
     name: str
-    keys: tuple[str, ...]  # lower case; the pattern is tried where one of them stands
+    keys: tuple[tuple[str, str], ...]  # lower case; the pattern is tried where one of them stands; see `probe`
     pattern: re.Pattern[str]
     check: Callable[[str], bool]
     split: Split | None
     hits: tuple[str, ...]
     misses: tuple[str, ...]
+
+
+def probe(key: str, *, is_start: bool) -> str:
+    """What must be among a text's words, each between blanks, if `key` is in the text. `is_start`: only at the start
+    of a word. Most keys are in no text, and words are looked up faster than texts are searched.
+
+    >>> probe("ghp_", is_start=True), probe("akia", is_start=True), probe("hooks.slack.com", is_start=False)
+    (' ghp ', ' akia', 'hooks')
+    """
+    first = re.match("[a-z0-9]*", key)
+    piece = first[0] if first else ""
+    if not piece or not is_start:
+        return piece
+    return f" {piece} " if piece != key else f" {piece}"
 
 
 def turns(run: str) -> int:
@@ -101,13 +119,13 @@ def prefixed(
     size: int | None = None,
     check: Callable[[str], bool] = is_random,
 ) -> Rule:
-    """A key that opens with one of `prefixes` (in any case), then `least` or more of `chars`; usually `size` of them."""
+    """A key that opens with one of `prefixes` (in any case), then `least` or more of `chars`, usually `size`."""
     keys = tuple(prefixes.lower().split())
     starts = "|".join(re.escape(key) for key in sorted(keys, key=len, reverse=True))
     return Rule(
         name=name,
-        keys=keys,
-        pattern=re.compile(rf"(?<![A-Za-z0-9])(?i:{starts})([{chars}]{{{least},}})"),
+        keys=tuple((key, probe(key, is_start=True)) for key in keys),
+        pattern=re.compile(rf"(?<![A-Za-z0-9])(?i:{starts})([{chars}]{{{least},{MAX_KEY_CHARS}}})"),
         check=check,
         split=Split(
             prefixes=tuple(key.replace("-", "").replace(".", "") for key in keys),
@@ -135,8 +153,10 @@ def shaped(
     """
     return Rule(
         name=name,
-        keys=tuple(keys.lower().split("|")),
-        pattern=re.compile(pattern.replace(r"[^\n]", rf"[^\n{REMOVED}]")),
+        keys=tuple((key, probe(key, is_start=False)) for key in keys.lower().split("|")),
+        pattern=re.compile(
+            re.sub(r"(\{\d+),\}", rf"\1,{MAX_KEY_CHARS}}}", pattern.replace(r"[^\n]", rf"[^\n{REMOVED}]"))
+        ),
         check=check,
         split=None,
         hits=hits,

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import groupby
 
 from recollect.policy.secret_rules import RULES
 from recollect.policy.secret_shapes import Rule, Split
-from recollect.policy.secret_text import View
+from recollect.policy.secret_text import Part, View, rewritten
 
 MAX_WALKS = 2_000
 """More prefixes than fit into the longest memory; a longer text is not worth more work."""
@@ -105,3 +106,66 @@ def _body_length(text: str, offsets: list[int], body_at: int, available: int, sp
 
 def _is_piece_end(text: str, offset: int) -> bool:
     return offset + 1 >= len(text) or not (text[offset + 1].isalnum() or text[offset + 1] == "_")
+
+
+_SIZES = range(2, 13)
+MIN_EQUAL_PIECES = 4
+_TOKENS = re.compile(r"[^\s\"'+,]+")
+_FINE_TOKENS = re.compile(r"[^\s\"'+,.|-]+")
+
+
+def glued(view: View) -> Iterator[View]:
+    """With what was cut into pieces of equal length, or once by the end of a line, put together again."""
+    for tokens in (_TOKENS, _FINE_TOKENS):
+        together = rewritten(view, _equal_pieces(view.text, [token.span() for token in tokens.finditer(view.text)]))
+        if together:
+            yield together
+    together = rewritten(view, _broken_lines(view.text))
+    if together:
+        yield together
+
+
+def _equal_pieces(text: str, spans: list[tuple[int, int]]) -> Iterator[list[Part]]:
+    """Four or more pieces of the same length in a row, with what is left over at the end."""
+    done = at = 0
+    for size, group in groupby(end - start for start, end in spans):
+        first, at = at, at + sum(1 for _ in group)
+        if at - first < MIN_EQUAL_PIECES or size not in _SIZES:
+            continue
+        last = at
+        if (
+            last < len(spans)
+            and spans[last][1] - spans[last][0] < size
+            and spans[last][0] - spans[last - 1][1] <= MAX_GAP
+        ):
+            last += 1
+        if (
+            first
+            and spans[first][0] - spans[first - 1][1] <= MAX_GAP
+            and _ends_with_piece(text, spans[first - 1], size)
+        ):
+            first -= 1
+        is_close = spans[last - 1][1] - spans[first][0] <= (size + MAX_GAP) * (last - first) + MAX_HEAD
+        if is_close and spans[first][0] >= done:
+            yield [(text[start:end], start, end) for start, end in spans[first:last]]
+            done = spans[last - 1][1]
+
+
+def _ends_with_piece(text: str, span: tuple[int, int], size: int) -> bool:
+    """`TOKEN=ab12`: what stands before the pieces ends with the first of them."""
+    head = text[span[0] : span[1]]
+    return size < len(head) <= MAX_HEAD and not head[-size - 1].isalnum()
+
+
+def _broken_lines(text: str) -> Iterator[list[Part]]:
+    """Two lines, the first of which ends and the second of which starts with part of a key."""
+    for gap in _LINE_END.finditer(text):
+        before, behind = text[max(0, gap.start() - 12) : gap.start()], text[gap.end() : gap.end() + 12]
+        if _TURN.search(before) and _TURN.search(behind):
+            yield [(text[gap.start() - 1], gap.start() - 1, gap.start()), (text[gap.end()], gap.end(), gap.end() + 1)]
+
+
+MAX_GAP = 5
+MAX_HEAD = 60
+_LINE_END = re.compile(r"(?<=[\w/+=.:@%&-]{3})-?\r?\n(?=[\w/+=.-]{3})")
+_TURN = re.compile(r"[a-z][A-Z0-9]|[A-Z][0-9]|[0-9][A-Za-z]")

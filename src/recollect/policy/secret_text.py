@@ -10,8 +10,9 @@ import base64
 import binascii
 import re
 import unicodedata
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from itertools import accumulate
 
 from recollect.policy.secret_shapes import REMOVED
@@ -22,24 +23,36 @@ _LOOKALIKES = {
     "Q": "Ԛ", "R": "ʀꓣᏒ", "S": "ЅՏꜱꓢᏚ", "T": "ТΤᴛꓔᎢ", "U": "ՍᴜꓴႮ", "V": "ѴᴠꓦᏙ", "W": "ԜᴡꓪᎳ", "X": "ХΧꓫ",
     "Y": "ҮΥʏꓬУ", "Z": "ΖᴢꓜᏃ", "a": "аɑα", "b": "ЬƄ", "c": "сϲ", "d": "ԁ", "e": "еҽ", "f": "ẝք", "g": "ɡց", "h": "һհ",
     "i": "іıɩι", "j": "јϳ", "k": "кκ", "l": "ӏ|ǀ", "m": "м", "n": "ոп", "o": "оοσօ", "p": "рρ", "q": "ԛզ", "r": "гᴦ",
-    "s": "ѕ", "t": "тτ", "u": "υս", "v": "νѵ", "w": "ԝωա", "x": "хχ", "y": "уγү", "z": "ᴢ", "3": "ЗƷ", "4": "Ꮞ", "6": "б",
+    "s": "ѕ", "t": "тτ", "u": "υս", "v": "νѵ", "w": "ԝωա", "x": "хχ", "y": "уγү", "z": "ᴢ", "3": "ЗƷ", "4": "Ꮞ",
     "-": "‐‑‒–—―−﹘⁃➖ー一", "_": "＿‗", "'": "‘’‚‛′ʼ", '"': "“”„‟″«»", ":": "：ː∶։", "=": "＝꞊", ".": "。․", "/": "⁄∕",
     "->": "→➜➔⟶⇒", "\n": "\u2028\u2029\u0085",
 }  # fmt: skip
 _INVISIBLE = "\u115f\u1160\u3164\uffa0\u2800\u17b4\u17b5"
 
+CHARS_BEFORE, CHARS_BEHIND = 160, 80
+"""What is kept around a part that reads differently: enough for what is said about it."""
+
 MIN_SPELLED_CHARS = 6
 """Fewer single characters in a row (`a b c`) are a list, not a word spelled out."""
 
-_SPELLED = re.compile(rf"(?<!\S)[!-~](?:[ \t\n.\-_*|]{{1,2}}[!-~]){{{MIN_SPELLED_CHARS - 1},}}(?!\S)")
-_SPELLED_GAP = re.compile(r"([!-~])[ \t\n.\-_*|]{1,2}(?=[!-~])")
-_ENCODED = re.compile(
-    r"(?:%[0-9A-Fa-f]{2}[\w.~-]{0,64})+"
-    r"|(?:\\x[0-9A-Fa-f]{2}|\\u00[0-9A-Fa-f]{2})+"
-    r"|(?:&#(?:\d{2,3}|x[0-9A-Fa-f]{2});)+"
-    r"|(?<![0-9A-Fa-f])(?:(?:0x)?[0-9A-Fa-f]{2}[ :,-]{1,2}){7,}(?:0x)?[0-9A-Fa-f]{2}(?![0-9A-Fa-f])"
-    r"|(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{12,}(?:(?<=[A-Za-z0-9+/_-]{40})\r?\n[A-Za-z0-9+/_-]{4,}){0,400}={0,6}"
+_SPELLED = re.compile(
+    rf"(?<![^\s=(\"'`:\[/])[!-~](?:[ \t\n.\-_*|]{{1,2}}[!-~]){{{MIN_SPELLED_CHARS - 1},2000}}(?![^\s)\"'`.,\]!;])"
 )
+_SPELLED_GAP = re.compile(r"([!-~])[ \t\n.\-_*|]{1,2}(?=[!-~])")
+_WORD = re.compile(r"[a-z0-9]{1,24}")  # a longer run is data: cut up, its many alike pieces become few
+_ESCAPES = (
+    r"(?:%[0-9A-Fa-f]{2}[\w.~-]{0,64})+|(?:\\x[0-9A-Fa-f]{2}|\\u00[0-9A-Fa-f]{2})+|(?:&#(?:\d{2,3}|x[0-9A-Fa-f]{2});)+"
+)
+_PAIRS = r"(?<![0-9A-Za-z])(?:(?:0x)?[0-9A-Fa-f]{2}[ :,-]{1,2}){5,}(?:0x)?[0-9A-Fa-f]{2}(?![0-9A-Fa-f])"
+_RUNS = r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{8,}(?:(?<=[A-Za-z0-9+/_-]{40})\r?\n[A-Za-z0-9+/_-]{4,}){0,400}={0,6}"
+_ENCODED = {
+    (has_escapes, has_pairs): re.compile("|".join([_ESCAPES] * has_escapes + [_PAIRS] * has_pairs + [_RUNS]))
+    for has_escapes in (False, True)
+    for has_pairs in (False, True)
+}
+_SOME_PAIRS = re.compile(r"[0-9A-Fa-f]{2}[ :,-]{1,2}(?:0x)?[0-9A-Fa-f]{2}[ :,-]{1,2}(?:0x)?[0-9A-Fa-f]{2}[ :,-]")
+_VALUE_MARK = re.compile(r"[0-9\"'`@#$%^&*=~+!-]|[a-z][A-Z]")
+_TURN = re.compile(r"[a-z][A-Z0-9]|[A-Z][0-9]|[0-9][A-Za-z]|%[0-9A-F]|&#|[0-9]{12}")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})|\\x([0-9A-Fa-f]{2})|\\u00([0-9A-Fa-f]{2})|&#(\d{2,3});|&#x([0-9A-Fa-f]{2});")
 _HEX = re.compile(r"(?:0x)?(?:[0-9a-f]{2}){6,}|(?:0x)?(?:[0-9A-F]{2}){6,}")
 _NOT_PLAIN = re.compile(r"[^\t\n\r -~]")
@@ -78,11 +91,27 @@ class View:
 
     def __init__(self, text: str, span: Callable[[int, int], tuple[int, int]]) -> None:
         self.text = text
-        self.lower = text.lower()
+        lower = text.lower()
+        self.lower = lower if len(lower) == len(text) else text  # so that places in one are places in the other
         self.span = span
 
+    @cached_property
+    def words(self) -> str:
+        """Every word once, in lower case, each between blanks."""
+        return f" {' '.join(set(_WORD.findall(self.lower)))} "
 
-class _Pieces:
+    @cached_property
+    def marks(self) -> list[int]:
+        """Where characters stand that a value has and words have not, in order."""
+        return [mark.start() for mark in _VALUE_MARK.finditer(self.text)]
+
+    def has_marks(self, start: int, end: int) -> bool:
+        """Whether one of them stands between the two places."""
+        index = bisect_left(self.marks, start)
+        return index < len(self.marks) and self.marks[index] < end
+
+
+class Pieces:
     """A text put together from pieces of another: copied ones, and ones that stand for a whole stretch of it."""
 
     def __init__(self) -> None:
@@ -129,33 +158,76 @@ def fold(text: str) -> str:
     return text.translate(_FOLD).lower()
 
 
+Part = tuple[str, int, int]
+"""A text and the stretch of another text that it stands for."""
+
+
+def rewritten(parent: View, parts: Iterable[Sequence[Part]]) -> View | None:
+    """Only the neighbourhoods of `parts`, each of them in its new wording; None: there are none."""
+    text, pieces, done = parent.text, Pieces(), -1
+    for part in parts:
+        start, end = part[0][1], part[-1][2]
+        if done >= 0 and start - done <= CHARS_BEFORE + CHARS_BEHIND:
+            pieces.add(text[done:start], done, start, copied=True)
+        else:
+            _add_end(pieces, text, done)
+            begin = max(0, done, start - CHARS_BEFORE)
+            pieces.add(text[begin:start], begin, start, copied=True)
+        for wording, from_start, from_end in part:
+            pieces.add(wording, from_start, from_end, copied=len(wording) == from_end - from_start)
+        done = end
+    if done < 0:
+        return None
+    _add_end(pieces, text, done)
+    return pieces.view(parent)
+
+
+def _add_end(pieces: Pieces, text: str, done: int) -> None:
+    if done >= 0:
+        end = min(len(text), done + CHARS_BEHIND)
+        pieces.add(text[done:end], done, end, copied=True)
+        pieces.add("\n\n", end, end, copied=False)
+
+
 def spelled(parent: View) -> View | None:
     """With words that were spelled out letter by letter put together again; None: there are none."""
-    pieces, done = _Pieces(), 0
-    for run in _SPELLED.finditer(parent.text):
-        pieces.add(parent.text[done : run.start()], done, run.start(), copied=True)
-        word = _SPELLED_GAP.sub(r"\1", run[0])
-        pieces.add(word, run.start(), run.end(), copied=False)
-        done = run.end()
-    if not done:
-        return None
-    pieces.add(parent.text[done:], done, len(parent.text), copied=True)
-    return pieces.view(parent)
+    return rewritten(
+        parent, ([(_SPELLED_GAP.sub(r"\1", run[0]), *run.span())] for run in _SPELLED.finditer(parent.text))
+    )
 
 
 def decoded(parent: View) -> View | None:
     """With every run that decodes to plain text in its place; None: there are none."""
-    pieces, done, text = _Pieces(), 0, parent.text
-    for run in _ENCODED.finditer(text):
-        plain = _decode(run[0])
-        if plain is not None and plain != run[0]:
-            pieces.add(text[done : run.start()], done, run.start(), copied=True)
-            pieces.add(plain, run.start(), run.end(), copied=False)
-            done = run.end()
-    if not done:
-        return None
-    pieces.add(text[done:], done, len(text), copied=True)
-    return pieces.view(parent)
+    text = parent.text
+    has_escapes = "%" in text or "\\" in text or "&#" in text
+    encoded = _ENCODED[has_escapes, bool(_SOME_PAIRS.search(text))]
+    return rewritten(parent, ([(plain, *run.span())] for run in encoded.finditer(text) if (plain := _plain(run[0]))))
+
+
+def _plain(run: str) -> str | None:
+    plain = _decode(run) if _TURN.search(run) else None
+    return plain if plain != run else None
+
+
+BLOCK_CHARS = 512
+
+
+def busy(parent: View) -> View | None:
+    """The stretches with anything in them that could be part of a key; None: there are none.
+
+    In prose, letters and digits do not meet and capitals stand at the start of words, so most of a long text drops out.
+    """
+    text, pieces, done, is_empty = parent.text, Pieces(), 0, True
+    if len(text) <= 4 * BLOCK_CHARS:
+        return parent if _TURN.search(text) else None
+    for start in range(0, len(text), BLOCK_CHARS):
+        if _TURN.search(text, start, start + BLOCK_CHARS + 1):
+            begin, end = max(done, start - BLOCK_CHARS), min(len(text), start + 2 * BLOCK_CHARS)
+            if begin > done:
+                pieces.add("\n\n", begin, begin, copied=False)
+            pieces.add(text[begin:end], begin, end, copied=True)
+            done, is_empty = end, False
+    return None if is_empty else pieces.view(parent)
 
 
 def backwards(parent: View) -> View:
@@ -205,7 +277,7 @@ def _from_base64(compact: str) -> str | None:
     if len(compact) % 4 == 1:
         return None
     try:
-        return _readable(base64.b64decode(compact.translate(_URLSAFE) + "=" * (-len(compact) % 4)))
+        return _readable(binascii.a2b_base64(compact.translate(_URLSAFE) + "=" * (-len(compact) % 4)))
     except binascii.Error:
         return None
 

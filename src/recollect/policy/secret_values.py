@@ -30,21 +30,23 @@ MIN_PASSPHRASE_WORDS = 4
 WEAK = frozenset(
     """hunter2 letmein qwerty qwertz azerty iloveyou trustno1 swordfish opensesame sesame abc123 admin123 root123 toor
     password1 passw0rd p@ssw0rd p@ssword welcome1 monkey dragon football baseball basketball superman batman starwars
-    sunshine princess whatever shadow master michael jordan charlie ashley bailey killer zaq12wsx qazwsx asdfgh asdfghjkl
-    qwertyuiop 1q2w3e4r 1qaz2wsx ninja mustang access14 hottie loveme freedom flower cheese pepper cookie ginger summer
+    sunshine princess whatever shadow master michael jordan charlie ashley bailey killer zaq12wsx qazwsx asdfgh
+    asdfghjkl qwertyuiop 1q2w3e4r 1qaz2wsx ninja mustang hottie loveme freedom flower cheese pepper cookie ginger summer
     hallo hallo123 passwort1 schatz geheim doudou loulou chouchou marseille motdepasse tequiero teamo estrella bonita
     senha123 brasil flamengo juventus amoremio welkom welkom01 voetbal correcthorse correcthorsebatterystaple""".split()
 )
 """Passwords that are words, or nearly: common enough to be known, and no likely thing to say of a password."""
 
+_WEAK_WORDS = tuple(word for word in sorted(WEAK) if word.isalpha())
+
 _WEAK_IF_LAST = frozenset(
-    """monkey dragon football baseball basketball superman batman starwars sunshine princess whatever shadow master michael
-    jordan charlie ashley bailey killer ninja mustang freedom flower cheese pepper cookie ginger summer hallo schatz geheim
-    marseille estrella bonita brasil flamengo juventus welkom voetbal sesame access loveme""".split()
+    """monkey dragon football baseball basketball superman batman starwars sunshine princess whatever shadow master
+    michael jordan charlie ashley bailey killer ninja mustang freedom flower cheese pepper cookie ginger summer hallo schatz
+    geheim marseille estrella bonita brasil flamengo juventus welkom voetbal sesame access loveme""".split()
 )
 _NOT_SAID = frozenset(
-    """required optional invalid wrong none null nil empty string true false missing unknown hidden stored saved encrypted
-    hashed plaintext text word yes no enabled disabled default same expired correct incorrect here there below above
+    """required optional invalid wrong none null nil empty string true false missing unknown hidden stored saved
+    encrypted hashed plaintext text word yes no enabled disabled default same expired correct incorrect here there below above
     password passwort token secret key changeme change_me tbd todo n/a string varchar bool boolean int integer number
     not now set reset""".split()
 )
@@ -58,12 +60,13 @@ _TECH = re.compile(
 _ODD_WORDS = re.compile(
     r"(?i)1password\d?|lastpass\d?|2fa|mfa|7-?zip|3d|4chan|365|o365|k8s|i18n|l10n|a11y|e2ee?|b2[bc]|p2p|s3|ec2|web3|web2|h2o|mp3"
     r"|base64url|argon2id?|oauth2?(?:\.\d)?|pkcs\d+|x\.?509|keepass(?:xc|2)?|sha-?\d+-?\w*|log4j|c3po|r2d2|u2f|fido2|n26"
-    r"|route53|neo4j|auth0|d3js|ngrok|v\d[\w.-]*"
+    r"|ssh-\w+|route53|neo4j|auth0|d3js|ngrok|v\d[\w.-]*"
 )
 _UNIT = re.compile(
-    r"(?i)~?[<>≥≤]?\d+(?:[.,:]\d+)*\+?[- ]?(?:st|nd|rd|th|x|%|k|m|b|ms|s|sec|min|mins|h|hrs?|am|pm|d|days?|wks?|weeks?|mo|months?|y|yrs?|years?"
-    r"|chars?|characters?|digits?|letters?|words?|bits?|bytes?|kb|mb|gb|tb|px|pt|em|rem|usd|eur|gbp|€|\$|£|times|-?fold|er|ers|uhr"
-    r"|zeichen|stellig|tage|minutes?|hours?|seconds?|way|factor|step|part|tokens?|k/s|/s|/min|/h)[\w-]*"
+    r"(?i)~?[<>≥≤]?\d+(?:[.,:]\d+)*\+?[- ]?"
+    r"(?:st|nd|rd|th|x|%|k|m|b|ms|s|sec|min|mins|h|hrs?|am|pm|d|days?|wks?|weeks?|mo"
+    r"|months?|y|yrs?|years?|chars?|characters?|digits?|letters?|words?|bits?|bytes?|kb|mb|gb|tb|px|pt|em|rem|usd|eur|gbp|€|\$|£|times|-?fold|er|ers|uhr"
+    r"|zeichen|stellig|tage|minutes?|hours?|seconds?|way|factor|step|part|tokens?|k/s|/s|/min|/h)(?:-[a-z-]+)?"
 )
 _STRUCTURED = re.compile(
     r"""(?x)[a-z][a-z0-9+.-]*://.*                                # an address on the web
@@ -85,12 +88,17 @@ _INNER_SYMBOL = re.compile(
 )
 _HYPHENATED = re.compile(r"[a-z]+(?:[-'][a-z]+)*", re.IGNORECASE)
 _PASSPHRASE = re.compile(r"[A-Za-z]{3,}(?:[-_. ][A-Za-z]{3,}){3,}\d*")
-_HOST = re.compile(r"(?i)[a-z]+(?:-[a-z]+)*-?\d{1,3}")
+_HOST = re.compile(r"(?i)[a-z]+(?:-[a-z]+){0,2}-?\d{1,3}")
 _QUOTED_PROSE = re.compile(
     r"(?i)\b(?:your|must|enter|invalid|forgot|incorrect|please|too|required|cannot|the|is|not|reset|field|does|has|was|error|failed)\b"
 )
 _TRAILING = ".,;:)]}>\"'`*|"
 _QUOTES = "\"'`*_"
+
+
+def has_weak(words: str) -> bool:
+    """Whether a known password that looks like a word is among `words`, each between blanks."""
+    return any(f" {word} " in words for word in _WEAK_WORDS)
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
@@ -109,18 +117,23 @@ def is_value(text: str, start: int, end: int, trust: Trust, *, is_many: bool) ->
     particular, so a bare number is more likely a count."""
     value = text[start:end].rstrip("!?")
     lower = value.lower()
+    is_quoted = start > 0 and end < len(text) and text[start - 1] == text[end] and text[end] in "\"'`"
+    if value.isalpha() and value[1:].islower() and lower not in WEAK and not is_quoted and trust is not Trust.ASSIGNED:
+        return False  # by far the most: a word
     if not value or not value.isascii() or lower in _NOT_SAID or is_placeholder(value.ljust(5, "\0")):
         return False
-    if _STRUCTURED.fullmatch(value) and not _UUID.fullmatch(value):
+    is_random_path = "/" in value and len(value) >= 20 and turns(value) >= 0.2 * len(value)
+    if _STRUCTURED.fullmatch(value) and not _UUID.fullmatch(value) and not is_random_path:
         return False
     if _TECH.fullmatch(value) or _ODD_WORDS.fullmatch(value) or _UNIT.fullmatch(value):
         return False
     is_last = (
-        end >= len(text) or not text[end:].lstrip(_QUOTES + ").!,;").strip(" \t")[:1].isalnum() or text[end] in ".,;\n"
+        end >= len(text) or not text[end : end + 6].lstrip(_QUOTES + ").!,; \t")[:1].isalnum() or text[end] in ".,;\n"
     )
     if lower in WEAK and (is_last or lower not in _WEAK_IF_LAST):
-        return trust is not Trust.LOOSEST and trust is not Trust.TOKEN or any(c.isdigit() for c in value)
-    is_quoted = start > 0 and end < len(text) and text[start - 1] == text[end] and text[end] in "\"'`"
+        return (trust is not Trust.LOOSEST and trust is not Trust.TOKEN) or any(c.isdigit() for c in value)
+    if end - start > len(value) and trust is Trust.LOOSE and any(c.isdigit() for c in value):
+        value = text[start:end]  # a sign of exclamation behind letters and digits is part of it
     return _shows(value, trust, is_quoted=is_quoted, is_many=is_many)
 
 
@@ -145,7 +158,13 @@ def _shows(value: str, trust: Trust, *, is_quoted: bool, is_many: bool) -> bool:
             and _is_mixed(value, True, True)
         )
         return len(value) >= MIN_LOOSE_CHARS and (is_symbolic or is_mixed)
-    return len(value) >= MIN_LOOSEST_CHARS and has_digit and has_letter and turns(value) >= max(4, 0.15 * len(value))
+    return (
+        len(value) >= MIN_LOOSEST_CHARS
+        and not _UUID.fullmatch(value)
+        and has_digit
+        and has_letter
+        and turns(value) >= max(4, 0.15 * len(value))
+    )
 
 
 def _is_password(value: str, has_digit: bool, has_letter: bool, *, is_quoted: bool, is_many: bool) -> bool:

@@ -2,13 +2,14 @@
 
 The text is read in several ways (as it looks, spelled out, decoded, in pieces; `secret_text`) and every reading is held
 against the same rules: the shapes providers give their keys (`secret_rules`), what is said about a value
-(`secret_context`), and last a long random run that nothing explains (`secret_entropy`). Work grows with the length of the
-text and with nothing else.
+(`secret_context`), and last a long random run that nothing explains (`secret_entropy`). Work grows with the length of
+the text and with nothing else.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -16,8 +17,8 @@ from recollect.policy.secret_context import said_secrets
 from recollect.policy.secret_entropy import random_runs
 from recollect.policy.secret_rules import RULES
 from recollect.policy.secret_shapes import REMOVED, Rule
-from recollect.policy.secret_split import split_keys
-from recollect.policy.secret_text import View, backwards, decoded, folded, rotated, spelled
+from recollect.policy.secret_split import glued, split_keys
+from recollect.policy.secret_text import View, backwards, busy, decoded, folded, rotated, spelled
 
 MAX_ROUNDS = 4
 """What is left after redaction is looked at again, this often; then the whole text counts as one credential."""
@@ -93,23 +94,23 @@ def _merged(findings: Iterable[Finding]) -> list[Finding]:
     return merged
 
 
-def _in_original(fresh: Sequence[Finding], found: Sequence[Finding]) -> Iterator[Finding]:
+def _in_original(fresh: Sequence[Finding], found: Sequence[Finding]) -> list[Finding]:
     """Findings in a text redacted by `found`, moved to where they stand in the text before."""
-    for finding in fresh:
-        yield Finding(finding.rule, _moved(finding.start, found, is_end=False), _moved(finding.end, found, is_end=True))
-
-
-def _moved(position: int, found: Sequence[Finding], *, is_end: bool) -> int:
-    longer = 0  # by how much the marks so far made the text longer
+    starts, ends, longer = [], [], 0  # of the marks
     for finding in found:
-        mark_start = finding.start + longer
-        mark_end = mark_start + len(_mark(finding))
-        if position < mark_start or (is_end and position == mark_start):
-            break
-        if position < mark_end or (is_end and position == mark_end):
-            return finding.end if is_end else finding.start
-        longer += len(_mark(finding)) - (finding.end - finding.start)
-    return position - longer
+        starts.append(finding.start + longer)
+        ends.append(starts[-1] + len(_mark(finding)))
+        longer = ends[-1] - finding.end
+
+    def moved(position: int, *, is_end: bool) -> int:
+        index = bisect_right(starts, position - is_end) - 1  # the last mark that starts before
+        if index < 0:
+            return position
+        if position - is_end < ends[index]:
+            return found[index].end if is_end else found[index].start
+        return position - ends[index] + found[index].end
+
+    return [Finding(one.rule, moved(one.start, is_end=False), moved(one.end, is_end=True)) for one in fresh]
 
 
 def _scan(text: str) -> list[Finding]:
@@ -125,19 +126,24 @@ def _scan(text: str) -> list[Finding]:
 def _readings(plain: View) -> Iterator[tuple[View, Iterator[Span]]]:
     """Every way to read a text, with what is found in it."""
     yield plain, _everything(plain)
-    yield plain, split_keys(plain)
-    yield plain, random_runs(plain)
     letters = spelled(plain)
     if letters:
         yield letters, _everything(letters)
-    view: View | None = letters or plain
+    keyed = busy(plain)
+    if not keyed:
+        return
+    yield keyed, random_runs(keyed)
+    yield keyed, split_keys(keyed)
+    for pieces in glued(keyed):
+        yield pieces, _everything(pieces)
+    view: View | None = keyed
     for _ in range(MAX_LEVELS):
         view = decoded(view) if view else None
         if view:
             yield view, _everything(view)
             yield view, split_keys(view)
-    for turned in (backwards(plain), rotated(plain)):
-        yield turned, _shapes(turned, _PREFIXED)
+    for turned in (backwards(keyed), rotated(keyed)):
+        yield turned, _shapes(turned, _DISTINCT)
 
 
 def _everything(view: View) -> Iterator[Span]:
@@ -145,13 +151,15 @@ def _everything(view: View) -> Iterator[Span]:
     yield from said_secrets(view)
 
 
-_PREFIXED = tuple(rule for rule in RULES if rule.split)
+_DISTINCT = tuple(rule for rule in RULES if rule.name != "url-password")
 
 
 def _shapes(view: View, rules: Sequence[Rule]) -> Iterator[Span]:
     """Credentials by their shape."""
     for rule in rules:
-        for key in rule.keys:
+        for key, word in rule.keys:
+            if word not in view.words:
+                continue
             at, hits = view.lower.find(key), 0
             while at >= 0 and hits < MAX_HITS:
                 hits += 1

@@ -26,6 +26,9 @@ STOPWORDS = frozenset(
 )
 """Words that are in nearly every sentence and so tell nothing about which one is meant."""
 
+CONTRACTED = frozenset(["s", "t", "d", "ll", "m", "re", "ve"])
+"""What may follow an apostrophe without being part of the word."""
+
 # Runs of a script written without spaces are cut into overlapping pairs of characters; all else is cut at word borders.
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0e7f"
 _PIECE = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+(?:['’][^\W_]+)?")
@@ -91,8 +94,9 @@ def _terms_of(piece: str) -> tuple[str, ...]:
     """The terms of one run of letters; none for a stopword."""
     if _UNSPACED_START.match(piece):
         return tuple(piece[i : i + 2] for i in range(max(1, len(piece) - 1)))
-    bare = piece[:MAX_TERM_CHARS].replace("’", "'").removesuffix("'s")
-    head = bare.partition("'")[0]
-    if bare in STOPWORDS or head in STOPWORDS or (head != bare and head.endswith("n")):  # "isn't", "don't"
+    head, mark, tail = piece[:MAX_TERM_CHARS].replace("’", "'").partition("'")
+    if mark and tail not in CONTRACTED:  # a name such as O'Neil
+        return (_STEMMER.stemWord(head + tail),)
+    if head in STOPWORDS or (tail == "t" and head.endswith("n")):  # "isn't", "don't"
         return ()
-    return (_STEMMER.stemWord(bare.replace("'", "")),)
+    return (_STEMMER.stemWord(head),)

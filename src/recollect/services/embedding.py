@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from recollect.errors import ModelError, RecollectError
@@ -19,9 +19,6 @@ from recollect.ports import Embedder, EmbeddingStore, Vector
 BATCH = 64
 FIRST_RETRY = 1.0
 LONGEST_RETRY = 300.0
-LOOK_AGAIN = (0.1, 1.0, 10.0)
-"""Pauses between further looks for what waits: a memory is stored after its vector was asked for, so the first look
-may come too early."""
 
 QUERY_REST = 30.0
 """For so long after a remote embedder failed a search, searches do not wait for it again."""
@@ -49,7 +46,7 @@ class Embedding:
         self._thread: threading.Thread | None = None
 
     def of_texts(self, texts: Sequence[str]) -> Sequence[Vector | None]:
-        """A vector for each text, or None for each if they have to come later."""
+        """A vector for each text, or None for each if they have to come later: store them, then `wake`."""
         if self._embedder is None:
             return [None] * len(texts)
         if not self._is_remote:
@@ -57,7 +54,6 @@ class Embedding:
                 return list(self._embedder.embed(texts))
             except ModelError as error:
                 log.warning("Stored without vectors, to be embedded later: %s", error)
-        self._wake()
         return [None] * len(texts)
 
     def of_query(self, text: str) -> Vector | None:
@@ -105,7 +101,7 @@ class Embedding:
             if not self._is_used:
                 self._store.use_embedder(self._embedder.name, self._embedder.dimensions)
                 self._is_used = True
-                self._wake()
+                self.wake()
 
     def _embed_tenant(self, tenant: str) -> int:
         assert self._embedder is not None
@@ -118,7 +114,10 @@ class Embedding:
             done += self._store.set_vectors(tenant, list(zip(waiting, vectors, strict=True)))
         return done
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Have what was stored without a vector embedded soon, in the background."""
+        if self._embedder is None:
+            return
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name="recollect-embedding", daemon=True)
@@ -127,11 +126,9 @@ class Embedding:
 
     def _serve(self) -> None:
         pause = FIRST_RETRY
-        looks: Iterator[float] = iter(())
         while True:
-            if self._wanted.wait(next(looks, None)):
-                self._wanted.clear()
-                looks = iter(LOOK_AGAIN)
+            self._wanted.wait()
+            self._wanted.clear()
             if self._closed.is_set():
                 return
             try:

@@ -11,7 +11,9 @@ from recollect.policy import ranking
 from recollect.policy.names import memory_seq
 from recollect.policy.text import checked_text
 from recollect.ports import Clock, MemoryStore
+from recollect.services.echoes import Echoes
 from recollect.services.embedding import Embedding
+from recollect.services.retrieved import Retrieved
 
 CANDIDATES = 50
 """How many each way of searching may propose, per hit that is wanted and at least."""
@@ -27,6 +29,8 @@ class Recall:
         self,
         store: MemoryStore,
         embedding: Embedding,
+        echoes: Echoes,
+        retrieved: Retrieved,
         now: Clock,
         *,
         weights: Mapping[str, float],
@@ -34,25 +38,41 @@ class Recall:
     ) -> None:
         self._store = store
         self._embedding = embedding
+        self._echoes = echoes
+        self._retrieved = retrieved
         self._now = now
         self._weights = weights
         self._words_share = words_share
 
     def __call__(
-        self, owner: Owner, query: str, *, limit: int = 5, kinds: Collection[Kind] = tuple(Kind)
+        self,
+        owner: Owner,
+        query: str,
+        *,
+        limit: int = 5,
+        kinds: Collection[Kind] = tuple(Kind),
+        as_of: datetime | None = None,
     ) -> Sequence[Hit]:
-        """The best first.
+        """The best first; `as_of` asks what would have been recalled then.
 
         Raises: Invalid.
         """
         query = checked_query(query)
         checked_limit(limit)
-        now = self._now()
+        now = self._now() if as_of is None else as_of
         similarity = self._similarity(owner, query, kinds, now, max(CANDIDATES, limit))
         memories = self._store.find_memories(owner, list(similarity))
-        hits = [self._hit(memory, similarity[seq], now) for seq, memory in memories.items()]
+        hits = [
+            self._hit(memory, similarity[seq], now)
+            for seq, memory in memories.items()
+            if as_of is None or (memory.valid_from or memory.created_at) <= as_of
+        ]
         hits.sort(key=lambda hit: (hit.score, memory_seq(hit.id) or 0), reverse=True)
-        return hits[:limit]
+        best = hits[:limit]
+        self._echoes.shown(owner, [hit.text for hit in best])
+        if as_of is None:
+            self._retrieved.mark(owner, [memory_seq(hit.id) or 0 for hit in best], now)
+        return best
 
     def _similarity(
         self, owner: Owner, query: str, kinds: Collection[Kind], now: datetime, limit: int

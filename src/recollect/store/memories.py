@@ -9,7 +9,7 @@ from datetime import datetime
 from recollect.errors import Conflict, Invalid, NotFound
 from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, State
 from recollect.policy.names import memory_id, memory_seq
-from recollect.policy.text import fold, like_literal, terms
+from recollect.policy.text import content_hash, fold, like_literal, terms
 from recollect.ports import Vector
 from recollect.store.agents import make_agent, whose
 from recollect.store.engine import Row, Unit
@@ -76,6 +76,7 @@ class MemoryRows(Units):
         tag: str = "",
         state: State | None = State.LIVE,
         now: datetime,
+        is_past: bool = False,
         before: int | None = None,
         limit: int = 20,
     ) -> Sequence[Memory]:
@@ -88,6 +89,7 @@ class MemoryRows(Units):
             "tag": f"%{TAG_BORDER}{like_literal(fold(tag))}{TAG_BORDER}%" if tag else "%",
             "state": ANY_STATE if state is None else state.value,
             "now": now,
+            "is_past": is_past,
             "before": BEHIND_ALL if before is None else before,
             "limit": limit,
         }
@@ -95,6 +97,15 @@ class MemoryRows(Units):
         if kind is not None and kind is not Kind.EPISODE:
             name, values["kind"] = "list_memories_of_kind", kind.value
         return [memory_from(row) for row in self._read(owner.tenant, lambda unit: unit.all(name, **values))]
+
+    def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
+        rows = self._read(owner.tenant, lambda unit: unit.all("list_for_review", **whose(owner), limit=limit))
+        return [memory_from(row) for row in rows]
+
+    def find_same_memory(self, owner: Owner, kind: Kind, text: str, *, now: datetime) -> Memory | None:
+        values = {**whose(owner), "kind": kind.value, "content_hash": content_hash(text), "now": now}
+        row = self._read(owner.tenant, lambda unit: unit.one("find_same_memory", **values))
+        return None if row is None else memory_from(row)
 
     def update_memory(self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime) -> Memory:
         owner, seq = memory.owner, memory_seq(memory.id) or 0

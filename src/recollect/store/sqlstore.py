@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from recollect.store.agents import AgentRows
+from recollect.store.allowances import AllowanceRows
 from recollect.store.audit import AuditRows
 from recollect.store.embeddings import EmbeddingRows
 from recollect.store.knowledge import KnowledgeRows
@@ -10,5 +11,5 @@ from recollect.store.maintenance import MaintenanceRows
 from recollect.store.memories import MemoryRows
 
 
-class SqlStore(AgentRows, MemoryRows, KnowledgeRows, EmbeddingRows, AuditRows, MaintenanceRows):
+class SqlStore(AgentRows, MemoryRows, KnowledgeRows, EmbeddingRows, AuditRows, AllowanceRows, MaintenanceRows):
     """`ports.Store` on any engine."""

@@ -9,7 +9,7 @@ from recollect.model import Json, Kind
 from recollect.tools.spec import Parameter, Tool
 
 if TYPE_CHECKING:
-    from recollect.api import AgentMemory
+    from recollect.agent_memory import AgentMemory
 
 NO_AGENT = {"error": "This tool only works in group conversations, where it is clear which agent is speaking."}
 

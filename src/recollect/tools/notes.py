@@ -9,7 +9,7 @@ from recollect.model import Json, Kind, Memory, Scope
 from recollect.tools.spec import Parameter, Tool
 
 if TYPE_CHECKING:
-    from recollect.api import AgentMemory
+    from recollect.agent_memory import AgentMemory
 
 NO_AGENT = {"ok": False, "error": "There is no agent in this conversation, so there are no notes."}
 SEARCH_LIMIT = 20

@@ -8,7 +8,7 @@ from recollect.model import Hit, Json
 from recollect.tools.spec import Parameter, Tool
 
 if TYPE_CHECKING:
-    from recollect.api import AgentMemory
+    from recollect.agent_memory import AgentMemory
 
 NO_AGENT = {"ok": False, "error": "There is no agent in this conversation, so there is nothing to recall."}
 DEFAULT_LIMIT = 5

@@ -180,7 +180,8 @@ DISGUISES: dict[str, Callable[[str, random.Random], str]] = {
     "combining": lambda s, rng: _sprinkled(s, rng, "\u0301\u0336\u0332\u034f"),
     "full width": lambda s, rng: "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in s),
     "mathematical": lambda s, rng: "".join(
-        chr(0x1D5BA + ord(c) - 97) if "a" <= c <= "z" else chr(0x1D5A0 + ord(c) - 65) if "A" <= c <= "Z" else c for c in s
+        chr(0x1D5BA + ord(c) - 97) if "a" <= c <= "z" else chr(0x1D5A0 + ord(c) - 65) if "A" <= c <= "Z" else c
+        for c in s
     ),
     "cyrillic": lambda s, rng: s.translate(_CYRILLIC),
     "greek": lambda s, rng: s.translate(_GREEK),

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, model_validator
 from pydantic_core import PydanticCustomError
 
-from recollect.api import ANY_STATE, MAX_PAGE, PAGE
+from recollect.agent_memory import ANY_STATE, MAX_PAGE, PAGE
 from recollect.model import Agent, Hit, Kind, Memory, MemoryVersion, Origin, Role, Scope, Source, State
 from recollect.policy.agents import MAX_CHARS, MAX_TOOLS
 from recollect.policy.kinds import MAX_TAGS, RULES

@@ -119,7 +119,12 @@ WHERE tenant_id = :tenant AND agent_id = :agent AND archived_at IS NULL AND seq 
 -- name: remove_all_from_index
 DELETE FROM memory_index WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
 
+-- Rows are locked in order, so that two servers marking the same memories never wait for each other.
 -- name: mark_retrieved
 UPDATE memories SET last_retrieved_at = :at
-WHERE tenant_id = :tenant AND agent_id = :agent AND (last_retrieved_at IS NULL OR last_retrieved_at < :at)
-  AND seq = ANY(:seqs)
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (
+  SELECT seq FROM memories
+  WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
+    AND (last_retrieved_at IS NULL OR last_retrieved_at < :at)
+  ORDER BY seq FOR UPDATE
+)

@@ -58,6 +58,7 @@ SELECT {memory} FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq < :before
   AND :state IN ('all', CASE WHEN archived_at IS NOT NULL THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'
                              WHEN expires_at <= :now OR valid_to <= :now THEN 'expired' ELSE 'live' END)
+  AND (NOT :is_past OR COALESCE(valid_from, created_at) <= :now)
   AND folded LIKE :needle ESCAPE '!' AND folded_tags LIKE :tag ESCAPE '!'
 ORDER BY seq DESC LIMIT :limit
 
@@ -66,6 +67,7 @@ SELECT {memory} FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND seq < :before
   AND :state IN ('all', CASE WHEN archived_at IS NOT NULL THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'
                              WHEN expires_at <= :now OR valid_to <= :now THEN 'expired' ELSE 'live' END)
+  AND (NOT :is_past OR COALESCE(valid_from, created_at) <= :now)
   AND folded LIKE :needle ESCAPE '!' AND folded_tags LIKE :tag ESCAPE '!'
 ORDER BY seq DESC LIMIT :limit
 
@@ -75,7 +77,19 @@ SELECT {memory} FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent AND kind = :kind AND kind <> 'episode' AND seq < :before
   AND :state IN ('all', CASE WHEN archived_at IS NOT NULL THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'
                              WHEN expires_at <= :now OR valid_to <= :now THEN 'expired' ELSE 'live' END)
+  AND (NOT :is_past OR COALESCE(valid_from, created_at) <= :now)
   AND folded LIKE :needle ESCAPE '!' AND folded_tags LIKE :tag ESCAPE '!'
+ORDER BY seq DESC LIMIT :limit
+
+-- name: find_same_memory
+SELECT {memory} FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND content_hash = :content_hash AND kind = :kind AND kind <> 'episode'
+  AND archived_at IS NULL AND (expires_at IS NULL OR expires_at > :now) AND (valid_to IS NULL OR valid_to > :now)
+ORDER BY seq DESC LIMIT 1
+
+-- name: list_for_review
+SELECT {memory} FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND archived_at IS NULL AND flag IS NOT NULL
 ORDER BY seq DESC LIMIT :limit
 
 -- name: update_memory
@@ -204,3 +218,13 @@ DELETE FROM leases WHERE name = :name AND holder = :holder
 SELECT seq, importance, created_at, last_retrieved_at, expires_at FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND archived_at IS NULL AND seq > :after
 ORDER BY seq LIMIT :limit
+
+-- name: add_allowance
+INSERT INTO secret_allowances (tenant_id, hash, created_at) VALUES (:tenant, :hash, :now)
+ON CONFLICT (tenant_id, hash) DO NOTHING
+
+-- name: list_allowances
+SELECT hash FROM secret_allowances WHERE tenant_id = :tenant
+
+-- name: delete_allowance
+DELETE FROM secret_allowances WHERE tenant_id = :tenant AND hash = :hash

@@ -82,7 +82,7 @@ CREATE INDEX memories_by_kind ON memories (tenant_id, agent_id, kind, seq) WHERE
 CREATE INDEX memories_by_content ON memories (tenant_id, agent_id, content_hash) WHERE kind <> 'episode';
 
 -- What waits for somebody to look at it.
-CREATE INDEX memories_held ON memories (tenant_id, agent_id, seq) WHERE held_at IS NOT NULL;
+CREATE INDEX memories_flagged ON memories (tenant_id, agent_id, seq) WHERE flag IS NOT NULL;
 
 -- What a memory said before each edit.
 CREATE TABLE memory_versions (
@@ -118,6 +118,14 @@ CREATE TABLE memory_index (
 CREATE INDEX memory_index_words ON memory_index USING gin (words);
 
 CREATE INDEX memory_index_by_embedder ON memory_index (tenant_id, embedder_id) WHERE embedder_id IS NULL;
+
+-- What looks like a secret but is none, by its hash: never the text itself.
+CREATE TABLE secret_allowances (
+  tenant_id TEXT NOT NULL,
+  hash TEXT NOT NULL,
+  created_at TIMESTAMPTZ NOT NULL,
+  PRIMARY KEY (tenant_id, hash)
+);
 
 CREATE TABLE chat_sessions (
   tenant_id TEXT NOT NULL,
@@ -289,6 +297,12 @@ CREATE POLICY own_tenant ON memory_versions
 ALTER TABLE memory_index ENABLE ROW LEVEL SECURITY;
 ALTER TABLE memory_index FORCE ROW LEVEL SECURITY;
 CREATE POLICY own_tenant ON memory_index
+  USING (tenant_id = nullif(current_setting('recollect.tenant', true), ''))
+  WITH CHECK (tenant_id = nullif(current_setting('recollect.tenant', true), ''));
+
+ALTER TABLE secret_allowances ENABLE ROW LEVEL SECURITY;
+ALTER TABLE secret_allowances FORCE ROW LEVEL SECURITY;
+CREATE POLICY own_tenant ON secret_allowances
   USING (tenant_id = nullif(current_setting('recollect.tenant', true), ''))
   WITH CHECK (tenant_id = nullif(current_setting('recollect.tenant', true), ''));
 

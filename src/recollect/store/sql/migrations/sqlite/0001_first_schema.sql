@@ -84,7 +84,7 @@ CREATE INDEX memories_by_kind ON memories (tenant_id, agent_id, kind, seq) WHERE
 CREATE INDEX memories_by_content ON memories (tenant_id, agent_id, content_hash) WHERE kind <> 'episode';
 
 -- What waits for somebody to look at it.
-CREATE INDEX memories_held ON memories (tenant_id, agent_id, seq) WHERE held_at IS NOT NULL;
+CREATE INDEX memories_flagged ON memories (tenant_id, agent_id, seq) WHERE flag IS NOT NULL;
 
 -- What a memory said before each edit.
 CREATE TABLE memory_versions (
@@ -117,6 +117,14 @@ CREATE TABLE memory_index (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX memory_index_by_embedder ON memory_index (tenant_id, embedder_id) WHERE embedder_id IS NULL;
+
+-- What looks like a secret but is none, by its hash: never the text itself.
+CREATE TABLE secret_allowances (
+  tenant_id TEXT NOT NULL,
+  hash TEXT NOT NULL,
+  created_at TEXT NOT NULL,
+  PRIMARY KEY (tenant_id, hash)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE chat_sessions (
   tenant_id TEXT NOT NULL,

@@ -1,0 +1,235 @@
+"""One agent's view of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from recollect.errors import Invalid
+from recollect.model import Hit, Json, Kind, Memory, MemoryVersion, Owner, State
+from recollect.policy.kinds import checked_kind
+from recollect.policy.names import memory_seq
+from recollect.policy.render import private_memory
+from recollect.policy.text import checked_text
+from recollect.services.drafts import Draft, checked_moment
+from recollect.services.recall import checked_limit
+from recollect.tools import catalog
+from recollect.wiring import Services
+
+MAX_PAGE = 500
+PAGE = 100
+SEARCH_LIMIT = 20
+PROMPT_LIMIT = 1_000_000
+ANY_STATE = "all"
+
+
+class AgentMemory:
+    """One agent's memory: its own records, and nobody else's."""
+
+    def __init__(self, services: Services, owner: Owner) -> None:
+        self.owner = owner
+        self._services = services
+        self._store = services.store
+
+    def remember(
+        self,
+        text: str,
+        *,
+        kind: str = Kind.NOTE,
+        tags: Sequence[str] = (),
+        scope: str | None = None,
+        role: str | None = None,
+        session_id: str | None = None,
+        importance: float | None = None,
+        category: str | None = None,
+        origin: str | None = None,
+        created_at: datetime | None = None,
+        expires_at: datetime | None = None,
+        supersedes: str | None = None,
+        valid_from: datetime | None = None,
+    ) -> Memory:
+        """Keep one short text. When this returns, it is on disk. A note or core memory that is there already, but for
+        case and white space, is returned as it is; `supersedes` names the memory this one corrects.
+
+        Raises: Invalid, SecretRejected, NotFound.
+        """
+        draft = Draft(
+            text=text,
+            kind=kind,
+            tags=tags,
+            scope=scope,
+            role=role,
+            session_id=session_id,
+            importance=importance,
+            category=category,
+            origin=origin,
+            created_at=created_at,
+            expires_at=expires_at,
+            supersedes=supersedes,
+            valid_from=valid_from,
+        )
+        return self._services.remember(self.owner, [draft])[0]
+
+    def remember_many(self, items: Iterable[str | Mapping[str, Any]]) -> Sequence[Memory]:
+        """Keep many texts in one transaction: all of them or none. An item is a text, or `remember`'s arguments.
+
+        Raises: Invalid.
+        """
+        drafts = [_draft(item) for item in items]
+        return self._services.remember(self.owner, drafts) if drafts else []
+
+    def get(self, id: str) -> Memory:
+        """Raises: NotFound."""
+        return self._store.get_memory(self.owner, id)
+
+    def list(
+        self,
+        *,
+        kind: str | None = None,
+        tag: str = "",
+        query: str = "",
+        state: str = State.LIVE,
+        as_of: datetime | None = None,
+        before: str | None = None,
+        limit: int = PAGE,
+    ) -> Sequence[Memory]:
+        """Memories, newest first; `state` is live, expired, archived, held or all; `as_of` lists what was true then;
+        `before` (an id) continues a listing.
+
+        Raises: Invalid.
+        """
+        return self._store.list_memories(
+            self.owner,
+            kind=None if kind is None else checked_kind(kind),
+            needle=checked_text(query, what="query"),
+            tag=checked_text(tag, what="tag").strip(),
+            state=_checked_state(state),
+            now=self._services.now() if as_of is None else checked_moment(as_of, "as_of"),
+            is_past=as_of is not None,
+            before=None if before is None else _checked_seq(before),
+            limit=checked_limit(limit, most=MAX_PAGE),
+        )
+
+    def search(
+        self, query: str = "", *, tag: str = "", kind: str | None = None, limit: int = SEARCH_LIMIT
+    ) -> Sequence[Memory]:
+        """Live memories whose text holds `query` and that have the tag, ignoring case, newest first.
+
+        Raises: Invalid.
+        """
+        return self.list(kind=kind, tag=tag, query=query, limit=limit)
+
+    def recall(
+        self, query: str, *, limit: int = 5, kinds: Collection[str] | None = None, as_of: datetime | None = None
+    ) -> Sequence[Hit]:
+        """What fits a question best, by meaning and by words, each hit with the parts of its score; `as_of` asks what
+        would have been recalled then.
+
+        Raises: Invalid.
+        """
+        wanted = tuple(Kind) if kinds is None else tuple(checked_kind(kind) for kind in kinds)
+        moment = None if as_of is None else checked_moment(as_of, "as_of")
+        return self._services.recall(self.owner, query, limit=limit, kinds=wanted, as_of=moment)
+
+    def similar(self, id: str) -> Sequence[Memory]:
+        """Live memories that say nearly the same as this one, most alike first: candidates for merging.
+
+        Raises: NotFound.
+        """
+        return self._services.similar(self.owner, id)
+
+    def review(self) -> Sequence[Memory]:
+        """What waits for a person: memories held for lack of trust, and those marked as suspicious."""
+        return self._store.list_for_review(self.owner, limit=MAX_PAGE)
+
+    def approve(self, id: str) -> Memory:
+        """Let a memory from the review into use.
+
+        Raises: NotFound.
+        """
+        return self._services.remember.approve(self.owner, id)
+
+    def update(
+        self,
+        id: str,
+        *,
+        text: str | None = None,
+        tags: Sequence[str] | None = None,
+        importance: float | None = None,
+        version: int | None = None,
+    ) -> Memory:
+        """Edit a memory; what it said before stays in its history. `version` is the one the caller has seen.
+
+        Raises: NotFound, Invalid, SecretRejected, Conflict.
+        """
+        return self._services.remember.update(
+            self.owner, id, text=text, tags=tags, importance=importance, version=version
+        )
+
+    def history(self, id: str) -> Sequence[MemoryVersion]:
+        """What a memory said before its edits, newest first.
+
+        Raises: NotFound.
+        """
+        return self._store.list_versions(self.owner, id)
+
+    def forget(self, id: str) -> None:
+        """Delete a memory and its history for good.
+
+        Raises: NotFound.
+        """
+        self._services.remember.forget(self.owner, id)
+
+    def inject(self, message: str, *, mode: str | None = None) -> str | None:
+        """The block of notes that fit the last user message, for the next prompt; None when there are none.
+
+        Raises: Invalid.
+        """
+        return self._services.inject(self.owner, message, mode=mode)
+
+    def private_memory(self) -> str | None:
+        """The block of core memories and recent journal entries that belongs behind the system prompt, if any."""
+        now = self._services.now()
+        core, journal = (
+            list(reversed(self._store.list_memories(self.owner, kind=kind, now=now, limit=PROMPT_LIMIT)))
+            for kind in (Kind.CORE, Kind.JOURNAL)
+        )
+        return private_memory(core, journal)
+
+    def tools(self, sets: Iterable[str] | None = None, *, form: str = "openai") -> Sequence[Json]:
+        """Descriptions of the tools for `form` "openai", "anthropic" or "mcp"; all sets if none is named.
+
+        Raises: Invalid.
+        """
+        return catalog.rendered(sets, form)
+
+    def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Json:
+        """Run one tool. A refusal is an answer, not an exception."""
+        return catalog.call(self, name, arguments)
+
+
+def _draft(item: str | Mapping[str, Any]) -> Draft:
+    if isinstance(item, str):
+        return Draft(text=item)
+    unknown = set(item) - set(Draft.__dataclass_fields__)
+    if unknown or "text" not in item:
+        problem = f"has no {sorted(unknown)[0]!r}" if unknown else "needs a text"
+        raise Invalid(f"A memory {problem}; its fields are {', '.join(Draft.__dataclass_fields__)}.")
+    return Draft(**item)
+
+
+def _checked_state(state: str) -> State | None:
+    if state == ANY_STATE:
+        return None
+    try:
+        return State(state)
+    except ValueError:
+        raise Invalid(f"There is no state {str(state)[:40]!r}; choose {', '.join(State)} or {ANY_STATE}.") from None
+
+
+def _checked_seq(id: str) -> int:
+    seq = memory_seq(id)
+    if seq is None:
+        raise Invalid("`before` is the id of a memory, such as m-7.")
+    return seq

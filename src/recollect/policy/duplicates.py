@@ -1,0 +1,383 @@
+"""Whether two memories say the same, or one corrects the other, without a model.
+
+Texts are compared as bags of stemmed words. Likeness alone is not enough: "port 5432" and "port 5433" are nearly the
+same letters and opposite facts. So a near-duplicate must also agree in everything that carries a fact (numbers, codes,
+days, names, negation, tense, "only", who does what to whom), and neither text may have a word in the place where the
+other has a different one. Such a pair is a correction when the rest, and the subject first of all, is the same.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from recollect.policy.text import fold, terms
+
+DUPLICATE_THRESHOLD = 0.8
+"""Texts less alike than this are no duplicates, however well their facts agree: one says much more."""
+
+SAME_SUBJECT = 0.5
+"""What share of the shorter text a correction must have in common with it."""
+
+WORDS_WEIGHT = 0.7
+"""Of the likeness, how much whole words decide; the rest is pieces of words, which forgive spelling."""
+
+GRAM = 3
+MAX_CHANGED = 3
+MIN_TYPO_CHARS = 6
+MAX_TYPO_WORDS = 8
+"""Texts with more strange words than this differ by more than spelling."""
+
+_PIECE = re.compile(r"[$€£¥%]|[^\W_]+(?:['’.,:/@_-][^\W_]+)*")
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
+_CLOCK = re.compile(r"(\d{1,2})(?:[:.](\d\d))?(am|pm)?")
+_LISTING = re.compile(r"\b(?:and|or)\b|,")
+_SUBWORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+
+
+def _same(groups: str) -> Mapping[str, str]:
+    """Word → the first word of its group; groups are divided by commas."""
+    split = [group.split() for group in groups.split(",")]
+    return {word: group[0] for group in split for word in group}
+
+
+NEGATIONS = frozenset(
+    """
+    not no never none nobody nothing without neither nor cannot can't don't doesn't didn't isn't aren't wasn't weren't
+    won't wouldn't couldn't shouldn't hasn't haven't hadn't stopped refuses
+    """.split()
+)
+FACTS = _same("""
+    1 first 1st, 2 two second twice 2nd, 3 three third 3rd, 4 four fourth 4th, 5 five fifth 5th, 6 six sixth 6th, 7
+    seven seventh 7th, 8 eight eighth 8th, 9 nine ninth 9th, 10 ten tenth 10th, 11 eleven, 12 twelve dozen, 15
+    fifteen, 20 twenty, 30 thirty, 40 forty, 50 fifty, 100 hundred, 1000 thousand, million, billion, half, usd $
+    dollar dollars, eur € euro euros, gbp £, jpy ¥ yen, percent %, monday mondays mon, tuesday tuesdays tue tues,
+    wednesday wednesdays wed, thursday thursdays thu thurs, friday fridays fri, saturday saturdays, sunday sundays,
+    weekend weekends, january jan, february feb, march, april apr, june jun, july jul, august aug, september sep sept,
+    october oct, november nov, december dec, today, tomorrow, yesterday, hourly, daily, weekly, monthly, yearly
+    annually, morning mornings, noon, afternoon, evening evenings, night nights, midnight, only solely exclusively,
+    some sometimes occasionally partly, all, most mostly, rarely seldom, except unless, if, was were had used
+    formerly, will shall, maybe might could perhaps possibly probably, should must, before, after, until, since,
+    above, below, under, inside, outside, against, up, down, off, out, north, south, east, west, left, right, more,
+    less, least
+""")
+"""Words that are facts by themselves: two texts with different ones do not say the same."""
+
+OPPOSITES = tuple(
+    frozenset(pair.split())
+    for pair in """
+    enabl disabl, onlin offlin, open close, public privat, allow deni, allow forbid, activ inact, like hate, love hate,
+    like dislik, start stop, begin stop, start end, increas decreas, true fals, add remov, includ exclud, accept reject,
+    approv reject, manual automat, requir option, high low, win lose, buy sell, present absent, sync async, earli late,
+    warm cold, intern extern, upgrad downgrad, left right, up down, befor after, before after
+    """.split(",")
+)
+"""Stems that cannot both be true."""
+
+ALIASES = _same("""
+    postgresql postgr, javascript js, typescript ts, kubernet k8s, databas db, product prod, configur config,
+    repositori repo, applic app, document doc, develop dev, environ env, prefer favor favour, photo pictur photograph,
+    begin start, big larg, buy purchas, live resid, everi each, phone telephon, messag msg, email mail
+""")
+FILLERS = frozenset(
+    """
+    user also just really realli very quite please pleas current still kind actual well now henceforth correct sorri
+    updat anymor longer meanwhil note fact get got so then basic simpli general usual typic oh hi hello ok nowaday
+    """.split()
+)
+"""Stems that may come or go without changing what is said."""
+
+HINTS = re.compile(
+    r"\b(?:actually|correction|no longer|any ?more|now|instead|meanwhile|nowadays|since then|has changed|changed"
+    r"|moved|switched|renamed|replaced|sorry|i was wrong|as of)\b"
+)
+"""What people say when they correct themselves."""
+
+DIRECTIONS = frozenset("over than to from before after by into instead but while whereas".split())
+"""Words whose two sides cannot be exchanged."""
+
+PREFERENCES = frozenset({"over", "than"})
+REPLACED = frozenset({"instead", "from", "than"})
+"""Behind these stands what no longer holds."""
+
+MANY_VALUED = frozenset(
+    """
+    like love enjoy know speak visit own have read watch buy play eat use see need want support learn studi hate drink
+    includ contain add
+    """.split()
+)
+"""Stems of verbs that can be true of several things at once: liking tea says nothing about coffee."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """All that is compared of a text, computed once."""
+
+    text: str  # folded, white space collapsed
+    tokens: tuple[str, ...]  # words and facts in order, without repeats
+    words: frozenset[str]
+    facts: frozenset[str]
+    names: frozenset[str]  # words written with a capital letter
+    negations: int
+    genders: frozenset[str]
+    is_numbered: bool  # begins with a number that names its subject: "Order 1001 was shipped"
+    sides: Mapping[str, tuple[frozenset[str], frozenset[str]]]  # by direction: the words before and after it
+    grams: frozenset[str]
+    has_hint: bool
+
+    @classmethod
+    def of(cls, text: str) -> Fingerprint:
+        """
+        >>> sorted(Fingerprint.of("The team meets on Mondays at 3 pm").facts)
+        ['15:00', 'monday']
+        """
+        return _fingerprint(text)
+
+
+def similarity_of(a: str | Fingerprint, b: str | Fingerprint) -> float:
+    """How alike two texts are, 0 to 1, whatever the order of their words.
+
+    >>> similarity_of("The team meets on Mondays", "On Mondays the team meets")
+    1.0
+    """
+    one, other = _prepared(a), _prepared(b)
+    if one.text == other.text:
+        return 1.0
+    if not one.tokens or not other.tokens:
+        return 0.0
+    grams = _dice(one.grams, other.grams)
+    return WORDS_WEIGHT * _dice(one.words | one.facts, other.words | other.facts) + (1 - WORDS_WEIGHT) * grams
+
+
+def is_near_duplicate(a: str | Fingerprint, b: str | Fingerprint) -> bool:
+    """Whether two texts say the same: alike by `DUPLICATE_THRESHOLD`, and every fact agrees.
+
+    >>> is_near_duplicate("User prefers dark mode", "The user prefers dark mode.")
+    True
+    >>> is_near_duplicate("The port is 5432", "The port is 5433")
+    False
+    """
+    one, other = _prepared(a), _prepared(b)
+    if one.text == other.text:
+        return True
+    if one.facts != other.facts or one.negations != other.negations or _relations_differ(one, other):
+        return False
+    only_one, only_other = _unmatched(one, other)
+    if (only_one and only_other) or (only_one & one.names) or (only_other & other.names):
+        return False
+    if _is_swapped(one, other) is not None:
+        return False
+    if not (only_one or only_other):
+        return bool(one.tokens)
+    return similarity_of(one, other) >= DUPLICATE_THRESHOLD
+
+
+def is_correction(new: str | Fingerprint, old: str | Fingerprint) -> bool:
+    """Whether `new` says of the same subject something that `old` cannot be right beside.
+
+    >>> is_correction("Deploy target is eu-west-1", "Deploy target is us-east-1")
+    True
+    >>> is_correction("User likes coffee", "User likes tea")
+    False
+    """
+    one, other = _prepared(new), _prepared(old)
+    if is_near_duplicate(one, other) or not one.tokens or not other.tokens:
+        return False
+    words_new, words_old = _unmatched(one, other)
+    new_only, old_only = words_new | (one.facts - other.facts), words_old | (other.facts - one.facts)
+    shared = (one.words | one.facts) - new_only
+    if len(shared) < SAME_SUBJECT * min(len(one.tokens), len(other.tokens)) or not shared & one.words:
+        return False
+    if not new_only and not old_only:
+        return one.negations != other.negations or _is_swapped(one, other) in PREFERENCES
+    if bool(one.negations) != bool(other.negations):
+        return one.has_hint or (not new_only and not old_only)
+    return _is_changed_value(one, other, new_only, old_only)
+
+
+def _is_changed_value(one: Fingerprint, other: Fingerprint, new_only: frozenset[str], old_only: frozenset[str]) -> bool:
+    """Whether what is only in one and only in the other stand in the same place of otherwise one sentence."""
+    replaced = frozenset[str]().union(*(one.sides[word][1] for word in REPLACED & one.sides.keys()))
+    if one.has_hint and new_only and replaced & (other.words | other.facts):
+        return True
+    if not new_only or not old_only or max(len(new_only), len(old_only)) > MAX_CHANGED:
+        return False
+    if any(pair & new_only and pair & old_only for pair in OPPOSITES):
+        return len(new_only) == len(old_only) == 1
+    if not (_is_one_place(one, new_only) and _is_one_place(other, old_only)):
+        return False
+    if one.has_hint:
+        return True
+    if one.tokens[0] in new_only or other.tokens[0] in old_only:
+        return False  # another subject
+    if new_only <= one.facts and old_only <= other.facts:
+        return not one.is_numbered
+    return len(new_only) == len(old_only) and MANY_VALUED.isdisjoint(one.words)
+
+
+def _is_one_place(text: Fingerprint, changed: frozenset[str]) -> bool:
+    positions = [position for position, token in enumerate(text.tokens) if token in changed]
+    return not positions or positions[-1] - positions[0] + 1 == len(positions)
+
+
+def _is_swapped(one: Fingerprint, other: Fingerprint) -> str | None:
+    """The word around which things changed sides ("tabs over spaces"), "name" if names did; None: neither."""
+    for direction in one.sides.keys() & other.sides.keys():
+        (before, after), (other_before, other_after) = one.sides[direction], other.sides[direction]
+        if before & other_after and after & other_before:
+            return direction
+    shared = one.names & other.names
+    if len(shared) > 1 and not (_LISTING.search(one.text) or _LISTING.search(other.text)):
+        order = [token for token in one.tokens if token in shared]
+        if order != [token for token in other.tokens if token in shared] and one.tokens != other.tokens:
+            return "name"
+    return None
+
+
+def _unmatched(one: Fingerprint, other: Fingerprint) -> tuple[frozenset[str], frozenset[str]]:
+    """The words each has and the other lacks, not counting misspellings of one another."""
+    only_one, only_other = one.words - other.words, other.words - one.words
+    if 0 < len(only_one) <= MAX_TYPO_WORDS and 0 < len(only_other) <= MAX_TYPO_WORDS:
+        typos = {(x, y) for x in only_one for y in only_other if _is_typo(x, y)}
+        only_one -= {x for x, _ in typos}
+        only_other -= {y for _, y in typos}
+    return only_one, only_other
+
+
+def _is_typo(a: str, b: str) -> bool:
+    """Whether one letter was left out, or exchanged in a long word.
+
+    >>> _is_typo("favourit", "favorit"), _is_typo("organis", "organiz"), _is_typo("horse", "house")
+    (True, True, False)
+    """
+    short, long = sorted((a, b), key=len)
+    if len(long) < MIN_TYPO_CHARS or short[0] != long[0] or len(long) - len(short) > 1:
+        return False
+    start = next((i for i, (x, y) in enumerate(zip(short, long, strict=False)) if x != y), len(short))
+    if len(short) == len(long):
+        return len(long) > MIN_TYPO_CHARS and short[start + 1 :] == long[start + 1 :]
+    return short[start:] == long[start + 1 :]
+
+
+def _relations_differ(one: Fingerprint, other: Fingerprint) -> bool:
+    """Whether he is she, or "from" is "to"."""
+    if one.genders and other.genders and one.genders != other.genders:
+        return True
+    return bool(one.sides.keys() - other.sides.keys() and other.sides.keys() - one.sides.keys())
+
+
+def _dice(a: frozenset[str], b: frozenset[str]) -> float:
+    return 2 * len(a & b) / (len(a) + len(b)) if a or b else 0.0
+
+
+def _prepared(text: str | Fingerprint) -> Fingerprint:
+    return text if isinstance(text, Fingerprint) else _fingerprint(text)
+
+
+_GENDERS = {"he": "he", "him": "he", "his": "he", "she": "she", "her": "she", "hers": "she"}
+
+
+def _fingerprint(text: str) -> Fingerprint:
+    reader = _Reader()
+    pieces = _PIECE.findall(unicodedata.normalize("NFC", text).replace("’", "'"))
+    position = 0
+    while position < len(pieces):
+        following = pieces[position + 1].lower() if position + 1 < len(pieces) else ""
+        if following in {"am", "pm"} and pieces[position][0].isdigit():
+            reader.add_value(pieces[position] + following)
+            position += 2
+            continue
+        reader.add(pieces[position])
+        position += 1
+    return reader.finish(" ".join(fold(text).split()))
+
+
+class _Reader:
+    """Collects what a text's pieces are, in order."""
+
+    def __init__(self) -> None:
+        self._tokens: dict[str, bool] = {}  # whether it is a fact
+        self._names: set[str] = set()
+        self._negations = 0
+        self._genders: set[str] = set()
+        self._cuts: dict[str, int] = {}  # how many tokens stand before a direction
+        self._is_numbered = False
+        self._is_after_token = False
+
+    def add(self, piece: str) -> None:
+        count = len(self._tokens)
+        is_code = any(character.isdigit() for character in piece) or "@" in piece or "/" in piece
+        if is_code and fold(piece) not in ALIASES:
+            self.add_value(piece)
+        elif fold(piece) in FACTS or fold(piece) in NEGATIONS:
+            self._add_word(piece)
+        else:
+            for word in _SUBWORD.findall(piece):
+                self._add_word(word)
+        self._is_after_token = len(self._tokens) > count
+
+    def add_value(self, piece: str) -> None:
+        self._is_numbered = self._is_numbered or (len(self._tokens) == 1 and self._is_after_token)
+        self._tokens[_value(fold(piece))] = True
+
+    def _add_word(self, spelled: str) -> None:
+        word = fold(spelled)
+        if word in NEGATIONS:
+            self._negations += 1
+            return
+        if word in _GENDERS:
+            self._genders.add(_GENDERS[word])
+        if word in DIRECTIONS:
+            self._cuts.setdefault(word, len(self._tokens))
+        if word in FACTS or spelled == "May":
+            self._tokens[FACTS.get(word, word)] = True
+        if word in DIRECTIONS or word in FACTS:
+            return
+        for term in terms(word):
+            stem = ALIASES.get(term, term)
+            if stem in FILLERS:
+                continue
+            self._tokens.setdefault(stem, False)
+            if spelled[0].isupper():
+                self._names.add(stem)
+
+    def finish(self, text: str) -> Fingerprint:
+        tokens = tuple(self._tokens)
+        return Fingerprint(
+            text=text,
+            tokens=tokens,
+            words=frozenset(token for token, is_fact in self._tokens.items() if not is_fact),
+            facts=frozenset(token for token, is_fact in self._tokens.items() if is_fact),
+            names=frozenset(self._names),
+            negations=self._negations,
+            genders=frozenset(self._genders),
+            is_numbered=self._is_numbered and len(tokens) > 2,
+            sides={word: (frozenset(tokens[:cut]), frozenset(tokens[cut:])) for word, cut in self._cuts.items()},
+            grams=frozenset(_grams(tokens)),
+            has_hint=HINTS.search(text) is not None,
+        )
+
+
+def _grams(tokens: Iterable[str]) -> Iterable[str]:
+    for token in tokens:
+        padded = f" {token} "
+        yield from (padded[start : start + GRAM] for start in range(len(padded) - GRAM + 1))
+
+
+def _value(piece: str) -> str:
+    """A number or code in one spelling; times of day as 24 hours.
+
+    >>> _value("5,000"), _value("3pm"), _value("15:00"), _value("us-east-1"), _value("30k")
+    ('5000', '15:00', '15:00', 'us-east-1', '30000')
+    """
+    if _THOUSANDS.fullmatch(piece):
+        return piece.replace(",", "")
+    clock = _CLOCK.fullmatch(piece)
+    if clock and (clock[3] or ":" in piece):
+        hour = int(clock[1]) % 12 + 12 * (clock[3] == "pm") if clock[3] else int(clock[1])
+        return f"{hour}:{clock[2] or '00'}"
+    if piece[:-1].isdigit() and piece[-1] == "k":
+        return piece[:-1] + "000"
+    return FACTS.get(piece, piece)

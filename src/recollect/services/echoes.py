@@ -1,0 +1,44 @@
+"""What memory has put into prompts lately, so that it is recognised when it comes back."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Sequence
+
+from recollect.errors import Invalid
+from recollect.model import Memory, Origin, Owner
+from recollect.policy.loop import is_echo
+
+TEXTS_PER_OWNER = 200
+OWNERS = 1_000
+GUARDED = (Origin.AGENT, Origin.TOOL, Origin.MODEL)
+"""A person may repeat what they said; a program that does is only hearing itself."""
+
+REFUSED = "This came out of memory, so it is remembered already; nothing was stored. Store only what is new."
+
+
+class Echoes:
+    """The latest texts each agent was shown, bounded."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._shown: OrderedDict[Owner, deque[str]] = OrderedDict()
+
+    def shown(self, owner: Owner, texts: Iterable[str]) -> None:
+        """Say that these texts went into a prompt or an answer."""
+        with self._lock:
+            latest = self._shown.setdefault(owner, deque(maxlen=TEXTS_PER_OWNER))
+            latest.extend(texts)
+            self._shown.move_to_end(owner)
+            if len(self._shown) > OWNERS:
+                self._shown.popitem(last=False)
+
+    def check(self, memory: Memory) -> None:
+        """Raises: Invalid when a program's text is only an echo."""
+        if memory.origin in GUARDED and is_echo(memory.text, self._latest(memory.owner)):
+            raise Invalid(REFUSED)
+
+    def _latest(self, owner: Owner) -> Sequence[str]:
+        with self._lock:
+            return tuple(self._shown.get(owner, ()))

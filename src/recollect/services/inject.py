@@ -1,0 +1,70 @@
+"""Notes for the next prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from recollect.model import Kind, Memory, Owner
+from recollect.policy.names import memory_id
+from recollect.policy.relevance import Mode, checked_mode, render_notes, select
+from recollect.policy.text import checked_text
+from recollect.ports import Clock, MemoryStore
+from recollect.services.echoes import Echoes
+from recollect.services.embedding import Embedding
+
+MAX_NOTES = 10_000
+
+
+class Inject:
+    """Picks the notes that belong into a prompt and writes them as a block."""
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        embedding: Embedding,
+        echoes: Echoes,
+        now: Clock,
+        *,
+        mode: str,
+        max_chars: int,
+        max_count: int,
+    ) -> None:
+        self._store = store
+        self._embedding = embedding
+        self._echoes = echoes
+        self._now = now
+        self._mode = mode
+        self._max_chars = max_chars
+        self._max_count = max_count
+
+    def __call__(self, owner: Owner, message: str, *, mode: str | None = None) -> str | None:
+        """The block for the last user message; None when there is nothing to show.
+
+        Raises: Invalid.
+        """
+        chosen = checked_mode(self._mode if mode is None else mode)
+        message = checked_text(message, what="message")
+        if chosen is Mode.OFF:
+            return None
+        now = self._now()
+        notes = self._store.list_memories(owner, kind=Kind.NOTE, now=now, limit=MAX_NOTES)
+        meaning = self._meaning(owner, message, notes, now) if chosen is Mode.HYBRID else None
+        picked = select(
+            notes,
+            message,
+            mode=chosen,
+            now=now,
+            max_chars=self._max_chars,
+            max_count=self._max_count,
+            meaning=meaning,
+        )
+        self._echoes.shown(owner, [note.text for note in picked])
+        return render_notes(picked)
+
+    def _meaning(self, owner: Owner, message: str, notes: Sequence[Memory], now: datetime) -> Mapping[str, float]:
+        vector = self._embedding.of_query(message) if message.strip() else None
+        if vector is None:
+            return {}
+        near = self._store.nearest_memories(owner, vector, kinds=[Kind.NOTE], now=now, limit=len(notes) or 1)
+        return {memory_id(match.seq): match.score for match in near}

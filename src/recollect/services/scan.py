@@ -1,0 +1,51 @@
+"""Looking for secrets in what is already stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from recollect.model import Memory, Owner
+from recollect.ports import Clock, Store
+from recollect.services.secrets import SecretGuard
+
+PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A memory that seems to hold a secret, and which rules say so. Never the secret."""
+
+    owner: Owner
+    id: str
+    rules: tuple[str, ...]
+
+
+class Scan:
+    """Walks over every memory of a tenant, whatever its state."""
+
+    def __init__(self, store: Store, guard: SecretGuard, now: Clock) -> None:
+        self._store = store
+        self._guard = guard
+        self._now = now
+
+    def __call__(self, tenant: str) -> Iterator[Sighting]:
+        """What was found, one by one as it is found."""
+        after = ""
+        while agents := self._store.list_agents(tenant, after=after):
+            for agent in agents:
+                for memory in self._memories(agent.owner):
+                    rules = self._rules(memory)
+                    if rules:
+                        yield Sighting(agent.owner, memory.id, rules)
+            after = agents[-1].id
+
+    def _memories(self, owner: Owner) -> Iterator[Memory]:
+        before = None
+        while page := self._store.list_memories(owner, state=None, now=self._now(), before=before, limit=PAGE):
+            yield from page
+            before = int(page[-1].id.removeprefix("m-"))
+
+    def _rules(self, memory: Memory) -> tuple[str, ...]:
+        texts = (memory.text, *memory.tags)
+        return tuple(dict.fromkeys(f.rule for text in texts for f in self._guard.findings(memory.owner.tenant, text)))

@@ -1,0 +1,65 @@
+"""Keeping credentials out of memory, whichever way a text comes in."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import replace
+
+from recollect.errors import Invalid, SecretRejected
+from recollect.model import Memory
+from recollect.policy import secrets
+from recollect.ports import AllowanceStore, Clock
+
+REJECTED = "text appears to contain a secret — not stored"
+MODES = ("reject", "redact", "flag")
+FLAG = "secret"
+
+
+def allowance_hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class SecretGuard:
+    """Looks at every text before it is written, and does what the mode says."""
+
+    def __init__(self, store: AllowanceStore, now: Clock, *, mode: str) -> None:
+        self._store = store
+        self._now = now
+        self._mode = mode
+
+    def checked(self, memory: Memory) -> Memory:
+        """The memory as it may be stored: unchanged, redacted, or flagged with the rule that saw something.
+
+        Raises: SecretRejected in mode `reject`, and always for a secret inside a tag.
+        """
+        if any(self.findings(memory.owner.tenant, tag) for tag in memory.tags):
+            raise SecretRejected(REJECTED)
+        found = self.findings(memory.owner.tenant, memory.text)
+        if not found:
+            return memory
+        if self._mode == "redact":
+            return replace(memory, text=secrets.redact(memory.text, found))
+        if self._mode == "flag":
+            return replace(memory, flag=f"{FLAG}: {found[0].rule}")
+        raise SecretRejected(REJECTED)
+
+    def findings(self, tenant: str, text: str) -> list[secrets.Finding]:
+        """What looks like a secret and has not been allowed. Asks the store only if something does."""
+        found = secrets.find_secrets(text)
+        if not found:
+            return []
+        allowed: Collection[str] = self._store.list_allowances(tenant)
+        return [each for each in found if allowance_hash(text[each.start : each.end]) not in allowed]
+
+    def allow(self, tenant: str, text: str) -> int:
+        """Say that what looks like a secret in `text` is none; how many such pieces there were. Only hashes are kept.
+
+        Raises: Invalid when nothing in `text` looks like a secret.
+        """
+        pieces = [text[each.start : each.end] for each in secrets.find_secrets(text)]
+        if not pieces:
+            raise Invalid("Nothing in this text looks like a secret, so there is nothing to allow.")
+        for piece in pieces:
+            self._store.add_allowance(tenant, allowance_hash(piece), now=self._now())
+        return len(pieces)

@@ -1,0 +1,71 @@
+"""How the services are put together; `api` asks for it once for every store it opens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from recollect.model import Kind
+from recollect.ports import Clock, Store
+from recollect.services.echoes import Echoes
+from recollect.services.embedding import Embedding
+from recollect.services.inject import Inject
+from recollect.services.maintain import Maintain
+from recollect.services.recall import Recall
+from recollect.services.remember import Remember
+from recollect.services.retrieved import Retrieved
+from recollect.services.scan import Scan
+from recollect.services.secrets import SecretGuard
+from recollect.services.similar import Similar
+from recollect.settings import Settings
+
+PARTS = ("similarity", "recency", "importance", "source")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """One store and everything that works on it."""
+
+    store: Store
+    now: Clock
+    remember: Remember
+    recall: Recall
+    inject: Inject
+    similar: Similar
+    scan: Scan
+    guard: SecretGuard
+    maintain: Maintain
+    retrieved: Retrieved
+
+
+def wired(store: Store, embedding: Embedding, now: Clock, settings: Settings) -> Services:
+    """The services of one store, as the settings want them."""
+    echoes, retrieved = Echoes(), Retrieved(store)
+    guard = SecretGuard(store, now, mode=settings.secrets)
+    return Services(
+        store=store,
+        now=now,
+        remember=Remember(store, embedding, guard, echoes, now, max_counts={Kind.NOTE: settings.max_total}),
+        recall=Recall(
+            store,
+            embedding,
+            echoes,
+            retrieved,
+            now,
+            weights={name: getattr(settings, f"weight_{name}") for name in PARTS},
+            words_share=settings.similarity_words,
+        ),
+        inject=Inject(
+            store,
+            embedding,
+            echoes,
+            now,
+            mode=settings.inject_mode,
+            max_chars=settings.max_inject_chars,
+            max_count=settings.max_inject_count,
+        ),
+        similar=Similar(store, embedding, now),
+        scan=Scan(store, guard, now),
+        guard=guard,
+        maintain=Maintain(store, embedding, now, quota=settings.episode_quota),
+        retrieved=retrieved,
+    )

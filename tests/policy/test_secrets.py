@@ -1,0 +1,210 @@
+"""The secret detector: every rule's examples, notes that must pass, credentials in disguise, and what always holds."""
+
+import random
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.policy import secret_context, secret_split, secrets
+from recollect.policy.secret_rules import RULES
+from recollect.policy.secret_shapes import Rule
+from recollect.policy.secrets import Finding, find_secrets, redact
+from tests.policy.secret_corpus.generate import DISGUISES, Note, disguised_notes, expand, plain_notes
+
+CORPUS = Path(__file__).parent / "secret_corpus"
+SEED = 20_260
+MIN_PLAIN_RECALL = 0.95
+MIN_DISGUISED_RECALL = 0.85
+MIN_RECALL_PER_DISGUISE = 0.70
+
+
+def benign(name: str) -> list[str]:
+    lines = (CORPUS / name).read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("# ")]
+
+
+BENIGN = benign("benign.txt") + benign("benign_held_out.txt")
+
+
+def examples(kind: str) -> list[object]:
+    return [
+        pytest.param(rule, example, id=f"{rule.name}-{number}")
+        for rule in RULES
+        for number, example in enumerate(getattr(rule, kind))
+    ]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_a_rule_has_examples_both_ways(rule: Rule) -> None:
+    assert len(rule.hits) >= 2
+    assert len(rule.misses) >= 2
+    assert re.fullmatch(r"[a-z0-9-]{1,40}", rule.name)
+    assert all(key == key.lower() for key, _ in rule.keys)
+
+
+@pytest.mark.parametrize(("rule", "example"), examples("hits"))
+def test_a_rule_finds_its_examples(rule: Rule, example: str) -> None:
+    for seed in range(10):
+        text = expand(example, random.Random(seed))
+        assert find_secrets(text), f"seed {seed}"
+
+
+def test_rules_find_what_they_are_named_for() -> None:
+    """An example may also fit a broader rule, but hardly any rule is only ever covered by another one."""
+    named = {
+        rule.name
+        for rule in RULES
+        for hit in rule.hits
+        if rule.name in {finding.rule for finding in find_secrets(expand(hit, random.Random(1)))}
+    }
+    assert len(named) >= 0.9 * len({rule.name for rule in RULES})
+
+
+@pytest.mark.parametrize(("rule", "example"), examples("misses"))
+def test_a_rule_leaves_its_counterexamples_alone(rule: Rule, example: str) -> None:
+    for seed in range(3):
+        text = expand(example, random.Random(seed))
+        assert [finding for finding in find_secrets(text) if finding.rule == rule.name] == []
+
+
+@pytest.mark.parametrize("text", BENIGN)
+def test_ordinary_notes_raise_no_alarm(text: str) -> None:
+    assert find_secrets(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Remember my API key is sk-abc123...",
+        "sk-abc123def456ghi789",
+        "password: hunter2",
+        "my password is letmein",
+        "PW = Tr0ub4dor&3",
+        "PIN is 1234",
+        "The PIN for the card is 4711",
+        "Kennwort: Sommer2024!",
+        "mot de passe : Bourgogne#42",
+        "la contraseña es Gato*Negro9",
+        "a senha do wifi é banana77x",
+        "wachtwoord is Tulp!2023",
+        "пароль: qwerty123",
+        "密码是 Xk29fLm!",
+        "the token is 9f8a7b6c5d4e",
+        'passphrase is "correct horse battery staple"',
+        "log in with root / t00r!x",
+        "user: bob pass: hunter2",
+        "DB_PASSWORD=swordfish",
+        "changed the admin password to Falcon77",
+        "Tr0ub4dor&3 is my password",
+        "p a s s w o r d : h u n t e r 2",
+    ],
+)
+def test_what_is_said_about_a_value_gives_it_away(text: str) -> None:
+    assert find_secrets(text)
+
+
+def recall(notes: list[Note]) -> float:
+    return sum(bool(find_secrets(note.text)) for note in notes) / len(notes)
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_plain_credentials_are_found(held_out: bool) -> None:
+    assert recall(list(plain_notes(random.Random(SEED), held_out=held_out))) >= MIN_PLAIN_RECALL
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_disguised_credentials_are_found(held_out: bool) -> None:
+    notes = list(disguised_notes(random.Random(SEED), held_out=held_out))
+
+    assert recall(notes) >= MIN_DISGUISED_RECALL
+    for disguise in DISGUISES:
+        assert recall([note for note in notes if note.disguise == disguise]) >= MIN_RECALL_PER_DISGUISE, disguise
+
+
+def test_the_span_is_that_of_the_original_characters() -> None:
+    key = expand("ghp_{36}", random.Random(SEED))
+    hidden = "\u200b".join(key)
+    text = f"Ünïcode first, then {hidden} and more"
+
+    (finding,) = find_secrets(text)
+
+    assert finding == Finding("github-token", text.index(hidden), text.index(hidden) + len(hidden))
+    assert redact(text, [finding]) == "Ünïcode first, then [secret removed: github-token] and more"
+
+
+def test_only_the_value_is_taken_out_of_a_sentence() -> None:
+    text = "The wifi password is Falcon#77, ask Ann for the guest one."
+    assert redact(text, find_secrets(text)) == (
+        "The wifi password is [secret removed: password], ask Ann for the guest one."
+    )
+
+
+def test_a_finding_never_shows_the_credential() -> None:
+    assert "hunter2" not in repr(find_secrets("password: hunter2"))
+
+
+def test_overlapping_findings_are_redacted_once() -> None:
+    assert redact("abcdef", [Finding("b", 2, 5), Finding("a", 1, 3)]) == "a[secret removed: a]f"
+
+
+LINES = st.sampled_from([*BENIGN[::7], *(note.text for note in plain_notes(random.Random(SEED), held_out=False))])
+TEXTS = st.one_of(
+    st.text(),
+    st.text(alphabet=" \n:=-_/.\"'aAbB019%\\&#;x\u200b\ufffc[]"),
+    st.lists(st.one_of(LINES, st.text(max_size=8)), max_size=6).map(" ".join),
+    st.lists(LINES, max_size=4).map("\n".join),
+)
+
+
+@given(TEXTS)
+def test_spans_are_in_order_and_in_the_text(text: str) -> None:
+    found = find_secrets(text)
+    assert all(0 <= finding.start < finding.end <= len(text) for finding in found)
+    assert all(first.end <= second.start for first, second in pairwise(found))
+    assert {finding.rule for finding in found} <= secrets.RULE_NAMES
+
+
+@given(TEXTS)
+def test_redaction_leaves_nothing_to_find(text: str) -> None:
+    assert find_secrets(redact(text, find_secrets(text))) == []
+
+
+HARD = [
+    "a", "aB3", "password ", "password: a1 ", "pw is ", "PIN ", "ghp_ ", "glpat-", "sk-", "eyJ.", "://a:", "%41",
+    "a b ", "00 ", "0x41,", "YWJjZGVmZ2hpamts ", "-----BEGIN PRIVATE KEY-----", "heroku key ", "seed phrase zoo ",
+    "user/pass a/b ", "x1 is my password ", "(password (", "\\x41", "&#65;", "ａ", "\u200b", "密码",
+    "AAAAAAAAAAAAAAAAAAAAAAAAAA-", "- BEGIN ",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", HARD)
+def test_work_grows_with_the_length_only(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted in characters handed to the rules' checks and values judged, not in seconds."""
+    counts = {size: judged(piece, size, monkeypatch) for size in (4_000, 16_000)}
+    assert counts[16_000] <= 6 * counts[4_000] + 2_000
+
+
+def judged(piece: str, size: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    count = 0
+    for module, name in ((secret_context, "_value_in"), (secret_split, "_key_end"), (secrets, "_whole")):
+        judge = getattr(module, name)
+
+        def counted(*args: object, judge: object = judge) -> object:
+            nonlocal count
+            count += 1
+            return judge(*args)  # type: ignore[operator]
+
+        monkeypatch.setattr(module, name, counted)
+    find_secrets((piece * size)[:size])
+    monkeypatch.undo()
+    return count
+
+
+@pytest.mark.parametrize("piece", HARD)
+def test_a_long_text_takes_no_more_than_moments(piece: str) -> None:
+    """100 kB in one second is twenty times what it takes; a pattern that backtracks would take hours."""
+    find_secrets((piece * 100_000)[:100_000])

@@ -1,0 +1,129 @@
+"""The library on every engine: real stores, a clock the test sets, and nothing of our own replaced.
+
+Each module has one database of each engine; a test keeps to itself by working in a fresh tenant. What looks at every
+tenant at once, as maintenance does, gets a database of its own: `fresh_place`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import apsw
+import psycopg
+import pytest
+
+from recollect import Recollect, Settings
+from recollect.api import AgentMemory, TenantMemory
+from tests.postgres_server import PostgresServer
+
+ENGINES = ("sqlite", "postgres-18")
+START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+
+_fresh = itertools.count(1)
+
+
+@dataclass
+class Clock:
+    """A clock that stands still until the test moves it."""
+
+    moment: datetime = START
+
+    def __call__(self) -> datetime:
+        return self.moment
+
+    def forward(self, **time: float) -> None:
+        self.moment += timedelta(**time)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a store is kept, so that a test can open it again, or look into it past the library."""
+
+    engine: str
+    url: str
+    admin_url: str = ""
+    files: Path = field(default_factory=Path)  # SQLite only: the database's own folder
+
+    def open(self, clock: Clock, **settings: Any) -> Recollect:
+        return Recollect(self.url, settings=Settings(**{"pool_size": 4, **settings}), clock=clock)
+
+    def sql(self, statement: str) -> Sequence[tuple[Any, ...]]:
+        """Run a statement as somebody with the database in their hands: no library, no row-level security."""
+        if self.engine == "sqlite":
+            connection = apsw.Connection(self.url.removeprefix("sqlite:///"))
+            connection.set_busy_timeout(10_000)
+            try:
+                return connection.execute(statement).fetchall()
+            finally:
+                connection.close()
+        with psycopg.connect(self.admin_url) as admin:
+            cursor = admin.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    for name, scope in (("place", "module"), ("fresh_place", "function")):
+        if name in metafunc.fixturenames:
+            metafunc.parametrize(name, ENGINES, indirect=True, scope=scope)  # type: ignore[arg-type]
+
+
+def made(request: pytest.FixtureRequest, folder: Path) -> Iterator[Place]:
+    if request.param == "sqlite":
+        yield Place(request.param, f"sqlite:///{folder / 'memory.db'}", files=folder)
+    else:
+        server: PostgresServer = request.getfixturevalue("postgres_server")
+        url = server.create_database()
+        yield Place(request.param, url, server.admin_url(url))
+        server.drop_database(url)
+
+
+@pytest.fixture(scope="module")
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    yield from made(request, tmp_path_factory.mktemp("store"))
+
+
+@pytest.fixture
+def fresh_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """A database with nothing in it."""
+    folder = tmp_path / "store"
+    folder.mkdir()
+    yield from made(request, folder)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def recollect(place: Place, clock: Clock) -> Iterator[Recollect]:
+    with place.open(clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def tenant_id() -> str:
+    """A tenant nobody else has."""
+    return f"tenant-{next(_fresh)}"
+
+
+@pytest.fixture
+def tenant(recollect: Recollect, tenant_id: str) -> TenantMemory:
+    return recollect.tenant(tenant_id)
+
+
+@pytest.fixture
+def ann(tenant: TenantMemory) -> AgentMemory:
+    """An agent of a tenant of its own."""
+    return tenant.agent("ann")
+
+
+@pytest.fixture
+def bob(tenant: TenantMemory) -> AgentMemory:
+    """Another agent of ann's tenant."""
+    return tenant.agent("bob")
