@@ -28,8 +28,7 @@ class Sample(Settings):
     """Adding a setting is one line; these have the types and aliases that the shipped ones may not have yet."""
 
     is_quiet: bool = setting(False, "Whether to be quiet.", aliases=("quiet.please",))
-    workspace: Path | None = setting(None, "Where to work.")  # noqa: RUF009
-    mode: Literal["relevant", "off"] = setting("relevant", "Which mode.", aliases=("memory.inject_mode",))
+    mode: Literal["relevant", "off"] = setting("relevant", "Which mode.", aliases=("memory.sample_mode",))
     pin: str = setting("", "A secret number.", is_secret=True)
     level: Literal["low", "high"] | None = setting(None, "Which level.")
 
@@ -86,7 +85,7 @@ def test_a_later_source_wins_over_every_earlier_one(tmp_path: Path) -> None:
     assert load(tmp_path).port == 2
     write(tmp_path, "recollect.yml", "port: 3")
     assert load(tmp_path).port == 3
-    write(tmp_path, "agent.json", '{"port": 4}')
+    write(tmp_path, "agent.json", '{"memory": {"port": 4}}')
     assert load(tmp_path).port == 4
     environment = {"RECOLLECT_CONFIG": str(write(tmp_path, "mine.toml", "port = 5"))}
     assert load(tmp_path, environment).port == 5
@@ -171,7 +170,7 @@ def test_variables_of_other_programs_and_of_tests_are_passed_over() -> None:
         ("agent.json", '{"openai.baseURL": "http://x"}'),
         ("agent.json", '{"memory": {"openai_base_url": "http://x"}}'),
         ("agent.json", '{"memory": {"openai": {"baseURL": "http://x"}}}'),
-        ("agent.json", '\ufeff{"openai_base_url": "http://x"}'),
+        ("agent.json", '\ufeff{"memory": {"openai_base_url": "http://x"}}'),
     ],
 )
 def test_a_file_may_use_the_name_or_an_alias(tmp_path: Path, name: str, content: str) -> None:
@@ -183,11 +182,10 @@ def test_a_file_may_use_the_name_or_an_alias(tmp_path: Path, name: str, content:
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("recollect.toml", "[memory]\ninject_mode = 'off'"),
-        ("recollect.yaml", "memory:\n  inject_mode: off"),
-        ("agent.json", '{"memory": {"inject_mode": "off"}}'),
-        ("agent.json", '{"memory.inject_mode": "off"}'),
-        ("agent.json", '{"mode": "off"}'),
+        ("recollect.toml", "[memory]\nsample_mode = 'off'"),
+        ("recollect.yaml", "memory:\n  sample_mode: off"),
+        ("agent.json", '{"memory": {"sample_mode": "off"}}'),
+        ("agent.json", '{"memory.sample_mode": "off"}'),
     ],
 )
 def test_an_alias_may_lie_in_the_memory_table(tmp_path: Path, name: str, content: str) -> None:
@@ -199,10 +197,9 @@ def test_an_alias_may_lie_in_the_memory_table(tmp_path: Path, name: str, content
 @pytest.mark.parametrize(
     "content",
     [
-        {"openai_base_url": "right", "openai": {"baseURL": "wrong"}},
-        {"openai": {"baseURL": "wrong"}, "openai_base_url": "right"},
-        {"memory": {"openai_base_url": "right"}, "openai_base_url": "wrong"},
-        {"openai_base_url": "wrong", "memory": {"openai": {"baseURL": "right"}}},
+        {"memory": {"openai_base_url": "right"}, "openai": {"baseURL": "wrong"}},
+        {"openai": {"baseURL": "wrong"}, "memory": {"openai_base_url": "right"}},
+        {"openai": {"baseURL": "wrong"}, "memory": {"openai": {"baseURL": "right"}}},
         {"memory": {"openai_base_url": "right", "openai.baseURL": "wrong"}},
     ],
 )
@@ -210,6 +207,12 @@ def test_in_one_file_the_own_name_and_the_own_table_win(tmp_path: Path, content:
     write(tmp_path, "agent.json", json.dumps(content))
 
     assert load(tmp_path).openai_base_url == "right"
+
+
+def test_plain_names_in_agent_json_are_another_programs(tmp_path: Path) -> None:
+    write(tmp_path, "agent.json", '{"url": "https://example.org", "port": "theirs", "agent": {"id": 7}}')
+
+    assert load(tmp_path) == Sample()
 
 
 def test_keys_of_other_programs_in_agent_json_are_passed_over(tmp_path: Path) -> None:
@@ -271,10 +274,10 @@ def test_a_folder_with_the_name_of_a_file_is_not_a_file(tmp_path: Path) -> None:
         ("recollect.toml", "[memroy]\n", "memroy", "memory"),
         ("recollect.toml", "[port]\nnumber = 1", "port.number", "port"),
         ("recollect.toml", "[[hosts]]\nname = 'x'", "hosts", "host"),
-        ("recollect.yaml", "inject_mod: off", "inject_mod", "memory.inject_mode"),
+        ("recollect.yaml", "inject_mod: off", "inject_mod", "inject_mode"),
         ("recollect.yaml", "pool-size:", "pool-size", "pool_size"),
         ("recollect.yml", "OPENAI.BASEURL: x", "OPENAI.BASEURL", "openai.baseURL"),
-        ("agent.json", '{"memory": {"inject_moed": "off"}}', "memory.inject_moed", "memory.inject_mode"),
+        ("agent.json", '{"memory": {"inject_moed": "off"}}', "memory.inject_moed", "inject_mode"),
         ("agent.json", '{"memory": {"tenent": "x"}}', "memory.tenent", "tenant"),
         ("agent.json", '{"memory.tenent": "x"}', "memory.tenent", "tenant"),
     ],

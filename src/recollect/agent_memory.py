@@ -192,9 +192,13 @@ class AgentMemory:
         """The block of core memories and recent journal entries that belongs behind the system prompt, if any."""
         now = self._services.now()
         core, journal = (
-            list(reversed(self._store.list_memories(self.owner, kind=kind, now=now, limit=PROMPT_LIMIT)))
+            sorted(
+                self._store.list_memories(self.owner, kind=kind, now=now, limit=PROMPT_LIMIT),
+                key=lambda memory: (memory.created_at, memory_seq(memory.id) or 0),
+            )
             for kind in (Kind.CORE, Kind.JOURNAL)
         )
+        self._services.echoes.shown(self.owner, [memory.text for memory in (*core, *journal)])
         return private_memory(core, journal)
 
     def tools(self, sets: Iterable[str] | None = None, *, form: str = "openai") -> Sequence[Json]:

@@ -50,12 +50,15 @@ class Recollect:
             busy_timeout=self.settings.busy_timeout,
             pool_size=self.settings.pool_size,
             index_cache_mb=self.settings.index_cache_mb,
+            workspace=self.settings.workspace,
+            max_notes=self.settings.max_total,
         )
         try:
             self._embedding = self._open_embedding(embedder, replace_embedder)
         except BaseException:
             self._store.close()
             raise
+        self._store.embed_notes_with(self._embedding.of_texts)
         self._services = wired(self._store, self._embedding, self._now, self.settings)
         self._is_closed = False
 

@@ -33,6 +33,9 @@ T = TypeVar("T")
 Vector: TypeAlias = "NDArray[np.float32]"
 """One text's place in the space of meanings, of length 1."""
 
+EmbedTexts: TypeAlias = "Callable[[Sequence[str]], Sequence[Vector | None]]"
+"""A vector for each text; None where it has to come later."""
+
 Clock: TypeAlias = Callable[[], datetime]
 """Tells the time, aware and in UTC."""
 
@@ -223,6 +226,7 @@ class Aging:
     created_at: datetime
     last_retrieved_at: datetime | None
     expires_at: datetime | None
+    valid_to: datetime | None = None
 
 
 class MaintenanceStore(Protocol):

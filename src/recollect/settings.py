@@ -99,6 +99,9 @@ class Settings:
     similarity_words: float = setting(
         0.5, "The share of matching words in likeness; the rest is matching meaning.", low=0, high=1
     )
+    workspace: Path | None = setting(
+        None, "A folder whose `.aegis/memory/memories.jsonl` holds the notes of the agent that works there."
+    )
     inject_mode: Literal["relevant", "recent_only", "off", "hybrid"] = setting(
         "relevant",
         "Which notes enter a prompt: those that fit the last message, or the newest.",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 from recollect.agent_memory import MAX_PAGE, PAGE, SEARCH_LIMIT, AgentMemory
 from recollect.model import Agent, AuditEvent, AuditReport, Json, Kind
@@ -15,6 +15,8 @@ from recollect.services.recall import checked_limit
 from recollect.services.scan import Sighting
 from recollect.tools import catalog
 from recollect.wiring import Services
+
+T = TypeVar("T")
 
 
 class TenantMemory:
@@ -36,9 +38,8 @@ class TenantMemory:
         """
         owner, now = checked_owner(id, self.id), self._services.now()
         checked = checked_agent_fields(fields)
-        return self._store.add_agent(
-            Agent(owner=owner, created_at=now, updated_at=now, **{"name": owner.agent, **checked})
-        )
+        agent = Agent(owner=owner, created_at=now, updated_at=now, **{"name": owner.agent, **checked})
+        return self._recorded(agent.id, "agent.add", "made", lambda: self._store.add_agent(agent))
 
     def get_agent(self, id: str) -> Agent:
         """Raises: NotFound."""
@@ -57,16 +58,19 @@ class TenantMemory:
         checked = checked_agent_fields(fields)
         owner, now = checked_owner(id, self.id), self._services.now()
         store = self._store
-        return store.transaction(
-            self.id, lambda: store.update_agent(replace(store.get_agent(owner), updated_at=now, **checked))
-        )
+
+        def update() -> Agent:
+            return store.update_agent(replace(store.get_agent(owner), updated_at=now, **checked))
+
+        return self._recorded(owner.agent, "agent.update", "edited", update)
 
     def delete_agent(self, id: str) -> None:
         """Remove an agent and everything it owns.
 
         Raises: NotFound.
         """
-        self._store.delete_agent(checked_owner(id, self.id))
+        owner = checked_owner(id, self.id)
+        self._recorded(owner.agent, "agent.delete", "removed", lambda: self._store.delete_agent(owner))
 
     def count_memories(self, id: str) -> Mapping[Kind, int]:
         """How many memories of each kind an agent has."""
@@ -100,3 +104,20 @@ class TenantMemory:
     def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Json:
         """Run a tool where no agent is speaking: tools that need one say so."""
         return catalog.call(None, name, arguments)
+
+    def _recorded(self, agent: str, action: str, done: str, work: Callable[[], T]) -> T:
+        """Do something to an agent, and put it into the audit log in the same transaction."""
+        event = AuditEvent(
+            tenant=self.id,
+            at=self._services.now(),
+            action=action,
+            agent_id=agent,
+            message=f"Agent {agent} was {done}.",
+        )
+
+        def do() -> T:
+            result = work()
+            self._store.add_event(event)
+            return result
+
+        return self._store.transaction(self.id, do)

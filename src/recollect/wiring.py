@@ -33,6 +33,7 @@ class Services:
     similar: Similar
     scan: Scan
     guard: SecretGuard
+    echoes: Echoes
     maintain: Maintain
     retrieved: Retrieved
 
@@ -66,6 +67,7 @@ def wired(store: Store, embedding: Embedding, now: Clock, settings: Settings) ->
         similar=Similar(store, embedding, now),
         scan=Scan(store, guard, now),
         guard=guard,
+        echoes=echoes,
         maintain=Maintain(store, embedding, now, quota=settings.episode_quota),
         retrieved=retrieved,
     )

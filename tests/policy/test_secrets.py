@@ -206,5 +206,5 @@ def judged(piece: str, size: int, monkeypatch: pytest.MonkeyPatch) -> int:
 
 @pytest.mark.parametrize("piece", HARD)
 def test_a_long_text_takes_no_more_than_moments(piece: str) -> None:
-    """100 kB in one second is twenty times what it takes; a pattern that backtracks would take hours."""
+    """It takes some hundredths of a second; a pattern that backtracks would take hours and run into the time limit."""
     find_secrets((piece * 100_000)[:100_000])

@@ -66,12 +66,6 @@ class Place:
             return cursor.fetchall() if cursor.description else []
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    for name, scope in (("place", "module"), ("fresh_place", "function")):
-        if name in metafunc.fixturenames:
-            metafunc.parametrize(name, ENGINES, indirect=True, scope=scope)  # type: ignore[arg-type]
-
-
 def made(request: pytest.FixtureRequest, folder: Path) -> Iterator[Place]:
     if request.param == "sqlite":
         yield Place(request.param, f"sqlite:///{folder / 'memory.db'}", files=folder)
@@ -82,12 +76,12 @@ def made(request: pytest.FixtureRequest, folder: Path) -> Iterator[Place]:
         server.drop_database(url)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=ENGINES)
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     yield from made(request, tmp_path_factory.mktemp("store"))
 
 
-@pytest.fixture
+@pytest.fixture(params=ENGINES)
 def fresh_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """A database with nothing in it."""
     folder = tmp_path / "store"

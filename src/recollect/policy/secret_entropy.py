@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from recollect.policy.secret_shapes import is_placeholder, turns
+from recollect.policy.secret_shapes import MAX_JUDGED_CHARS, is_placeholder, turns
 from recollect.policy.secret_text import View, is_plain_text_encoded
 
 MIN_RUN_CHARS = 40
@@ -45,7 +45,7 @@ def _is_key(text: str, run: re.Match[str]) -> bool:
     body = run[0].rstrip("=")
     if not (any(c.islower() for c in body) and any(c.isupper() for c in body) and any(c.isdigit() for c in body)):
         return False
-    if turns(body) < MIN_TURN_SHARE * min(len(body), 512) or is_placeholder(body) or _PUBLIC.match(body):
+    if turns(body) < MIN_TURN_SHARE * min(len(body), MAX_JUDGED_CHARS) or is_placeholder(body) or _PUBLIC.match(body):
         return False
     before = text[max(0, run.start() - 60) : run.start()]
     if body[0] == "/" or before.endswith(_IN_A_PATH) or _NAMED.search(before):

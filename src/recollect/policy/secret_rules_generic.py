@@ -25,13 +25,18 @@ def _is_url_password(password: str) -> bool:
     )
 
 
-def _is_basic(value: str) -> bool:
-    """Base64 of `name:password`."""
+def _basic_password(value: str) -> str:
+    """The password in base64 of `name:password`; empty: it is something else."""
     try:
-        name, colon, password = base64.b64decode(value + "=" * (-len(value) % 4)).decode().partition(":")
+        name, _, password = base64.b64decode(value + "=" * (-len(value) % 4)).decode().partition(":")
     except (binascii.Error, ValueError):
-        return False
-    return bool(name and colon and password) and password.isprintable() and _is_url_password(password)
+        return ""
+    return password if name.isprintable() and password.isprintable() else ""
+
+
+def _is_basic(value: str) -> bool:
+    password = _basic_password(value)
+    return bool(password) and _is_url_password(password)
 
 
 def _is_bearer(value: str) -> bool:
@@ -46,7 +51,7 @@ def _is_seed_phrase(words: str) -> bool:
 
 
 def _is_docker_auth(value: str) -> bool:
-    return _is_basic(value) or is_random(value)
+    return _is_basic(value) if _basic_password(value) else is_random(value)
 
 
 _BLOCK = r"-\s?BEGIN [A-Z0-9 ]{0,30}?PRIVATE KEY(?: BLOCK)?\s?-{2,}"

@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-MAX_JUDGED_CHARS = 512
+MAX_JUDGED_CHARS = 256
 """A run is judged by its first characters; a longer look would tell nothing new."""
 
-MAX_KEY_CHARS = 512
+MAX_KEY_CHARS = 256
 """No pattern reads further from one start, so that many starts in one long run stay cheap."""
 
 MIN_DISTINCT_CHARS = 5

@@ -40,15 +40,16 @@ WEAK = frozenset(
 _WEAK_WORDS = tuple(word for word in sorted(WEAK) if word.isalpha())
 
 _WEAK_IF_LAST = frozenset(
-    """monkey dragon football baseball basketball superman batman starwars sunshine princess whatever shadow master
-    michael jordan charlie ashley bailey killer ninja mustang freedom flower cheese pepper cookie ginger summer hallo schatz
-    geheim marseille estrella bonita brasil flamengo juventus welkom voetbal sesame access loveme""".split()
+    """monkey dragon football baseball basketball superman batman starwars sunshine princess whatever shadow
+    master michael jordan charlie ashley bailey killer ninja mustang freedom flower cheese pepper cookie
+    ginger summer hallo schatz geheim marseille estrella bonita brasil flamengo juventus welkom voetbal sesame
+    access loveme""".split()
 )
 _NOT_SAID = frozenset(
-    """required optional invalid wrong none null nil empty string true false missing unknown hidden stored saved
-    encrypted hashed plaintext text word yes no enabled disabled default same expired correct incorrect here there below above
-    password passwort token secret key changeme change_me tbd todo n/a string varchar bool boolean int integer number
-    not now set reset""".split()
+    """required optional invalid wrong none null nil empty string true false missing unknown hidden stored
+    saved encrypted hashed plaintext text word yes no enabled disabled default same expired correct incorrect
+    here there below above password passwort token secret key changeme change_me tbd todo n/a string varchar
+    bool boolean int integer number not now set reset""".split()
 )
 _TECH = re.compile(
     r"""(?ix)(?:oauth|sha|md|utf|base|argon|aes|rsa|ed|curve|hs|rs|es|ps|x|pbkdf|s?crypt|bcrypt|tls|ssl|http|h|s|ec|k|v|ver|ipv|web

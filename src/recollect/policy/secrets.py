@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from recollect.policy.secret_context import said_secrets
 from recollect.policy.secret_entropy import random_runs
 from recollect.policy.secret_rules import RULES
-from recollect.policy.secret_shapes import REMOVED, Rule
+from recollect.policy.secret_shapes import MAX_KEY_CHARS, REMOVED, Rule
 from recollect.policy.secret_split import glued, split_keys
 from recollect.policy.secret_text import View, backwards, busy, decoded, folded, rotated, spelled
 
@@ -165,8 +165,9 @@ def _shapes(view: View, rules: Sequence[Rule]) -> Iterator[Span]:
                 hits += 1
                 match = rule.pattern.match(view.text, at)
                 if match and rule.check(match[match.lastindex or 0]):
-                    yield rule.name, *_whole(view.text, match, rule)
-                    at = match.end() - 1
+                    start, end = _whole(view.text, match, rule)
+                    yield rule.name, start, end
+                    at = end - 1
                 at = view.lower.find(key, at + 1)
 
 
@@ -174,7 +175,9 @@ def _whole(text: str, match: re.Match[str], rule: Rule) -> tuple[int, int]:
     """The span of the credential: its group if only that is one, else with what the pattern merely looked back at."""
     if match.lastindex and not rule.split:
         return match.span(1)
-    start = match.start()
+    start, end = match.span()
+    while end < len(text) and match.end() - match.start() >= MAX_KEY_CHARS and text[end] in _KEY_CHARS:
+        end += 1
     while start > 0 and match.start() - start < MAX_LOOKED_BACK and text[start - 1] in _KEY_CHARS:
         start -= 1
-    return start, match.end()
+    return start, end

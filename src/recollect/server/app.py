@@ -15,8 +15,8 @@ from recollect.server import reference
 from recollect.server.errors import add_error_handlers
 from recollect.server.guard import BodyLimit, HostGuard
 from recollect.server.request_id import RequestId
-from recollect.server.rest import agents, health, memories
-from recollect.server.rest.bodies import ErrorBody
+from recollect.server.rest import agents, audit, health, memories, upkeep
+from recollect.server.rest.answers import ErrorBody
 
 THREADS = 64
 """Endpoints run in worker threads. So many writes may wait at once, and those that wait share a commit."""
@@ -44,7 +44,7 @@ def create_app(recollect: Recollect, *, tenant: str | None = None, hosts: Sequen
     )
     app.state.recollect = recollect
     app.state.tenant = recollect.tenant(tenant)
-    for router in (health.router, agents.router, memories.router):
+    for router in (health.router, agents.router, memories.router, audit.router, upkeep.router):
         app.include_router(router)
     reference.add_docs(app)
     add_error_handlers(app)

@@ -96,7 +96,7 @@ class Maintain:
             kept += [
                 (quota_rank(e.importance, e.created_at, e.last_retrieved_at, now=now), e.seq)
                 for e, f in fates
-                if f is Fate.KEPT
+                if f is Fate.KEPT and not (e.valid_to is not None and e.valid_to <= now)  # corrected: live no more
             ]
         excess = heapq.nsmallest(max(0, len(kept) - self._quota), kept)
         report.over_quota += self._archive(owner, [seq for _, seq in excess], now)

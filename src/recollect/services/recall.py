@@ -10,13 +10,16 @@ from recollect.model import Hit, Kind, Memory, Owner, Source
 from recollect.policy import ranking
 from recollect.policy.names import memory_seq
 from recollect.policy.text import checked_text
-from recollect.ports import Clock, MemoryStore
+from recollect.ports import Clock, MemoryStore, Vector
 from recollect.services.echoes import Echoes
 from recollect.services.embedding import Embedding
 from recollect.services.retrieved import Retrieved
 
 CANDIDATES = 50
 """How many each way of searching may propose, per hit that is wanted and at least."""
+
+PAST_STEP = 8
+"""How much further a question about the past looks, each time it found too little that is old enough."""
 
 MAX_LIMIT = 100
 MAX_QUERY_CHARS = 10_000
@@ -60,13 +63,7 @@ class Recall:
         query = checked_query(query)
         checked_limit(limit)
         now = self._now() if as_of is None else as_of
-        similarity = self._similarity(owner, query, kinds, now, max(CANDIDATES, limit))
-        memories = self._store.find_memories(owner, list(similarity))
-        hits = [
-            self._hit(memory, similarity[seq], now)
-            for seq, memory in memories.items()
-            if as_of is None or (memory.valid_from or memory.created_at) <= as_of
-        ]
+        hits = self._hits(owner, query, kinds, now, max(CANDIDATES, limit), is_past=as_of is not None)
         hits.sort(key=lambda hit: (hit.score, memory_seq(hit.id) or 0), reverse=True)
         best = hits[:limit]
         self._echoes.shown(owner, [hit.text for hit in best])
@@ -74,11 +71,27 @@ class Recall:
             self._retrieved.mark(owner, [memory_seq(hit.id) or 0 for hit in best], now)
         return best
 
+    def _hits(
+        self, owner: Owner, query: str, kinds: Collection[Kind], now: datetime, limit: int, *, is_past: bool
+    ) -> list[Hit]:
+        """What was true at `now` among the `limit` most similar; in the past, among more until there are enough."""
+        vector, wanted = self._embedding.of_query(query), limit
+        while True:
+            similarity = self._similarity(owner, query, vector, kinds, now, limit)
+            memories = self._store.find_memories(owner, list(similarity))
+            hits = [
+                self._hit(memory, similarity[seq], now)
+                for seq, memory in memories.items()
+                if not is_past or (memory.valid_from or memory.created_at) <= now
+            ]
+            if not is_past or len(hits) >= wanted or len(similarity) < limit:
+                return hits
+            limit *= PAST_STEP
+
     def _similarity(
-        self, owner: Owner, query: str, kinds: Collection[Kind], now: datetime, limit: int
+        self, owner: Owner, query: str, vector: Vector | None, kinds: Collection[Kind], now: datetime, limit: int
     ) -> Mapping[int, float]:
         words = self._store.search_memories(owner, query, kinds=kinds, now=now, limit=limit)
-        vector = self._embedding.of_query(query)
         near = [] if vector is None else self._store.nearest_memories(owner, vector, kinds=kinds, now=now, limit=limit)
         return ranking.hybrid(
             {match.seq: match.score for match in words},

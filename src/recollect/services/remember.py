@@ -12,9 +12,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from recollect.errors import Conflict
+from recollect.errors import Conflict, NotFound
 from recollect.model import AuditEvent, Kind, Memory, Owner
 from recollect.policy import kinds
+from recollect.policy.text import content_hash
 from recollect.ports import Clock, Store, Vector
 from recollect.services.drafts import Draft, checked
 from recollect.services.echoes import Echoes
@@ -54,7 +55,7 @@ class Remember:
         """
         now = self._now()
         memories = [self._admitted(checked(draft, owner, now)) for draft in drafts]
-        ended = [self._ended(memory) for memory in memories if memory.supersedes is not None]
+        ended = self._ended(memories)
         vectors = self._embedding.of_texts([memory.text for memory in (*memories, *ended)])
 
         def write() -> Sequence[Memory]:
@@ -89,6 +90,7 @@ class Remember:
                 importance=old.importance if importance is None else kinds.checked_importance(importance),
             )
         )
+        kinds.checked_content(new.text, new.kind)  # as when it was added
         return old if new == old else self._rewrite(new, "memory.update", "edited")
 
     def approve(self, owner: Owner, id: str) -> Memory:
@@ -99,7 +101,12 @@ class Remember:
         old = self._store.get_memory(owner, id)
         if old.held_at is None and old.flag is None:
             return old
-        return self._rewrite(replace(old, held_at=None, flag=None), "memory.approve", "approved")
+        approved = replace(old, held_at=None, flag=None)
+        try:
+            ended = self._ended([approved]) if old.held_at is not None else ()
+        except NotFound:  # what it would correct was deleted meanwhile
+            ended = ()
+        return self._rewrite(approved, "memory.approve", "approved", ended)
 
     def forget(self, owner: Owner, id: str) -> None:
         """Delete a memory and its history.
@@ -116,16 +123,22 @@ class Remember:
 
     def _admitted(self, memory: Memory) -> Memory:
         self._echoes.check(memory)
-        return self._guard.checked(memory)
+        admitted = self._guard.checked(memory)
+        kinds.checked_content(admitted.text, admitted.kind)  # the mark of what was removed takes room, too
+        return admitted
 
     def _add(
         self, owner: Owner, memories: Sequence[Memory], vectors: Sequence[Vector | None], now: datetime
     ) -> Sequence[Memory]:
         same = [self._same(memory, now) for memory in memories]
-        fresh = [(m, v) for m, v, known in zip(memories, vectors, same, strict=True) if known is None]
-        added = iter(self._store.add_memories([m for m, _ in fresh], [v for _, v in fresh]))
-        result = [next(added) if known is None else known for known in same]
-        new = [memory for memory, known in zip(result, same, strict=True) if known is None]
+        firsts: dict[object, int] = {}  # what is said, and where it is said first
+        for position, memory in enumerate(memories):
+            if same[position] is None:
+                firsts.setdefault(_said(memory, position), position)
+        fresh = list(firsts.values())
+        new = self._store.add_memories([memories[position] for position in fresh], [vectors[each] for each in fresh])
+        added = dict(zip(firsts, new, strict=True))
+        result = [known or added[_said(memories[position], position)] for position, known in enumerate(same)]
         for kind in {memory.kind for memory in new} & set(self._max_counts):
             self._store.prune_memories(owner, kind, keep=self._max_counts[kind])
         if new:
@@ -135,18 +148,32 @@ class Remember:
     def _same(self, memory: Memory, now: datetime) -> Memory | None:
         if memory.kind not in UNIQUE or memory.supersedes is not None:
             return None
-        return self._store.find_same_memory(memory.owner, memory.kind, memory.text, now=now)
+        same = self._store.find_same_memory(memory.owner, memory.kind, memory.text, now=now)
+        is_waiting = same is not None and same.held_at is not None
+        return None if is_waiting and memory.held_at is None else same  # a trusted word does not wait with a doubtful one
 
-    def _ended(self, correction: Memory) -> Memory:
-        """What is corrected, no longer true since the correction is; the past can still be read."""
-        old = self._store.get_memory(correction.owner, correction.supersedes or "")
-        return replace(old, valid_to=correction.valid_from or correction.created_at)
+    def _ended(self, corrections: Sequence[Memory]) -> Sequence[Memory]:
+        """What these correct, no longer true since they are; what is held corrects nothing before it is approved.
 
-    def _rewrite(self, memory: Memory, action: str, done: str) -> Memory:
-        vectors = self._embedding.of_texts([memory.text])
+        Raises: NotFound.
+        """
+        ended: dict[str, Memory] = {}
+        for each in corrections:
+            if each.supersedes is None:
+                continue
+            old = ended.get(each.supersedes) or self._store.get_memory(each.owner, each.supersedes)
+            if each.held_at is None:
+                ends_at = each.valid_from or each.created_at
+                ended[old.id] = replace(old, valid_to=min(old.valid_to or ends_at, ends_at))
+        return list(ended.values())
+
+    def _rewrite(self, memory: Memory, action: str, done: str, ended: Sequence[Memory] = ()) -> Memory:
+        vectors = self._embedding.of_texts([memory.text, *(old.text for old in ended)])
         owner, now = memory.owner, self._now()
 
         def rewrite() -> Memory:
+            for old, vector in zip(ended, vectors[1:], strict=True):
+                self._store.update_memory(old, vector, replaced_at=now)
             written = self._store.update_memory(memory, vectors[0], replaced_at=now)
             self._record(owner, action, f"Memory {memory.id} was {done}.", {"id": memory.id}, now)
             return written
@@ -163,6 +190,13 @@ class Remember:
     def _record(self, owner: Owner, action: str, message: str, meta: Mapping[str, Any], now: datetime) -> None:
         event = AuditEvent(tenant=owner.tenant, at=now, action=action, agent_id=owner.agent, message=message, meta=meta)
         self._store.add_event(event)
+
+
+def _said(memory: Memory, position: int) -> object:
+    """The same for two drafts at different positions if they are to become one memory."""
+    if memory.kind not in UNIQUE or memory.supersedes is not None:
+        return position
+    return memory.kind, memory.held_at is None, content_hash(memory.text)
 
 
 def _added_message(memories: Sequence[Memory]) -> str:

@@ -48,9 +48,16 @@ class Retrieved:
         """
         with self._lock:
             marks, self._marks = self._marks, {}
-        for owner, times in marks.items():
-            for at in set(times.values()):
-                self._store.mark_retrieved(owner, [seq for seq, each in times.items() if each == at], at=at)
+        try:
+            while marks:
+                owner, times = next(iter(marks.items()))
+                for at in set(times.values()):
+                    self._store.mark_retrieved(owner, [seq for seq, each in times.items() if each == at], at=at)
+                del marks[owner]
+        finally:  # what could not be written waits for the next time, unless it was recalled again meanwhile
+            with self._lock:
+                for owner, times in marks.items():
+                    self._marks[owner] = {**times, **self._marks.get(owner, {})}
 
     def close(self) -> None:
         """Stop, with everything written.

@@ -14,22 +14,42 @@ from recollect.store.sqlstore import SqlStore
 MEGABYTE = 1024 * 1024
 
 
-def open_store(url: str, *, busy_timeout: float, pool_size: int, index_cache_mb: int) -> SqlStore:
-    """The store behind `url`: `sqlite:///file.db`, `:memory:` or `postgresql://…`.
+def open_store(
+    url: str,
+    *,
+    busy_timeout: float,
+    pool_size: int,
+    index_cache_mb: int,
+    workspace: Path | None = None,
+    max_notes: int = 500,
+) -> SqlStore:
+    """The store behind `url`: `sqlite:///file.db`, `:memory:` or `postgresql://…`; with a workspace, notes are in it.
 
     Raises: Invalid, StoreError, SchemaMismatch.
     """
+    engine = _opened(url, busy_timeout=busy_timeout, pool_size=pool_size, index_cache_mb=index_cache_mb)
+    if workspace is None:
+        return SqlStore(engine)
+    try:
+        made = import_module("recollect.store.workspace").WorkspaceStore(engine, workspace, max_notes=max_notes)
+    except BaseException:
+        engine.close()
+        raise
+    return cast(SqlStore, made)
+
+
+def _opened(url: str, *, busy_timeout: float, pool_size: int, index_cache_mb: int) -> Engine:
     if url.startswith(("postgresql://", "postgres://")):
         # Imported here and not above: psycopg is optional and slow to import.
         try:
             postgres = import_module("recollect.store.postgres")
         except ModuleNotFoundError as error:
             raise Invalid("PostgreSQL needs its driver; run: pip install 'recollect[postgres]'") from error
-        return SqlStore(cast(Engine, postgres.PostgresEngine(url, busy_timeout=busy_timeout, pool_size=pool_size)))
+        return cast(Engine, postgres.PostgresEngine(url, busy_timeout=busy_timeout, pool_size=pool_size))
     path = sqlite_path(url)
     sqlite = import_module("recollect.store.sqlite")  # brings NumPy, which takes longer than all of ours
     engine = sqlite.SqliteEngine(path, busy_timeout=busy_timeout, index_cache_bytes=index_cache_mb * MEGABYTE)
-    return SqlStore(cast(Engine, engine))
+    return cast(Engine, engine)
 
 
 def sqlite_path(url: str) -> str:

@@ -20,8 +20,8 @@ class MaintenanceRows(Units):
     def list_aging(self, owner: Owner, *, after: int = 0, limit: int = 1000) -> Sequence[Aging]:
         rows = self._read(owner.tenant, lambda unit: unit.all("list_aging", **whose(owner), after=after, limit=limit))
         return [
-            Aging(seq, importance, moment(created_at), maybe_moment(retrieved_at), maybe_moment(expires_at))
-            for seq, importance, created_at, retrieved_at, expires_at in rows
+            Aging(seq, importance, moment(created_at), *map(maybe_moment, ends))
+            for seq, importance, created_at, *ends in rows
         ]
 
     def archive_memories(self, owner: Owner, seqs: Sequence[int], *, now: datetime) -> int:

@@ -59,6 +59,19 @@ class MemoryRows(Units):
         first = self._write(owner.tenant, add)
         return [replace(memory, id=memory_id(seq)) for seq, memory in enumerate(memories, first)]
 
+    def raise_counter(self, owner: Owner, seq: int, *, now: datetime) -> int:
+        """Never give a number up to `seq`; the highest given or barred so far. Makes the agent if need be."""
+
+        def raise_it(unit: Unit) -> int:
+            row = unit.one("raise_counter", **whose(owner), seq=seq)
+            if row is None:
+                make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
+                row = unit.one("raise_counter", **whose(owner), seq=seq)
+            assert row is not None
+            return int(row[0])
+
+        return self._write(owner.tenant, raise_it)
+
     def get_memory(self, owner: Owner, id: str) -> Memory:
         return memory_from(self._read(owner.tenant, lambda unit: _existing(unit, owner, id)))
 

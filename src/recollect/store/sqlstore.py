@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from recollect.ports import EmbedTexts
 from recollect.store.agents import AgentRows
 from recollect.store.allowances import AllowanceRows
 from recollect.store.audit import AuditRows
@@ -13,3 +14,6 @@ from recollect.store.memories import MemoryRows
 
 class SqlStore(AgentRows, MemoryRows, KnowledgeRows, EmbeddingRows, AuditRows, AllowanceRows, MaintenanceRows):
     """`ports.Store` on any engine."""
+
+    def embed_notes_with(self, embed: EmbedTexts) -> None:
+        """Only notes that live in a file need to be told; those in the database keep their vectors beside them."""

@@ -16,8 +16,9 @@ GUIDANCE: Mapping[str, str] = {
         "When you learn something that will still matter in a later conversation (a preference, a decision and its "
         "reason, how this project is built, a correction the user made), keep it with memory_store: one fact per note, "
         "understandable on its own, with names instead of 'it' and dates instead of 'yesterday'. Look with "
-        "memory_search whether you have it already. When a fact has changed, store the new one and remove the old one "
-        "with memory_delete. Do not keep what can be looked up in the files at hand, small talk, or guesses."
+        "memory_search whether you have it already. When a fact has changed, store the new one and name the old one's "
+        "id as supersedes; remove with memory_delete what should never have been kept. Do not keep what can be looked "
+        "up in the files at hand, small talk, or guesses."
     ),
     "journal": (
         "save_to_journal is for what matters in the coming days: impressions, unfinished business, what to come back "

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from recollect.model import Json, Kind, Memory, Scope
+from recollect.tools.lookalikes import lookalikes
 from recollect.tools.spec import Parameter, Tool
 
 if TYPE_CHECKING:
@@ -13,12 +14,27 @@ if TYPE_CHECKING:
 
 NO_AGENT = {"ok": False, "error": "There is no agent in this conversation, so there are no notes."}
 SEARCH_LIMIT = 20
+HINT = (
+    "It is stored, but the facts under similar say nearly the same. Remove with memory_delete the ones that are wrong, "
+    "outdated or double; next time, name the fact a new one replaces as supersedes."
+)
 
 
-def memory_store(memory: AgentMemory | None, text: str, tags: Sequence[str] = (), scope: str = Scope.WORKSPACE) -> Json:
+def memory_store(
+    memory: AgentMemory | None,
+    text: str,
+    tags: Sequence[str] = (),
+    scope: str = Scope.WORKSPACE,
+    supersedes: str | None = None,
+) -> Json:
     if memory is None:
         return NO_AGENT
-    return {"ok": True, "id": memory.remember(text, tags=tags, scope=scope, origin="agent").id}
+    note = memory.remember(text, tags=tags, scope=scope, origin="agent", supersedes=supersedes)
+    stored: Json = {"ok": True, "id": note.id}
+    similar = lookalikes(memory, note)
+    if similar:
+        stored |= {"similar": [{"id": each.id, "text": each.text} for each in similar], "hint": HINT}
+    return stored
 
 
 def memory_search(memory: AgentMemory | None, query: str = "", tag: str = "") -> Json:
@@ -55,6 +71,7 @@ TOOLS = (
             ),
             "tags": Parameter(description="Up to 5 words to sort it by, such as preference.", type="array"),
             "scope": Parameter(description="Whom or what it is about; workspace if not given.", choices=tuple(Scope)),
+            "supersedes": Parameter(description="The id of the fact this one corrects or replaces, such as m-4."),
         },
         call=memory_store,
     ),

@@ -11,7 +11,8 @@ from recollect.model import Agent
 from recollect.policy.agents import AgentFields
 from recollect.server.auth import CurrentTenant
 from recollect.server.rest import cursor
-from recollect.server.rest.bodies import AgentBody, AgentPage, AgentPatch, MemoriesCount, NewAgent, Paging
+from recollect.server.rest.answers import AgentBody, AgentPage, MemoriesCount
+from recollect.server.rest.bodies import AgentPatch, NewAgent, Paging
 
 LISTING = "agents"
 

@@ -1,4 +1,4 @@
-"""What requests and answers look like.
+"""What requests look like.
 
 Types are checked here and rules in the library, which explains a refusal best. The limits and choices shown in the
 OpenAPI document come from the library's own tables.
@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, model_validator
 from pydantic_core import PydanticCustomError
 
 from recollect.agent_memory import ANY_STATE, MAX_PAGE, PAGE
-from recollect.model import Agent, Hit, Kind, Memory, MemoryVersion, Origin, Role, Scope, Source, State
+from recollect.model import Kind, Origin, Role, Scope, State
 from recollect.policy.agents import MAX_CHARS, MAX_TOOLS
 from recollect.policy.kinds import MAX_TAGS, RULES
+from recollect.policy.relevance import Mode
 from recollect.services.recall import MAX_LIMIT
 
 NOTE_CHARS, MEMORY_CHARS = RULES[Kind.NOTE].max_chars, RULES[Kind.EPISODE].max_chars
@@ -50,6 +51,7 @@ ScopeName = Annotated[str, _one_of(Scope)]
 RoleName = Annotated[str, _one_of(Role)]
 OriginName = Annotated[str, _one_of(Origin)]
 StateName = Annotated[str, _one_of([*State, ANY_STATE])]
+ModeName = Annotated[str, _one_of(Mode)]
 
 
 class Given(BaseModel):
@@ -125,6 +127,8 @@ class NewMemory(Given):
     origin: OriginName | None = None
     created_at: Moment | None = None
     expires_at: Moment | None = None
+    supersedes: Annotated[str | None, Field(description="The id of the memory this one corrects.")] = None
+    valid_from: Annotated[Moment | None, Field(description="Since when it is true; null: since it was written.")] = None
 
 
 class MemoryPatch(Patch):
@@ -133,6 +137,11 @@ class MemoryPatch(Patch):
     text: MemoryText = ""
     tags: Tags = []
     importance: Importance = 0.0
+    version: Annotated[
+        int,
+        Strict(),
+        Field(description="The version that is to be changed; 409 if there is a newer one.", examples=[1]),
+    ] = 0
 
 
 class Question(Given):
@@ -141,6 +150,20 @@ class Question(Given):
     query: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["which indentation?"])]
     limit: Annotated[int, Strict(), Field(json_schema_extra={"minimum": 1, "maximum": MAX_LIMIT})] = 5
     kinds: Annotated[list[str] | None, Field(description=f"Only these of {', '.join(Kind)}; null: all.")] = None
+    as_of: Annotated[Moment | None, Field(description="What would have been recalled then; null: now.")] = None
+
+
+class Prompted(Given):
+    """What the next prompt is about."""
+
+    message: Annotated[str, Field(description="The user's last message.", examples=["which indentation?"])]
+    mode: Annotated[ModeName | None, Field(description="How notes are chosen; null: as the settings say.")] = None
+
+
+class Allowance(Given):
+    """What only looks like a secret."""
+
+    text: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["AKIAIOSFODNN7EXAMPLE"])]
 
 
 class Paging(Given):
@@ -158,185 +181,10 @@ class MemoryFilter(Paging):
     tag: Annotated[str, Field(description="Only memories with this tag, ignoring case.")] = ""
     q: Annotated[str, Field(description="Only memories whose text holds this, ignoring case.")] = ""
     state: StateName = State.LIVE.value
+    as_of: Annotated[Moment | None, Field(description="What was true then, each in the state it was in.")] = None
 
 
-class ErrorBody(BaseModel):
-    """Why a request was refused or failed."""
+class EventFilter(Paging):
+    """Which audit events to list."""
 
-    ok: Literal[False] = False
-    error: Annotated[str, Field(description="A sentence for whoever can act on it.")]
-    code: Annotated[str, Field(description="A stable word for programs.", examples=["not_found"])]
-
-
-class MemoriesCount(BaseModel):
-    """How many memories of each kind an agent has, archived ones not counted."""
-
-    core: int
-    journal: int
-    note: int
-    episode: int
-
-
-class AgentBody(BaseModel):
-    """An agent."""
-
-    id: str
-    name: str
-    system_prompt: str
-    model: str
-    tools: list[str]
-    colour: str
-    icon: str
-    is_active: bool
-    created_at: datetime
-    updated_at: datetime
-    memories_count: MemoriesCount
-
-    @classmethod
-    def of(cls, agent: Agent, count: MemoriesCount) -> Self:
-        return cls(
-            id=agent.id,
-            name=agent.name,
-            system_prompt=agent.system_prompt,
-            model=agent.model,
-            tools=list(agent.tools),
-            colour=agent.colour,
-            icon=agent.icon,
-            is_active=agent.is_active,
-            created_at=agent.created_at,
-            updated_at=agent.updated_at,
-            memories_count=count,
-        )
-
-
-class MemoryBody(BaseModel):
-    """A memory, with all of its fields."""
-
-    id: Annotated[str, Field(examples=["m-7"])]
-    kind: Kind
-    text: str
-    tags: list[str]
-    scope: Scope
-    role: Role
-    session_id: str | None
-    importance: float
-    category: str | None
-    origin: Origin
-    created_at: datetime
-    updated_at: Annotated[datetime | None, Field(description="null: never edited")]
-    expires_at: Annotated[datetime | None, Field(description="null: never")]
-    last_retrieved_at: datetime | None
-    archived_at: datetime | None
-    state: State
-    version: Annotated[int, Field(description="Goes up with every edit.")]
-
-    @classmethod
-    def of(cls, memory: Memory, now: datetime) -> Self:
-        return cls(
-            id=memory.id,
-            kind=memory.kind,
-            text=memory.text,
-            tags=list(memory.tags),
-            scope=memory.scope,
-            role=memory.role,
-            session_id=memory.session_id,
-            importance=memory.importance,
-            category=memory.category,
-            origin=memory.origin,
-            created_at=memory.created_at,
-            updated_at=memory.updated_at,
-            expires_at=memory.expires_at,
-            last_retrieved_at=memory.last_retrieved_at,
-            archived_at=memory.archived_at,
-            state=memory.state(now),
-            version=memory.version,
-        )
-
-
-class VersionBody(BaseModel):
-    """What a memory said before an edit."""
-
-    memory_id: str
-    version: int
-    text: str
-    tags: list[str]
-    importance: float
-    replaced_at: datetime
-
-    @classmethod
-    def of(cls, version: MemoryVersion) -> Self:
-        return cls(
-            memory_id=version.memory_id,
-            version=version.version,
-            text=version.text,
-            tags=list(version.tags),
-            importance=version.importance,
-            replaced_at=version.replaced_at,
-        )
-
-
-class HitBody(BaseModel):
-    """One recalled thing."""
-
-    source: Source
-    id: str
-    text: str
-    score: Annotated[float, Field(description="The sum of each part times its weight.")]
-    parts: Annotated[dict[str, float], Field(description="similarity, recency, importance, source: each 0 to 1")]
-    created_at: datetime
-    explain: Annotated[str, Field(description="The score as a sum, with the weights.")]
-
-    @classmethod
-    def of(cls, hit: Hit) -> Self:
-        return cls(
-            source=hit.source,
-            id=hit.id,
-            text=hit.text,
-            score=hit.score,
-            parts=dict(hit.parts),
-            created_at=hit.created_at,
-            explain=hit.explain,
-        )
-
-
-class AgentPage(BaseModel):
-    """Agents by id."""
-
-    items: list[AgentBody]
-    next_cursor: str | None
-
-
-class MemoryPage(BaseModel):
-    """Memories, newest first."""
-
-    items: list[MemoryBody]
-    next_cursor: str | None
-
-
-class VersionPage(BaseModel):
-    """What a memory said before its edits, newest first."""
-
-    items: list[VersionBody]
-    next_cursor: str | None = None
-
-
-class Recalled(BaseModel):
-    """What fits a question best, best first."""
-
-    hits: list[HitBody]
-
-
-class PrivateMemory(BaseModel):
-    """The block that belongs behind the agent's system prompt."""
-
-    text: Annotated[str | None, Field(description="null: there is nothing to say")]
-
-
-class Health(BaseModel):
-    """Whether everything works."""
-
-    status: Literal["ok", "degraded"]
-    version: str
-    engine: Literal["sqlite", "postgres"]
-    embedder: str
-    problems: Annotated[list[str], Field(description="What is wrong, in sentences.")]
+    q: Annotated[str, Field(description="Only events whose message holds this, ignoring case.")] = ""

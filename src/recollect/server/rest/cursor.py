@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import base64
+import re
 
 from recollect.errors import Invalid
+
+NOT_OURS = "The cursor is not one this listing gave; begin again without it."
+NUMBER = re.compile("[0-9]{1,18}")
 
 
 def encode(listing: str, last: str) -> str:
@@ -26,5 +30,16 @@ def decode(listing: str, cursor: str) -> str:
     except ValueError:  # not base64, or not text
         name = last = ""
     if name != listing or not last:
-        raise Invalid("The cursor is not one this listing gave; begin again without it.")
+        raise Invalid(NOT_OURS)
     return last
+
+
+def decode_number(listing: str, cursor: str) -> int:
+    """The same for a listing whose ids are numbers.
+
+    Raises: Invalid.
+    """
+    last = decode(listing, cursor)
+    if not NUMBER.fullmatch(last):
+        raise Invalid(NOT_OURS)
+    return int(last)

@@ -12,7 +12,7 @@ from recollect import __version__
 from recollect.errors import StoreError
 from recollect.server.auth import CurrentRecollect, CurrentTenant
 from recollect.server.errors import error_response
-from recollect.server.rest.bodies import Health
+from recollect.server.rest.answers import Health
 from recollect.settings import Settings
 
 NO_EMBEDDER = "off"

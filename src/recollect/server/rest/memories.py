@@ -1,4 +1,4 @@
-"""An agent's memories: `/api/agents/{agent}/memories`, its private memory, and recall.
+"""An agent's memories: `/api/agents/{agent}/memories`, its blocks for the prompt, recall and review.
 
 An agent nobody has written to yet is an empty one: listing, recalling and reading its private memory find nothing,
 which is what a conversation's first turn needs. Only asking for a certain memory of it is answered "not found".
@@ -13,19 +13,20 @@ from fastapi import APIRouter, Path, Query
 
 from recollect.server.auth import CurrentAgent, CurrentRecollect
 from recollect.server.rest import cursor
-from recollect.server.rest.bodies import (
+from recollect.server.rest.answers import (
     HitBody,
+    Injected,
+    KeptMemory,
     MemoryBody,
-    MemoryFilter,
     MemoryPage,
-    MemoryPatch,
-    NewMemory,
     PrivateMemory,
-    Question,
     Recalled,
+    SimilarBody,
     VersionBody,
     VersionPage,
 )
+from recollect.server.rest.bodies import MemoryFilter, MemoryPatch, NewMemory, Prompted, Question
+from recollect.tools.lookalikes import lookalikes
 
 LISTING = "memories"
 
@@ -39,17 +40,25 @@ def list_memories(
 ) -> MemoryPage:
     """Memories, newest first. An agent nobody has written to has none."""
     before = cursor.decode(LISTING, wanted.cursor) if wanted.cursor else None
-    listed = partial(memory.list, kind=wanted.kind or None, tag=wanted.tag, query=wanted.q, state=wanted.state)
+    listed = partial(
+        memory.list,
+        kind=wanted.kind or None,
+        tag=wanted.tag,
+        query=wanted.q,
+        state=wanted.state,
+        as_of=wanted.as_of,
+    )
     found = listed(before=before, limit=wanted.limit)
     has_more = len(found) == wanted.limit and bool(listed(before=found[-1].id, limit=1))
     next_cursor = cursor.encode(LISTING, found[-1].id) if has_more else None
-    now = recollect.now()
-    return MemoryPage(items=[MemoryBody.of(each, now) for each in found], next_cursor=next_cursor)
+    moment = wanted.as_of or recollect.now()
+    return MemoryPage(items=[MemoryBody.of(each, moment) for each in found], next_cursor=next_cursor)
 
 
 @router.post("/memories", status_code=201)
-def create_memory(recollect: CurrentRecollect, memory: CurrentAgent, body: NewMemory) -> MemoryBody:
-    """Keep a memory. When this answers, it is on disk. An agent's first memory makes the agent."""
+def create_memory(recollect: CurrentRecollect, memory: CurrentAgent, body: NewMemory) -> KeptMemory:
+    """Keep a memory. When this answers, it is on disk. An agent's first memory makes the agent. A note or core memory
+    that is there already, but for case and white space, is answered as it is."""
     kept = memory.remember(
         body.text,
         kind=body.kind,
@@ -62,8 +71,11 @@ def create_memory(recollect: CurrentRecollect, memory: CurrentAgent, body: NewMe
         origin=body.origin,
         created_at=body.created_at,
         expires_at=body.expires_at,
+        supersedes=body.supersedes,
+        valid_from=body.valid_from,
     )
-    return MemoryBody.of(kept, recollect.now())
+    similar = [SimilarBody(id=each.id, text=each.text) for each in lookalikes(memory, kept)]
+    return KeptMemory.of(kept, recollect.now(), similar=similar)
 
 
 @router.get("/memories/{id}")
@@ -74,12 +86,13 @@ def get_memory(recollect: CurrentRecollect, memory: CurrentAgent, id: MemoryId) 
 
 @router.patch("/memories/{id}")
 def update_memory(recollect: CurrentRecollect, memory: CurrentAgent, id: MemoryId, body: MemoryPatch) -> MemoryBody:
-    """Edit a memory; what it said before is kept as history."""
+    """Edit a memory; what it said before is kept as history. With a `version`: only if it is still that one."""
     edited = memory.update(
         id,
         text=body.text if "text" in body.model_fields_set else None,
         tags=body.tags if "tags" in body.model_fields_set else None,
         importance=body.importance if "importance" in body.model_fields_set else None,
+        version=body.version if "version" in body.model_fields_set else None,
     )
     return MemoryBody.of(edited, recollect.now())
 
@@ -96,14 +109,40 @@ def list_versions(memory: CurrentAgent, id: MemoryId) -> VersionPage:
     return VersionPage(items=[VersionBody.of(version) for version in memory.history(id)])
 
 
+@router.get("/memories/{id}/similar")
+def list_similar(recollect: CurrentRecollect, memory: CurrentAgent, id: MemoryId) -> MemoryPage:
+    """Live memories that say nearly the same as this one, most alike first."""
+    now = recollect.now()
+    return MemoryPage(items=[MemoryBody.of(each, now) for each in memory.similar(id)])
+
+
+@router.get("/review")
+def list_for_review(recollect: CurrentRecollect, memory: CurrentAgent) -> MemoryPage:
+    """What waits for a person, newest first: `held` memories are kept out of use; `flag` says why one is here."""
+    now = recollect.now()
+    return MemoryPage(items=[MemoryBody.of(each, now) for each in memory.review()])
+
+
+@router.post("/memories/{id}/approve")
+def approve_memory(recollect: CurrentRecollect, memory: CurrentAgent, id: MemoryId) -> MemoryBody:
+    """Let a memory from the review into use. One that needs no approval is answered as it is."""
+    return MemoryBody.of(memory.approve(id), recollect.now())
+
+
 @router.get("/private-memory")
 def get_private_memory(memory: CurrentAgent) -> PrivateMemory:
     """The core memories and recent journal entries, as the block that belongs behind the system prompt."""
     return PrivateMemory(text=memory.private_memory())
 
 
+@router.post("/inject")
+def inject(memory: CurrentAgent, body: Prompted) -> Injected:
+    """The notes that fit the user's last message, as a block for the next prompt."""
+    return Injected(text=memory.inject(body.message, mode=body.mode))
+
+
 @router.post("/recall")
 def recall(memory: CurrentAgent, body: Question) -> Recalled:
     """What fits a question best, by meaning and by words, each hit with the parts of its score."""
-    hits = memory.recall(body.query, limit=body.limit, kinds=body.kinds)
+    hits = memory.recall(body.query, limit=body.limit, kinds=body.kinds, as_of=body.as_of)
     return Recalled(hits=[HitBody.of(hit) for hit in hits])

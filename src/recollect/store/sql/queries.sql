@@ -41,6 +41,12 @@ UPDATE agents SET last_seq = last_seq + :count, revision = revision + 1
 WHERE tenant_id = :tenant AND id = :agent
 RETURNING last_seq
 
+-- Numbers given elsewhere are never given here.
+-- name: raise_counter
+UPDATE agents SET last_seq = CASE WHEN last_seq < :seq THEN :seq ELSE last_seq END
+WHERE tenant_id = :tenant AND id = :agent
+RETURNING last_seq
+
 -- Something other than an append happened to the agent's index.
 -- name: touch_index
 UPDATE agents SET revision = revision + 1, rewrites = rewrites + 1
@@ -204,7 +210,7 @@ WHERE tenant_id = :tenant AND id < :before AND folded LIKE :needle ESCAPE '!'
 ORDER BY id DESC LIMIT :limit
 
 -- name: events_after
-SELECT {event} FROM audit_log WHERE tenant_id = :tenant AND id > :id ORDER BY id LIMIT :limit
+SELECT {event}, folded FROM audit_log WHERE tenant_id = :tenant AND id > :id ORDER BY id LIMIT :limit
 
 -- name: take_lease
 INSERT INTO leases (name, holder, until) VALUES (:name, :holder, :until)
@@ -215,7 +221,7 @@ WHERE leases.until <= :now OR leases.holder = excluded.holder
 DELETE FROM leases WHERE name = :name AND holder = :holder
 
 -- name: list_aging
-SELECT seq, importance, created_at, last_retrieved_at, expires_at FROM memories
+SELECT seq, importance, created_at, last_retrieved_at, expires_at, valid_to FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND archived_at IS NULL AND seq > :after
 ORDER BY seq LIMIT :limit
 

@@ -1,0 +1,295 @@
+"""What answers look like: each a record of the library, field by field."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, Field
+
+from recollect.model import Agent, AuditEvent, Hit, Kind, Memory, MemoryVersion, Origin, Role, Scope, Source, State
+
+
+class ErrorBody(BaseModel):
+    """Why a request was refused or failed."""
+
+    ok: Literal[False] = False
+    error: Annotated[str, Field(description="A sentence for whoever can act on it.")]
+    code: Annotated[str, Field(description="A stable word for programs.", examples=["not_found"])]
+
+
+class MemoriesCount(BaseModel):
+    """How many memories of each kind an agent has, archived ones not counted."""
+
+    core: int
+    journal: int
+    note: int
+    episode: int
+
+
+class AgentBody(BaseModel):
+    """An agent."""
+
+    id: str
+    name: str
+    system_prompt: str
+    model: str
+    tools: list[str]
+    colour: str
+    icon: str
+    is_active: bool
+    created_at: datetime
+    updated_at: datetime
+    memories_count: MemoriesCount
+
+    @classmethod
+    def of(cls, agent: Agent, count: MemoriesCount) -> Self:
+        return cls(
+            id=agent.id,
+            name=agent.name,
+            system_prompt=agent.system_prompt,
+            model=agent.model,
+            tools=list(agent.tools),
+            colour=agent.colour,
+            icon=agent.icon,
+            is_active=agent.is_active,
+            created_at=agent.created_at,
+            updated_at=agent.updated_at,
+            memories_count=count,
+        )
+
+
+class MemoryBody(BaseModel):
+    """A memory, with all of its fields."""
+
+    id: Annotated[str, Field(examples=["m-7"])]
+    kind: Kind
+    text: str
+    tags: list[str]
+    scope: Scope
+    role: Role
+    session_id: str | None
+    importance: float
+    category: str | None
+    origin: Origin
+    created_at: datetime
+    updated_at: Annotated[datetime | None, Field(description="null: never edited")]
+    expires_at: Annotated[datetime | None, Field(description="null: never")]
+    last_retrieved_at: datetime | None
+    archived_at: datetime | None
+    state: State
+    version: Annotated[int, Field(description="Goes up with every edit.")]
+    supersedes: Annotated[str | None, Field(description="The memory this one corrects.")]
+    valid_from: Annotated[datetime | None, Field(description="null: since it was written")]
+    valid_to: Annotated[datetime | None, Field(description="Since when something else is true instead.")]
+    held_at: Annotated[datetime | None, Field(description="Kept apart until somebody approves it.")]
+    flag: Annotated[str | None, Field(description="Why somebody should look at it.")]
+
+    @classmethod
+    def of(cls, memory: Memory, now: datetime, **more: Any) -> Self:
+        return cls(
+            id=memory.id,
+            kind=memory.kind,
+            text=memory.text,
+            tags=list(memory.tags),
+            scope=memory.scope,
+            role=memory.role,
+            session_id=memory.session_id,
+            importance=memory.importance,
+            category=memory.category,
+            origin=memory.origin,
+            created_at=memory.created_at,
+            updated_at=memory.updated_at,
+            expires_at=memory.expires_at,
+            last_retrieved_at=memory.last_retrieved_at,
+            archived_at=memory.archived_at,
+            state=memory.state(now),
+            version=memory.version,
+            supersedes=memory.supersedes,
+            valid_from=memory.valid_from,
+            valid_to=memory.valid_to,
+            held_at=memory.held_at,
+            flag=memory.flag,
+            **more,
+        )
+
+
+class SimilarBody(BaseModel):
+    """A memory that says nearly the same."""
+
+    id: str
+    text: str
+
+
+class KeptMemory(MemoryBody):
+    """A memory that was kept, and those it may double."""
+
+    similar: Annotated[list[SimilarBody], Field(description="What says nearly the same; only of notes and core.")]
+
+
+class VersionBody(BaseModel):
+    """What a memory said before an edit."""
+
+    memory_id: str
+    version: int
+    text: str
+    tags: list[str]
+    importance: float
+    replaced_at: datetime
+
+    @classmethod
+    def of(cls, version: MemoryVersion) -> Self:
+        return cls(
+            memory_id=version.memory_id,
+            version=version.version,
+            text=version.text,
+            tags=list(version.tags),
+            importance=version.importance,
+            replaced_at=version.replaced_at,
+        )
+
+
+class HitBody(BaseModel):
+    """One recalled thing."""
+
+    source: Source
+    id: str
+    text: str
+    score: Annotated[float, Field(description="The sum of each part times its weight.")]
+    parts: Annotated[dict[str, float], Field(description="similarity, recency, importance, source: each 0 to 1")]
+    created_at: datetime
+    explain: Annotated[str, Field(description="The score as a sum, with the weights.")]
+
+    @classmethod
+    def of(cls, hit: Hit) -> Self:
+        return cls(
+            source=hit.source,
+            id=hit.id,
+            text=hit.text,
+            score=hit.score,
+            parts=dict(hit.parts),
+            created_at=hit.created_at,
+            explain=hit.explain,
+        )
+
+
+class AgentPage(BaseModel):
+    """Agents by id."""
+
+    items: list[AgentBody]
+    next_cursor: str | None
+
+
+class MemoryPage(BaseModel):
+    """Memories, in the order the route says."""
+
+    items: list[MemoryBody]
+    next_cursor: str | None = None
+
+
+class VersionPage(BaseModel):
+    """What a memory said before its edits, newest first."""
+
+    items: list[VersionBody]
+    next_cursor: str | None = None
+
+
+class Recalled(BaseModel):
+    """What fits a question best, best first."""
+
+    hits: list[HitBody]
+
+
+class PrivateMemory(BaseModel):
+    """The block that belongs behind the agent's system prompt."""
+
+    text: Annotated[str | None, Field(description="null: there is nothing to say")]
+
+
+class Injected(BaseModel):
+    """The block of notes for the next prompt."""
+
+    text: Annotated[str | None, Field(description="null: there is nothing to show")]
+
+
+class EventBody(BaseModel):
+    """One thing that was done, told without the text it was done to."""
+
+    id: int
+    at: datetime
+    action: Annotated[str, Field(description="A stable word.", examples=["memory.add"])]
+    agent_id: str | None
+    message: str
+    meta: dict[str, Any]
+    hash: Annotated[str, Field(description="Seals this event and, through it, all before it.")]
+
+    @classmethod
+    def of(cls, event: AuditEvent) -> Self:
+        return cls(
+            id=event.id,
+            at=event.at,
+            action=event.action,
+            agent_id=event.agent_id,
+            message=event.message,
+            meta=dict(event.meta),
+            hash=event.hash,
+        )
+
+
+class EventPage(BaseModel):
+    """What was done, newest first."""
+
+    items: list[EventBody]
+    next_cursor: str | None
+
+
+class Verified(BaseModel):
+    """Whether the audit log is whole."""
+
+    ok: bool
+    events: Annotated[int, Field(description="How many fit, from the first one on.")]
+    broken_at: Annotated[int | None, Field(description="The first event that does not fit.")]
+    problem: Annotated[str, Field(description="What is wrong with it, as a sentence.")]
+
+
+class Maintained(BaseModel):
+    """What one run of maintenance did."""
+
+    agents: int
+    examined: int
+    archived: Annotated[int, Field(description="expired, faded and over_quota together")]
+    expired: int
+    faded: int
+    over_quota: int
+    embedded: int
+    embedding_problem: Annotated[str, Field(description="Why vectors are still missing, if they are.")]
+
+
+class SightingBody(BaseModel):
+    """A memory that seems to hold a secret. Never the secret."""
+
+    agent: str
+    id: str
+    rules: Annotated[list[str], Field(description="Which rules say so.")]
+
+
+class Scanned(BaseModel):
+    """Every stored memory that seems to hold a secret."""
+
+    items: list[SightingBody]
+
+
+class Allowed(BaseModel):
+    """What is no longer taken for a secret."""
+
+    allowed: Annotated[int, Field(description="How many pieces of the text looked like one.")]
+
+
+class Health(BaseModel):
+    """Whether everything works."""
+
+    status: Literal["ok", "degraded"]
+    version: str
+    engine: Literal["sqlite", "postgres"]
+    embedder: str
+    problems: Annotated[list[str], Field(description="What is wrong, in sentences.")]

@@ -1,0 +1,33 @@
+"""What was done, and whether the record of it is whole: `/api/audit`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from recollect.server.auth import CurrentTenant
+from recollect.server.rest import cursor
+from recollect.server.rest.answers import EventBody, EventPage, Verified
+from recollect.server.rest.bodies import EventFilter
+
+LISTING = "audit"
+
+router = APIRouter(prefix="/api/audit", tags=["audit"])
+
+
+@router.get("")
+def list_events(tenant: CurrentTenant, wanted: Annotated[EventFilter, Query()]) -> EventPage:
+    """What was done, newest first."""
+    before = cursor.decode_number(LISTING, wanted.cursor) if wanted.cursor else None
+    found = tenant.audit_events(wanted.q, before=before, limit=wanted.limit)
+    has_more = len(found) == wanted.limit and bool(tenant.audit_events(wanted.q, before=found[-1].id, limit=1))
+    next_cursor = cursor.encode(LISTING, str(found[-1].id)) if has_more else None
+    return EventPage(items=[EventBody.of(each) for each in found], next_cursor=next_cursor)
+
+
+@router.get("/verify")
+def verify_audit(tenant: CurrentTenant) -> Verified:
+    """Walks the whole log: whether an event was changed after it was written, or one is missing."""
+    report = tenant.verify_audit()
+    return Verified(ok=report.is_intact, events=report.events, broken_at=report.broken_at, problem=report.problem)

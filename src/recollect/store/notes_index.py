@@ -1,0 +1,56 @@
+"""Searching notes that live in a file: a small index in memory, made from the notes as they are read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from recollect.model import Kind, Match, Memory
+from recollect.policy.names import memory_seq
+from recollect.policy.text import terms
+from recollect.ports import EmbedTexts, Vector
+from recollect.store.engine import Registered
+from recollect.store.index import OwnerIndex, Wanted, encode_terms, encode_vector
+
+EVERYTHING = Wanted([Kind.NOTE.value], float("-inf"))
+OURS = 1
+
+
+class NotesIndex:
+    """The index of one file's notes; only notes not seen before are embedded."""
+
+    def __init__(self, embed: EmbedTexts) -> None:
+        self._embed = embed
+        self._lock = threading.Lock()
+        self._vectors: dict[str, Vector | None] = {}
+        self._indexed: tuple[Sequence[Memory], OwnerIndex] = ((), OwnerIndex(Registered(0, "", 0)))
+
+    def search(self, notes: Sequence[Memory], query: str, limit: int) -> Sequence[Match]:
+        words = terms(query)
+        return self._current(notes).search(words, EVERYTHING, limit) if words else []
+
+    def nearest(self, notes: Sequence[Memory], vector: Vector, limit: int) -> Sequence[Match]:
+        index = self._current(notes)
+        return index.nearest(vector, EVERYTHING, limit) if index.embedder.dimensions == len(vector) else []
+
+    def _current(self, notes: Sequence[Memory]) -> OwnerIndex:
+        with self._lock:
+            known, index = self._indexed
+            if known != notes:
+                index = self._made(notes)
+                self._indexed = (notes, index)
+            return index
+
+    def _made(self, notes: Sequence[Memory]) -> OwnerIndex:
+        unseen = [note.text for note in notes if self._vectors.get(note.text) is None]
+        fresh = dict(zip(unseen, self._embed(unseen), strict=True)) if unseen else {}
+        self._vectors = {note.text: fresh.get(note.text, self._vectors.get(note.text)) for note in notes}
+        dimensions = next((len(vector) for vector in self._vectors.values() if vector is not None), 0)
+        index = OwnerIndex(Registered(OURS, "file", dimensions))
+        index.append([self._row(note) for note in reversed(notes)])
+        return index
+
+    def _row(self, note: Memory) -> tuple[object, ...]:
+        vector = self._vectors[note.text]
+        encoded = None if vector is None else encode_vector(vector)
+        return memory_seq(note.id), 1, note.kind.value, None, encode_terms(terms(note.text)), OURS, encoded

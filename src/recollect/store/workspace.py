@@ -1,0 +1,180 @@
+"""A store whose notes live in a workspace's file, for the one agent that has claimed it; all else is in the database.
+
+Ids stay unique: each side is told how far the other has counted before it gives a number.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from heapq import nlargest
+from pathlib import Path
+
+from recollect.errors import Invalid, NotFound, StoreError
+from recollect.model import Kind, Match, Memory, MemoryVersion, Owner, State
+from recollect.policy.names import memory_seq
+from recollect.policy.text import content_hash
+from recollect.ports import EmbedTexts, Vector
+from recollect.store.engine import Engine
+from recollect.store.notes_claim import is_claimed_by
+from recollect.store.notes_file import NotesFile
+from recollect.store.notes_index import NotesIndex
+from recollect.store.sqlstore import SqlStore
+
+NOT_EDITED = "A note that lives in a file is not edited in place; delete it and store the new text."
+
+
+class WorkspaceStore(SqlStore):
+    """`ports.Store` with notes in a file."""
+
+    def __init__(self, engine: Engine, workspace: Path, *, max_notes: int) -> None:
+        """Raises: Invalid when the workspace is no folder."""
+        super().__init__(engine)
+        if not workspace.is_dir():
+            raise Invalid(f"The workspace {workspace} is not a folder; make it, or correct the setting.")
+        self._workspace = workspace
+        self._max_notes = max_notes
+        self._lock = threading.Lock()
+        self._files: dict[Owner, NotesFile] = {}
+        self._index = NotesIndex(lambda texts: [None] * len(texts))
+
+    def embed_notes_with(self, embed: EmbedTexts) -> None:
+        """Say how notes from the file get their vectors, which the file has no place for."""
+        self._index = NotesIndex(embed)
+
+    def notes_of(self, owner: Owner, *, is_writing: bool = False) -> NotesFile | None:
+        """The file of this agent, if it is the one that has it.
+
+        Raises: StoreError.
+        """
+        with self._lock:
+            if owner not in self._files:
+                try:
+                    is_mine = is_claimed_by(self._workspace, owner, is_writing=is_writing)
+                except OSError as error:
+                    raise StoreError(f"The workspace cannot be used: {error.strerror}.") from error
+                if not is_mine:
+                    return None
+                self._files[owner] = NotesFile(self._workspace, owner)
+            return self._files[owner]
+
+    def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None]) -> Sequence[Memory]:
+        notes = [memory for memory in memories if memory.kind is Kind.NOTE]
+        file = self.notes_of(memories[0].owner, is_writing=bool(notes)) if memories else None
+        if file is None:
+            return super().add_memories(memories, vectors)
+        others = [(m, v) for m, v in zip(memories, vectors, strict=True) if m.kind is not Kind.NOTE]
+        owner, now = memories[0].owner, memories[0].created_at
+        floor = self.raise_counter(owner, file.last_seq(), now=now)
+        in_file = iter(file.add_memories(notes, keep=self._max_notes, floor=floor))
+        if notes:
+            self.raise_counter(owner, file.last_seq(), now=now)
+        in_rows = iter(super().add_memories([m for m, _ in others], [v for _, v in others]))
+        return [next(in_file if memory.kind is Kind.NOTE else in_rows) for memory in memories]
+
+    def get_memory(self, owner: Owner, id: str) -> Memory:
+        file = self.notes_of(owner)
+        found = file.find_memories([memory_seq(id) or 0]) if file else {}
+        return next(iter(found.values())) if found else super().get_memory(owner, id)
+
+    def find_memories(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Memory]:
+        file = self.notes_of(owner)
+        return {**super().find_memories(owner, seqs), **(file.find_memories(seqs) if file else {})}
+
+    def list_memories(
+        self,
+        owner: Owner,
+        *,
+        kind: Kind | None = None,
+        needle: str = "",
+        tag: str = "",
+        state: State | None = State.LIVE,
+        now: datetime,
+        is_past: bool = False,
+        before: int | None = None,
+        limit: int = 20,
+    ) -> Sequence[Memory]:
+        in_rows = super().list_memories(
+            owner,
+            kind=kind,
+            needle=needle,
+            tag=tag,
+            state=state,
+            now=now,
+            is_past=is_past,
+            before=before,
+            limit=limit,
+        )
+        file = self.notes_of(owner)
+        if file is None or kind not in (None, Kind.NOTE) or state not in (None, State.LIVE):
+            return in_rows
+        in_file = file.list_memories(needle=needle, tag=tag, before=before, limit=limit)
+        known = [note for note in in_file if not is_past or note.created_at <= now]
+        return nlargest(limit, [*in_rows, *known], key=lambda memory: memory_seq(memory.id) or 0)
+
+    def find_same_memory(self, owner: Owner, kind: Kind, text: str, *, now: datetime) -> Memory | None:
+        file = self.notes_of(owner) if kind is Kind.NOTE else None
+        if file is not None:
+            wanted = content_hash(text)
+            for note in file.all():
+                if content_hash(note.text) == wanted:
+                    return note
+        return super().find_same_memory(owner, kind, text, now=now)
+
+    def update_memory(self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime) -> Memory:
+        file = self.notes_of(memory.owner)
+        if file is None or not file.find_memories([memory_seq(memory.id) or 0]):
+            return super().update_memory(memory, vector, replaced_at=replaced_at)
+        if memory.valid_to is None:
+            raise Invalid(NOT_EDITED)
+        file.delete_memory(memory.id)  # a correction takes its place: the file keeps no past
+        return memory
+
+    def list_versions(self, owner: Owner, id: str) -> Sequence[MemoryVersion]:
+        file = self.notes_of(owner)
+        if file is not None and file.find_memories([memory_seq(id) or 0]):
+            return []
+        return super().list_versions(owner, id)
+
+    def delete_memory(self, owner: Owner, id: str) -> None:
+        file = self.notes_of(owner)
+        if file is not None:
+            try:
+                return file.delete_memory(id)
+            except NotFound:
+                pass  # then it is in the database, or nowhere
+        return super().delete_memory(owner, id)
+
+    def delete_agent(self, owner: Owner) -> None:
+        super().delete_agent(owner)
+        file = self.notes_of(owner)
+        for note in file.all() if file is not None else ():
+            self.delete_memory(owner, note.id)
+
+    def count_memories(self, owner: Owner) -> Mapping[Kind, int]:
+        counts, file = super().count_memories(owner), self.notes_of(owner)
+        return counts if file is None else {**counts, Kind.NOTE: counts[Kind.NOTE] + len(file.all())}
+
+    def search_memories(
+        self, owner: Owner, query: str, *, kinds: Collection[Kind], now: datetime, limit: int = 10
+    ) -> Sequence[Match]:
+        in_rows = super().search_memories(owner, query, kinds=kinds, now=now, limit=limit)
+        file = self.notes_of(owner) if Kind.NOTE in kinds else None
+        return in_rows if file is None else _best(in_rows, self._index.search(file.all(), query, limit), limit)
+
+    def nearest_memories(
+        self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int = 10
+    ) -> Sequence[Match]:
+        in_rows = super().nearest_memories(owner, vector, kinds=kinds, now=now, limit=limit)
+        file = self.notes_of(owner) if Kind.NOTE in kinds else None
+        return in_rows if file is None else _best(in_rows, self._index.nearest(file.all(), vector, limit), limit)
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()
+        super().close()
+
+
+def _best(first: Sequence[Match], second: Sequence[Match], limit: int) -> Sequence[Match]:
+    return nlargest(limit, [*first, *second], key=lambda match: (match.score, match.seq))
