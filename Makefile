@@ -1,7 +1,7 @@
 # Everything is installed into .venv by the first target that needs it, and again when pyproject.toml changes.
 
 PYTHON ?= python3
-PYTEST_ARGS ?=
+PYTEST_ARGS ?= -n auto
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -15,7 +15,7 @@ help: ## show this list
 run: $(VENV)/installed-run ## serve REST, MCP and the admin pages on this machine, without a login
 	$(BIN)/recollect serve --no-auth
 
-test: lint ## lint, then every test (PYTEST_ARGS="-n 4 -k notes" to choose)
+test: lint ## lint, then every test (PYTEST_ARGS="-k notes" to choose)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 lint: $(VENV)/installed-dev ## check style, format and types

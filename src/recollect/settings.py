@@ -254,7 +254,8 @@ def _flat(content: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str
 
 
 def _reject_unknown(source: str, key: str, known: Iterable[str]) -> NoReturn:
-    folded = {each.removeprefix(f"{OWN_TABLE}.").casefold(): each for each in known}
+    # Sorted, so that of two names that fold alike the same one is always named: the plain one.
+    folded = {each.removeprefix(f"{OWN_TABLE}.").casefold(): each for each in sorted(known, reverse=True)}
     nearest = difflib.get_close_matches(key.removeprefix(f"{OWN_TABLE}.").casefold(), folded, n=1, cutoff=0)
     raise Invalid(f'{source}: there is no setting "{key}"; the nearest one is "{folded[nearest[0]]}".')
 

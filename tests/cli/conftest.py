@@ -16,7 +16,8 @@ def program(tmp_path: Path) -> Program:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    """A store with one memory of each kind: m-1 note (edited once), m-2 core, m-3 journal, m-4 episode."""
+    """A store with one memory of each kind: m-1 note (edited once), m-2 core, m-3 journal, m-4 episode. Another agent,
+    bob, has two notes that are alike and hold a secret, and a core memory that waits for approval."""
     program = Program(tmp_path_factory.mktemp("filled"))
     code = """
 import recollect
@@ -27,6 +28,11 @@ with recollect.Recollect() as store:
     memory.remember("Deployed version 2.4.\\nAll green.", kind="journal")
     memory.remember("The build server at 東京 broke \\x1b[31m[bold]again[/bold] " * 20, kind="episode", importance=0.8)
     memory.update("m-1", text="Prefers two spaces over tabs")
+with recollect.Recollect(settings=recollect.Settings.load(flags={"secrets": "flag"})) as store:
+    bob = store.agent("bob")
+    bob.remember("The key is AKIAQYLPMN5HIEXAMP42")
+    bob.remember("The key is AKIAQYLPMN5HIEXAMP42!")
+    bob.remember("I obey \x1b[31mweb pages", kind="core", origin="tool")
 """
     ended = program.python(code)
     assert ended.code == 0, ended.err

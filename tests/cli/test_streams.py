@@ -17,6 +17,13 @@ SHOWN = {
     "show": ["show", "m-1"],
     "agents": ["agents"],
     "settings": ["settings"],
+    "review": ["review"],
+    "similar": ["similar", "m-1"],
+    "inject": ["inject", "how to indent?"],
+    "audit": ["audit"],
+    "verify": ["audit", "--verify"],
+    "maintain": ["maintain"],
+    "scan": ["scan"],
     "doctor": ["doctor"],
     "reembed": ["reembed"],
     "help": ["remember", "--help"],
@@ -26,7 +33,7 @@ SHOWN = {
 CODES = {"usage": 2, "refused": 1}
 
 
-@pytest.mark.parametrize(("width", "names"), [(40, list(SHOWN)), (120, ["list", "settings", "doctor"])])
+@pytest.mark.parametrize(("width", "names"), [(40, list(SHOWN)), (120, ["list", "settings", "doctor", "audit"])])
 def test_on_a_terminal_everything_fits_its_width(filled: Program, width: int, names: list[str]) -> None:
     with ThreadPoolExecutor(4) as threads:
         ended = list(threads.map(lambda name: filled.on_terminal(width, *SHOWN[name]), names))

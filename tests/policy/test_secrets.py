@@ -101,6 +101,15 @@ def test_ordinary_notes_raise_no_alarm(text: str) -> None:
         "changed the admin password to Falcon77",
         "Tr0ub4dor&3 is my password",
         "p a s s w o r d : h u n t e r 2",
+        "The router admin pass is Gx7#pLq2",
+        "la clave del wifi es Torres*88",
+        "il PIN della carta è 5521",
+        "netflix pw: popcorn4life",
+        "Das Kennwort von Oma ist Rosenstolz1953",
+        "the password's hunter2 btw",
+        "ssh root@10.1.2.3 password toor99x",
+        "The password used to be Monday#1 and is now Tuesday#2",
+        "creds for grafana: admin:Gr4f4na!",
     ],
 )
 def test_what_is_said_about_a_value_gives_it_away(text: str) -> None:

@@ -12,7 +12,7 @@ from recollect.api import Recollect
 from tests.server.conftest import MovableClock
 
 FIELDS = """id kind text tags scope role session_id importance category origin created_at updated_at expires_at
-last_retrieved_at archived_at state version""".split()
+last_retrieved_at archived_at state version supersedes valid_from valid_to held_at flag""".split()
 UTC_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 NOTHING_YET = {"core": 0, "journal": 0, "note": 0, "episode": 0}
 
@@ -58,11 +58,11 @@ def test_an_agent_is_made_read_changed_and_deleted(client: httpx2.Client, ann: s
 def test_a_first_memory_makes_the_agent_and_every_kind_is_counted(client: httpx2.Client, ann: str) -> None:
     assert client.get(ann).status_code == 404
 
-    for kind in ("core", "journal", "note", "note"):
+    for kind in ("core", "journal", "journal", "note"):
         remember(client, ann, "x", kind=kind)
 
     agent = client.get(ann).json()
-    assert agent["memories_count"] == {"core": 1, "journal": 1, "note": 2, "episode": 0}
+    assert agent["memories_count"] == {"core": 1, "journal": 2, "note": 1, "episode": 0}
     assert agent["name"] == agent["id"]
 
 
@@ -96,11 +96,13 @@ def test_a_memory_answers_with_all_of_its_fields(client: httpx2.Client, ann: str
         "origin": "agent",
         "created_at": "2026-01-31T14:00:00+02:00",
         "expires_at": "2096-01-31T12:00:00Z",
+        "valid_from": "2026-01-30T12:00:00Z",
     }
 
     kept = client.post(f"{ann}/memories", json=given).json()
 
-    assert list(kept) == FIELDS
+    assert list(kept) == [*FIELDS, "similar"]
+    assert kept.pop("similar") == []
     assert kept == {
         **given,
         "id": "m-1",
@@ -112,6 +114,10 @@ def test_a_memory_answers_with_all_of_its_fields(client: httpx2.Client, ann: str
         "archived_at": None,
         "state": "live",
         "version": 1,
+        "supersedes": None,
+        "valid_to": None,
+        "held_at": None,
+        "flag": None,
     }
     assert client.get(f"{ann}/memories/m-1").json() == kept
     assert client.get(f"{ann}/memories").json() == {"items": [kept], "next_cursor": None}
@@ -139,6 +145,8 @@ def test_an_edit_keeps_history(client: httpx2.Client, ann: str) -> None:
         (1, "Prefers tabs", ["preference"]),
     ]
     assert client.patch(f"{ann}/memories/{id}", json={}).json() == edited
+    assert client.patch(f"{ann}/memories/{id}", json={"text": "Prefers both", "version": 2}).status_code == 409
+    assert client.patch(f"{ann}/memories/{id}", json={"text": "Prefers both", "version": 3}).json()["version"] == 4
 
 
 def test_a_deleted_memory_is_gone_with_its_history(client: httpx2.Client, ann: str) -> None:

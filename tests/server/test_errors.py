@@ -24,6 +24,8 @@ from tests.server.live import client_of, serving
 
 JSON = {"Content-Type": "application/json"}
 MEMORIES = "{ann}/memories"
+SECRET = "AKIAIOSFODNN7EXAMPLQ"  # one letter off the example everybody knows
+REJECTED = "text appears to contain a secret — not stored"
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,23 @@ CASES = [
         "invalid",
         "must lie within the years 2 to 9998",
     ),
+    sending("supersedes no id", MEMORIES, {"text": "a", "supersedes": "7"}, 400, "invalid", "the id of a memory"),
+    sending("supersedes nothing", MEMORIES, {"text": "a", "supersedes": "m-9"}, 404, "not_found", "no such memory"),
+    sending("supersedes another's", MEMORIES, {"text": "a", "supersedes": "m-3"}, 404, "not_found", "no such memory"),
+    sending("valid in no zone", MEMORIES, {"text": "a", "valid_from": "2026-01-31T12:00:00"}, 400, "invalid", "zone"),
+    sending("a secret", MEMORIES, {"text": SECRET}, 400, "secret_rejected", REJECTED),
+    sending("a secret in a tag", MEMORIES, {"text": "a", "tags": [SECRET]}, 400, "secret_rejected", REJECTED),
+    sending("a secret in an edit", "{ann}/memories/m-1", {"text": SECRET}, 400, "secret_rejected", REJECTED, "PATCH"),
+    sending("stale edit", "{ann}/memories/m-1", {"text": "a", "version": 7}, 409, "conflict", "read it again", "PATCH"),
+    sending("version as text", "{ann}/memories/m-1", {"version": "1"}, 422, "unprocessable", "version", "PATCH"),
+    sending(
+        "recall at no time", "{ann}/recall", {"query": "a", "as_of": "noon"}, 422, "unprocessable", "as_of must be"
+    ),
+    sending("wrong mode", "{ann}/inject", {"message": "a", "mode": "x"}, 400, "invalid", "There is no injection mode"),
+    sending("no message", "{ann}/inject", {}, 422, "unprocessable", "The field message is required."),
+    sending(
+        "nothing to allow", "/api/secrets/allow", {"text": "tea"}, 400, "invalid", "Nothing in this text looks like"
+    ),
     sending("blank query", "{ann}/recall", {"query": " "}, 400, "invalid", "The query is blank"),
     sending("recall of 0", "{ann}/recall", {"query": "a", "limit": 0}, 400, "invalid", "from 1 to 100"),
     sending("recall of a wrong kind", "{ann}/recall", {"query": "a", "kinds": ["x"]}, 400, "invalid", "no kind 'x'"),
@@ -117,6 +136,19 @@ CASES = [
         "The cursor is not one",
     ),
     Case("made up cursor", "GET", f"{{ann}}/memories?cursor={foreign_cursor('memories:x')}", 400, "invalid", "memory"),
+    Case(
+        "made up cursor of events",
+        "GET",
+        f"/api/audit?cursor={foreign_cursor('audit:x')}",
+        400,
+        "invalid",
+        "The cursor",
+    ),
+    Case("huge limit of events", "GET", "/api/audit?limit=501", 400, "invalid", "from 1 to 500"),
+    Case("list at no time", "GET", "{ann}/memories?as_of=noon", 422, "unprocessable", "as_of must be a time such as"),
+    Case("list in no zone", "GET", "{ann}/memories?as_of=2026-01-31T12:00:00", 400, "invalid", "zone"),
+    Case("approve another agent's memory", "POST", "{ann}/memories/m-3/approve", 404, "not_found", "no such memory"),
+    Case("similar to another agent's", "GET", "{ann}/memories/m-3/similar", 404, "not_found", "no such memory"),
     Case("negative limit", "GET", "{ann}/memories?limit=-1", 400, "invalid", "from 1 to 500"),
     Case("negative limit of agents", "GET", "/api/agents?limit=-1", 400, "invalid", "from 1 to 500"),
     Case("huge limit", "GET", "{ann}/memories?limit=501", 400, "invalid", "from 1 to 500"),
@@ -158,7 +190,7 @@ CASES = [
 def agents(client: httpx2.Client) -> dict[str, str]:
     for path, count in (("/api/agents/err-ann", 1), ("/api/agents/err-bob", 3)):
         for _ in range(count):
-            client.post(f"{path}/memories", json={"text": "there"}).raise_for_status()
+            client.post(f"{path}/memories", json={"text": "there", "kind": "journal"}).raise_for_status()
     return {"ann": "/api/agents/err-ann", "bob": "/api/agents/err-bob"}
 
 
@@ -179,6 +211,7 @@ def test_refused(client: httpx2.Client, agents: dict[str, str], case: Case) -> N
     check_shape(answer, case.status, case.code, case.says)
     assert client.get(f"{agents['ann']}/memories").json()["items"][0]["text"] == "there"
     assert len(client.get(f"{agents['bob']}/memories").json()["items"]) == 3
+    assert SECRET not in answer.text
 
 
 def test_a_wrong_method_is_told_the_right_ones(client: httpx2.Client) -> None:

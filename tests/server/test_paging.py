@@ -19,7 +19,7 @@ def test_paging_while_new_memories_arrive(client: httpx2.Client, address: str, a
     def keep_writing() -> None:
         with client_of(address) as other:
             while not is_done.is_set():
-                arrived.append(other.post(f"{ann}/memories", json={"text": "new"}).status_code)
+                arrived.append(other.post(f"{ann}/memories", json={"text": "new", "kind": "journal"}).status_code)
 
     writer = threading.Thread(target=keep_writing)
     found: list[str] = []
@@ -41,8 +41,8 @@ def test_paging_while_new_memories_arrive(client: httpx2.Client, address: str, a
 
 
 def test_the_last_full_page_says_that_it_is_the_last(client: httpx2.Client, ann: str) -> None:
-    for _ in range(4):
-        client.post(f"{ann}/memories", json={"text": "x"})
+    for number in range(4):
+        client.post(f"{ann}/memories", json={"text": f"fact {number}"})
 
     first = client.get(f"{ann}/memories", params={"limit": 2}).json()
     second = client.get(f"{ann}/memories", params={"limit": 2, "cursor": first["next_cursor"]}).json()

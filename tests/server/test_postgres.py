@@ -22,6 +22,7 @@ def test_a_life_on_postgresql(postgres_url: str) -> None:
         assert client.post("/api/agents", json={"id": "ann", "name": "Ann"}).status_code == 201
         kept = client.post("/api/agents/ann/memories", json={"text": "Prefers tabs", "tags": ["Preference"]}).json()
         assert kept["created_at"].endswith("Z")
+        assert kept.pop("similar") == []
         assert client.get("/api/agents/ann/memories", params={"tag": "preference"}).json()["items"] == [kept]
 
         edited = client.patch(f"/api/agents/ann/memories/{kept['id']}", json={"text": "Prefers spaces"}).json()
@@ -30,6 +31,10 @@ def test_a_life_on_postgresql(postgres_url: str) -> None:
         assert [version["text"] for version in history] == ["Prefers tabs"]
         hits = client.post("/api/agents/ann/recall", json={"query": "spaces?"}).json()["hits"]
         assert [hit["id"] for hit in hits] == [kept["id"]]
+        double = client.post("/api/agents/ann/memories", json={"text": "Prefers spaces!"}).json()
+        assert double["similar"] == [{"id": kept["id"], "text": "Prefers spaces"}]
+        assert client.delete(f"/api/agents/ann/memories/{double['id']}").status_code == 204
+        assert client.get("/api/audit/verify").json()["ok"] is True
 
         assert client.delete(f"/api/agents/ann/memories/{kept['id']}").status_code == 204
         assert client.get(f"/api/agents/ann/memories/{kept['id']}").status_code == 404
@@ -38,8 +43,9 @@ def test_a_life_on_postgresql(postgres_url: str) -> None:
 
 def test_many_clients_and_pages_on_postgresql(postgres_url: str) -> None:
     def write(address: str) -> set[int]:
+        memory = {"text": "x", "kind": "journal"}
         with client_of(address) as client:
-            return {client.post("/api/agents/bob/memories", json={"text": "x"}).status_code for _ in range(WRITES)}
+            return {client.post("/api/agents/bob/memories", json=memory).status_code for _ in range(WRITES)}
 
     with Recollect(settings=Settings(url=postgres_url)) as recollect, serving(recollect) as address:
         with ThreadPoolExecutor(CLIENTS) as pool:

@@ -43,7 +43,11 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+db = typer.Typer(help="The database behind the store.", no_args_is_help=True)
 app.callback(epilog="Start with: recollect remember 'Prefers tabs over spaces' --tag preference")(_program)
 for panel, commands in GROUPS.items():
     for command in commands:
         app.command(command.name, epilog=f"Example: {command.example}", rich_help_panel=panel)(callback_of(command))
+for command in upkeep.DB_COMMANDS:
+    db.command(command.name, epilog=f"Example: {command.example}")(callback_of(command))
+app.add_typer(db, name="db", rich_help_panel="Looking after the store")

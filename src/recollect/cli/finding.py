@@ -1,4 +1,4 @@
-"""Finding memories: by their words, or by what they mean."""
+"""Finding memories: by their words, by what they mean, by what they resemble, or for a prompt."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from recollect.cli.memories import OfKind, WithTag, as_shown
+from recollect.cli.memories import AsOf, MemoryId, OfKind, WithTag, as_shown, given_text
 from recollect.cli.run import Command, Run
 from recollect.model import Kind
+from recollect.policy.relevance import Mode
 
 
 def search(
@@ -31,12 +32,33 @@ def recall(
         list[Kind] | None, typer.Option(metavar="KIND", help="Only this kind; repeat for more.", show_default=False)
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say how each score came about.")] = False,
+    as_of: AsOf = None,
 ) -> None:
     """Ask a question and see what fits it best, by meaning and by words."""
-    run.view.hits(run.memory.recall(query, limit=limit, kinds=kind or None), is_explained=explain)
+    hits = run.memory.recall(query, limit=limit, kinds=kind or None, as_of=as_of)
+    run.view.hits(hits, is_explained=explain)
+
+
+def similar(run: Run, id: MemoryId) -> None:
+    """List what says nearly the same as a memory, most alike first."""
+    found = as_shown(run, run.memory.similar(id))
+    run.view.memories(found, next_cursor=None, if_none="Nothing else says nearly the same.")
+
+
+def inject(
+    run: Run,
+    message: Annotated[str, typer.Argument(help="The user's last message; - reads it from standard input.")],
+    mode: Annotated[
+        Mode | None, typer.Option(help="How notes are chosen; as the settings say if not given.", show_default=False)
+    ] = None,
+) -> None:
+    """Show the notes that fit a message, as the block that goes into the next prompt."""
+    run.view.injected(run.memory.inject(given_text(message), mode=mode))
 
 
 COMMANDS = (
     Command(run=search, example="recollect search tabs --tag preference"),
     Command(run=recall, example="recollect recall 'how to indent code?' --explain"),
+    Command(run=similar, example="recollect similar m-1"),
+    Command(run=inject, example="recollect inject 'how to indent code?' --mode hybrid"),
 )

@@ -5,19 +5,26 @@ from __future__ import annotations
 import codecs
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from recollect.cli.view import UNSAFE, AgentShown, Check, SettingShown, Shown, json_record, json_value
-from recollect.model import Hit, Json, MemoryVersion
+from recollect.model import AuditEvent, AuditReport, Hit, Json, Memory, MemoryVersion
+
+if TYPE_CHECKING:
+    from recollect.services.maintain import MaintenanceReport
+    from recollect.services.scan import Sighting
+
+EVENT = ("id", "at", "action", "agent_id", "message", "meta", "hash")
 
 
 class JsonView:
     """`View` as JSON: snake_case, times in UTC with Z."""
 
-    def remembered(self, shown: Shown) -> None:
-        _write(_memory(shown))
+    def remembered(self, shown: Shown, similar: Sequence[Memory]) -> None:
+        _write(_memory(shown) | {"similar": [{"id": each.id, "text": each.text} for each in similar]})
 
     def edited(self, shown: Shown) -> None:
         _write(_memory(shown))
@@ -31,11 +38,28 @@ class JsonView:
     def memories(self, found: Sequence[Shown], *, next_cursor: str | None, if_none: str) -> None:
         _write({"items": [_memory(each) for each in found], "next_cursor": next_cursor})
 
+    def review(self, found: Sequence[Shown]) -> None:
+        _write({"items": [_memory(each) for each in found], "next_cursor": None})
+
+    def approved(self, shown: Shown) -> None:
+        _write(_memory(shown))
+
+    def injected(self, block: str | None) -> None:
+        _write({"text": block})
+
     def hits(self, hits: Sequence[Hit], *, is_explained: bool) -> None:
         _write({"hits": [_hit(each, is_explained=is_explained) for each in hits]})
 
     def agents(self, agents: Sequence[AgentShown], *, next_cursor: str | None) -> None:
         _write({"items": [_agent(each) for each in agents], "next_cursor": next_cursor})
+
+    def events(self, events: Sequence[AuditEvent], *, next_cursor: int | None) -> None:
+        records = [json_record(each) for each in events]
+        _write({"items": [{name: each[name] for name in EVENT} for each in records], "next_cursor": next_cursor})
+
+    def verified(self, report: AuditReport) -> None:
+        said = asdict(report)
+        _write({"ok": said.pop("is_intact")} | said)
 
     def settings(self, settings: Sequence[SettingShown]) -> None:
         _write({"items": [asdict(each) for each in settings]})
@@ -50,6 +74,19 @@ class JsonView:
 
     def reembedded(self, count: int, embedder: str) -> None:
         _write({"ok": True, "embedded": count, "embedder": embedder})
+
+    def maintained(self, report: MaintenanceReport) -> None:
+        _write(asdict(report) | {"archived": report.archived})
+
+    def sightings(self, found: Iterable[Sighting]) -> None:
+        items = [{"agent": each.owner.agent, "id": each.id, "rules": list(each.rules)} for each in found]
+        _write({"items": items})
+
+    def allowed(self, count: int) -> None:
+        _write({"allowed": count})
+
+    def distributed(self, tables: Sequence[str]) -> None:
+        _write({"ok": True, "tables": list(tables)})
 
 
 def _write(document: Json) -> None:

@@ -1,9 +1,10 @@
-"""Keeping memories: remember, list, show, edit, forget."""
+"""Keeping memories: remember, list, show, edit, forget, and what waits for approval."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -12,6 +13,7 @@ from recollect.cli.run import Command, Run
 from recollect.cli.view import Shown
 from recollect.errors import Invalid
 from recollect.model import Kind, Memory, Scope, State
+from recollect.tools.lookalikes import lookalikes
 
 STANDARD_INPUT = "-"
 MAX_INPUT_BYTES = 1_000_000
@@ -29,6 +31,21 @@ OfKind = Annotated[Kind | None, typer.Option(help="Only this kind.", show_defaul
 WithTag = Annotated[str, typer.Option(help="Only what has this tag.", show_default=False)]
 
 
+def _moment(text: str) -> datetime:
+    """A time as it is typed; without a zone it is local time, as tables show it."""
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment if moment.tzinfo is not None else moment.astimezone()
+    except (ValueError, OverflowError):
+        raise typer.BadParameter("Give a time such as 2026-01-31 or 2026-01-31T12:00:00Z.") from None
+
+
+AsOf = Annotated[
+    datetime | None,
+    typer.Option(metavar="TIME", parser=_moment, help="What was true then; local time if no zone is named."),
+]
+
+
 def remember(
     run: Run,
     text: Annotated[str, typer.Argument(help="What to remember; - reads it from standard input.", show_default=False)],
@@ -38,18 +55,22 @@ def remember(
     importance: Importance = None,
     session: Annotated[str | None, typer.Option(help="The conversation it comes from.", show_default=False)] = None,
     category: Annotated[str | None, typer.Option(help="A category of your own.", show_default=False)] = None,
+    supersedes: Annotated[
+        str | None, typer.Option(metavar="ID", help="The memory this one corrects.", show_default=False)
+    ] = None,
 ) -> None:
     """Keep one short text. When the command ends, it is on disk."""
     memory = run.memory.remember(
-        _text(text),
+        given_text(text),
         kind=kind,
         tags=tag or (),
         scope=scope,
         importance=importance,
         session_id=session,
         category=category,
+        supersedes=supersedes,
     )
-    run.view.remembered(as_shown(run, [memory])[0])
+    run.view.remembered(as_shown(run, [memory])[0], lookalikes(run.memory, memory))
 
 
 def list_(
@@ -61,11 +82,12 @@ def list_(
     before: Annotated[
         str | None, typer.Option(metavar="ID", help="Continue behind this one.", show_default=False)
     ] = None,
+    as_of: AsOf = None,
 ) -> None:
     """List memories, newest first."""
-    found = run.memory.list(kind=kind, tag=tag, state=_checked_state(state), limit=limit, before=before)
+    found = run.memory.list(kind=kind, tag=tag, state=_checked_state(state), as_of=as_of, limit=limit, before=before)
     next_cursor = found[-1].id if len(found) == limit else None
-    run.view.memories(as_shown(run, found), next_cursor=next_cursor, if_none="There is nothing here.")
+    run.view.memories(as_shown(run, found, at=as_of), next_cursor=next_cursor, if_none="There is nothing here.")
 
 
 def show(run: Run, id: MemoryId) -> None:
@@ -88,6 +110,7 @@ def edit(
     ] = None,
     no_tags: Annotated[bool, typer.Option("--no-tags", help="Take all tags away.")] = False,
     importance: Importance = None,
+    version: Annotated[int | None, typer.Option(help="Only if it is still this version.", show_default=False)] = None,
 ) -> None:
     """Change a memory. What it said before stays in its history."""
     if tag and no_tags:
@@ -95,7 +118,8 @@ def edit(
     if text is None and importance is None and not tag and not no_tags:
         raise typer.BadParameter("Say what to change: --text, --tag, --no-tags or --importance.")
     tags = () if no_tags else tag or None
-    memory = run.memory.update(id, text=None if text is None else _text(text), tags=tags, importance=importance)
+    new_text = None if text is None else given_text(text)
+    memory = run.memory.update(id, text=new_text, tags=tags, importance=importance, version=version)
     run.view.edited(as_shown(run, [memory])[0])
 
 
@@ -105,22 +129,34 @@ def forget(run: Run, id: MemoryId) -> None:
     run.view.forgotten(id)
 
 
+def review(run: Run) -> None:
+    """List what waits for a person: memories held for lack of trust, and those marked as suspicious."""
+    run.view.review(as_shown(run, run.memory.review()))
+
+
+def approve(run: Run, id: MemoryId) -> None:
+    """Let a memory from the review into use."""
+    run.view.approved(as_shown(run, [run.memory.approve(id)])[0])
+
+
 COMMANDS = (
     Command(run=remember, example="recollect remember 'Prefers tabs over spaces' --tag preference"),
     Command(run=list_, called="list", example="recollect list --kind journal --limit 10"),
     Command(run=show, example="recollect show m-1"),
     Command(run=edit, example="recollect edit m-1 --text 'Prefers two spaces'"),
     Command(run=forget, example="recollect forget m-1"),
+    Command(run=review, example="recollect review --agent atlas"),
+    Command(run=approve, example="recollect approve m-1"),
 )
 
 
-def as_shown(run: Run, memories: Sequence[Memory]) -> list[Shown]:
-    """The memories, each with the state it is in now."""
-    now = run.store.now()
-    return [Shown(memory=memory, state=memory.state(now)) for memory in memories]
+def as_shown(run: Run, memories: Sequence[Memory], *, at: datetime | None = None) -> list[Shown]:
+    """The memories, each with the state it is in now, or was in `at` a time."""
+    moment = run.store.now() if at is None else at
+    return [Shown(memory=memory, state=memory.state(moment)) for memory in memories]
 
 
-def _text(text: str) -> str:
+def given_text(text: str) -> str:
     """`text`, or standard input for "-".
 
     Raises: Invalid.

@@ -1,4 +1,4 @@
-"""Seeing what is there: agents and settings."""
+"""Seeing what is there, and what was done: agents, settings and the audit log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from recollect.cli.run import Command, Run
+from recollect.cli.run import REFUSED, Command, Run
 from recollect.cli.view import AgentShown, SettingShown
 from recollect.settings import MASK, SettingRow, Settings, masked, table
 
@@ -29,8 +29,33 @@ def settings(run: Run) -> None:
     run.view.settings([_shown(row, current, in_files, run.flags) for row in table()])
 
 
+def audit(
+    run: Run,
+    query: Annotated[str, typer.Argument(help="What the message holds; case does not matter.")] = "",
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check that the log is whole, instead of showing it.")
+    ] = False,
+    limit: Annotated[int, typer.Option(help="How many at most.")] = 20,
+    before: Annotated[
+        int | None, typer.Option(metavar="EVENT", help="Continue behind this one.", show_default=False)
+    ] = None,
+) -> None:
+    """Show what was done in the tenant, newest first."""
+    if not verify:
+        found = run.tenant.audit_events(query, before=before, limit=limit)
+        run.view.events(found, next_cursor=found[-1].id if len(found) == limit else None)
+        return
+    if query:
+        raise typer.BadParameter("--verify looks at the whole log; leave the words out.")
+    report = run.tenant.verify_audit()
+    run.view.verified(report)
+    if not report.is_intact:
+        raise typer.Exit(REFUSED)
+
+
 COMMANDS = (
     Command(run=agents, example="recollect agents --tenant acme"),
+    Command(run=audit, example="recollect audit m-1 --limit 5"),
     Command(run=settings, example="recollect settings --url sqlite:///notes.db"),
 )
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import asdict, fields
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from recollect.cli.view import AgentShown, Check, SettingShown, Shown, mark, one_line, safe
-from recollect.model import Hit, MemoryVersion
+from recollect.cli.view import AgentShown, Check, SettingShown, Shown, mark, one_line, safe, similar_hint
+from recollect.model import AuditEvent, AuditReport, Hit, Memory, MemoryVersion
+
+if TYPE_CHECKING:
+    from recollect.services.maintain import MaintenanceReport
+    from recollect.services.scan import Sighting
 
 EMPTY = "-"
 REPORT_EVERY = 1000
@@ -18,8 +23,10 @@ REPORT_EVERY = 1000
 class PlainView:
     """`View` as lines without colours or frames."""
 
-    def remembered(self, shown: Shown) -> None:
+    def remembered(self, shown: Shown, similar: Sequence[Memory]) -> None:
         print(_line(shown))
+        for each in similar:
+            print(similar_hint(each), file=sys.stderr)  # for whoever looks on; the next program gets the record alone
 
     def edited(self, shown: Shown) -> None:
         print(_line(shown))
@@ -38,6 +45,17 @@ class PlainView:
         for shown in found:
             print(_line(shown))
 
+    def review(self, found: Sequence[Shown]) -> None:
+        for shown in found:
+            print(_line(shown, shown.memory.flag or EMPTY))
+
+    def approved(self, shown: Shown) -> None:
+        print(_line(shown))
+
+    def injected(self, block: str | None) -> None:
+        if block is not None:
+            print(safe(block))
+
     def hits(self, hits: Sequence[Hit], *, is_explained: bool) -> None:
         for hit in hits:
             print("\t".join([f"{hit.score:.3f}", hit.id, one_line(hit.text)]))
@@ -48,6 +66,14 @@ class PlainView:
         for each in agents:
             counts = ", ".join(f"{count} {kind}" for kind, count in each.counts.items())
             print("\t".join([safe(each.agent.id), counts, one_line(each.agent.name)]))
+
+    def events(self, events: Sequence[AuditEvent], *, next_cursor: int | None) -> None:
+        for each in events:
+            agent = safe(each.agent_id or EMPTY)
+            print("\t".join([str(each.id), _time(each.at), each.action, agent, one_line(each.message)]))
+
+    def verified(self, report: AuditReport) -> None:
+        print(verdict(report))
 
     def settings(self, settings: Sequence[SettingShown]) -> None:
         for each in settings:
@@ -74,10 +100,32 @@ class PlainView:
     def reembedded(self, count: int, embedder: str) -> None:
         print(f"Embedded {count:,} with {embedder}")
 
+    def maintained(self, report: MaintenanceReport) -> None:
+        for name, value in asdict(report).items():
+            print(f"{name}: {one_line(str(value)) or EMPTY}")
+
+    def sightings(self, found: Iterable[Sighting]) -> None:
+        for each in found:
+            print("\t".join([safe(each.owner.agent), each.id, ", ".join(each.rules)]))
+
+    def allowed(self, count: int) -> None:
+        print(f"Allowed: {count}")
+
+    def distributed(self, tables: Sequence[str]) -> None:
+        for name in tables:
+            print(safe(name))
+
 
 def as_text(value: str | float | list[str]) -> str:
     """A setting's value as it would be written in a variable."""
     return ",".join(value) if isinstance(value, list) else str(value)
+
+
+def verdict(report: AuditReport) -> str:
+    """Whether the audit log is whole, as a sentence."""
+    if not report.is_intact:
+        return one_line(report.problem)
+    return f"The log is whole: {report.events:,} {'event' if report.events == 1 else 'events'}."
 
 
 def details(shown: Shown) -> dict[str, str]:
@@ -96,9 +144,9 @@ def _as_words(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _line(shown: Shown) -> str:
+def _line(shown: Shown, instead_of_tags: str = "") -> str:
     memory = shown.memory
-    tags = ",".join(memory.tags) or EMPTY
+    tags = instead_of_tags or ",".join(memory.tags) or EMPTY
     return "\t".join([memory.id, memory.kind.value, _time(memory.created_at), safe(tags), one_line(memory.text)])
 
 

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
 import typer
@@ -107,6 +109,19 @@ def callback_of(command: Command) -> Callable[..., None]:
     shape.__doc__ = command.run.__doc__
     shape.__name__ = command.name
     return callback
+
+
+def optional_module(module: str, *, needs: str, extra: str) -> ModuleType:
+    """A module of ours that needs packages not everybody has.
+
+    Raises: Invalid, which says what to install.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "recollect":
+            raise  # not a package that is missing, but a part of us
+        raise Invalid(f"{needs} needs more packages; run: pip install 'recollect[{extra}]'") from error
 
 
 def _decoded(arguments: Mapping[str, Any]) -> dict[str, Any]:

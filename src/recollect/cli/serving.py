@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from types import ModuleType
 from typing import Annotated
 
 import typer
 
-from recollect.cli.run import Command, Run
-from recollect.errors import Invalid
+from recollect.cli.run import Command, Run, optional_module
 
 
 def serve(
@@ -24,7 +21,7 @@ def serve(
 ) -> None:
     """Serve REST over HTTP until Ctrl-C."""
     run.flags |= {"host": host, "port": port}
-    server = _optional("recollect.server.run", needs="The server", extra="server")
+    server = optional_module("recollect.server.run", needs="The server", extra="server")
     server.serve(run.settings, no_auth=no_auth)
 
 
@@ -36,7 +33,7 @@ def mcp(
 ) -> None:
     """Be an MCP server on standard input and output, for one agent."""
     run.flags |= {"tool_sets": sets}
-    server = _optional("recollect.server.mcp", needs="The MCP server", extra="mcp")
+    server = optional_module("recollect.server.mcp", needs="The MCP server", extra="mcp")
     server.run_stdio(run.settings)
 
 
@@ -44,16 +41,3 @@ COMMANDS = (
     Command(run=serve, example="recollect serve --port 8077 --no-auth"),
     Command(run=mcp, example="recollect mcp --agent atlas --sets notes,recall"),
 )
-
-
-def _optional(module: str, *, needs: str, extra: str) -> ModuleType:
-    """A module of ours that needs packages not everybody has.
-
-    Raises: Invalid, which says what to install.
-    """
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] == "recollect":
-            raise  # not a package that is missing, but a part of us
-        raise Invalid(f"{needs} needs more packages; run: pip install 'recollect[{extra}]'") from error

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -13,9 +15,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from recollect.cli.plain import as_text, details
-from recollect.cli.view import AgentShown, Check, SettingShown, Shown, mark, one_line, safe
-from recollect.model import Hit, Kind, Memory, MemoryVersion, State
+from recollect.cli.plain import as_text, details, verdict
+from recollect.cli.view import AgentShown, Check, SettingShown, Shown, mark, one_line, safe, similar_hint
+from recollect.model import AuditEvent, AuditReport, Hit, Kind, Memory, MemoryVersion, State
+
+if TYPE_CHECKING:
+    from recollect.services.maintain import MaintenanceReport
+    from recollect.services.scan import Sighting
 
 COLOURS = {Kind.CORE: "magenta", Kind.JOURNAL: "blue", Kind.NOTE: "green", Kind.EPISODE: "yellow"}
 NARROW = 70
@@ -35,8 +41,10 @@ class TerminalView:
         self._console = Console(highlight=False)
         self._is_narrow = self._console.width < NARROW
 
-    def remembered(self, shown: Shown) -> None:
+    def remembered(self, shown: Shown, similar: Sequence[Memory]) -> None:
         self._done("Remembered", shown.memory)
+        for each in similar:
+            self._console.print(Text(similar_hint(each), style="yellow"))
 
     def edited(self, shown: Shown) -> None:
         self._done("Edited", shown.memory)
@@ -70,6 +78,24 @@ class TerminalView:
         if next_cursor is not None:
             self._console.print(Text(f" There is more: add --before {next_cursor}", style="dim"))
 
+    def review(self, found: Sequence[Shown]) -> None:
+        if not found:
+            self._console.print(Text("Nothing waits for approval.", style="dim"))
+            return
+        table = _table("Id", "Kind", "Memory")
+        for shown in found:
+            text = _text(shown.memory, shown.state)
+            text.append(f"\n{one_line(shown.memory.flag or '')}", style="yellow")
+            table.add_row(_id(shown.memory.id), _kind(shown.memory.kind), text)
+        self._console.print(table)
+        self._console.print(Text(" Let one into use with: recollect approve ID", style="dim"))
+
+    def approved(self, shown: Shown) -> None:
+        self._done("Approved", shown.memory)
+
+    def injected(self, block: str | None) -> None:
+        self._console.print(Text("No notes.", style="dim") if block is None else Text(safe(block)))
+
     def hits(self, hits: Sequence[Hit], *, is_explained: bool) -> None:
         if not hits:
             self._console.print(Text("Nothing comes to mind.", style="dim"))
@@ -99,6 +125,21 @@ class TerminalView:
         self._console.print(table)
         if next_cursor is not None:
             self._console.print(Text(f" There are more: add --after {safe(next_cursor)}", style="dim"))
+
+    def events(self, events: Sequence[AuditEvent], *, next_cursor: int | None) -> None:
+        if not events:
+            self._console.print(Text("Nothing of that kind was done.", style="dim"))
+            return
+        table = _table("Event", *(() if self._is_narrow else ("When", "Agent")), "Done")
+        for each in events:
+            more = (Text(_time(each.at), style="dim"), _id(each.agent_id or ""))
+            table.add_row(str(each.id), *(() if self._is_narrow else more), _cut(each.message))
+        self._console.print(table)
+        if next_cursor is not None:
+            self._console.print(Text(f" There is more: add --before {next_cursor}", style="dim"))
+
+    def verified(self, report: AuditReport) -> None:
+        self._console.print(_tick(report.is_intact), Text(verdict(report)))
 
     def settings(self, settings: Sequence[SettingShown]) -> None:
         table = _table("Setting", "Value", "From")
@@ -134,6 +175,31 @@ class TerminalView:
     def reembedded(self, count: int, embedder: str) -> None:
         self._console.print(_tick(True), Text(f"Embedded {count:,} with {embedder}"))
 
+    def maintained(self, report: MaintenanceReport) -> None:
+        grid = Table.grid(padding=(0, 2))
+        for name, value in asdict(report).items():
+            if value != "":
+                grid.add_row(Text(name, style="dim"), Text(one_line(str(value)), style="bold" if value else ""))
+        self._console.print(Padding(grid, (1, 2)))
+
+    def sightings(self, found: Iterable[Sighting]) -> None:
+        table = _table("Agent", "Id", "Seems to hold")
+        for each in found:
+            table.add_row(_id(each.owner.agent), _id(each.id), Text(", ".join(each.rules), style="red"))
+        if table.row_count:
+            self._console.print(table)
+        else:
+            self._console.print(_tick(True), Text("Nothing that is stored looks like a secret."))
+
+    def allowed(self, count: int) -> None:
+        self._console.print(_tick(True), Text(f"Allowed: {count}"))
+
+    def distributed(self, tables: Sequence[str]) -> None:
+        for name in tables:
+            self._console.print(_tick(True), Text(safe(name)))
+        if not tables:
+            self._console.print(Text("Everything is distributed already.", style="dim"))
+
     def _done(self, verb: str, memory: Memory) -> None:
         self._console.print(_tick(True), Text(verb), _id(memory.id), _kind(memory.kind))
 
@@ -141,7 +207,7 @@ class TerminalView:
 def _table(*headers: str) -> Table:
     table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False, padding=(0, 1))
     for header in headers:
-        is_text = header in ("Memory", "Said", "Value")
+        is_text = header in ("Memory", "Said", "Value", "Done", "Seems to hold")
         table.add_column(header, overflow="fold", no_wrap=not is_text, ratio=1 if is_text else None)
     return table
 

@@ -1,4 +1,4 @@
-"""Looking after the store: doctor and reembed."""
+"""Looking after the store: doctor, maintain, scan, reembed, and a database cluster."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import recollect
-from recollect.cli.run import REFUSED, Command, Run
+from recollect.cli.memories import given_text
+from recollect.cli.run import REFUSED, Command, Run, optional_module
 from recollect.cli.view import Check
 from recollect.errors import Invalid, ModelError, RecollectError, SchemaMismatch
 from recollect.settings import Settings, masked
@@ -20,6 +21,7 @@ from recollect.settings import Settings, masked
 if TYPE_CHECKING:
     from recollect.ports import Embedder, Vector
 
+POSTGRES = ("postgresql://", "postgres://")
 NO_EMBEDDER = "off"
 IN_MEMORY = ":memory:"
 PROBE = "Does it work?"
@@ -33,6 +35,42 @@ def doctor(run: Run) -> None:
     run.view.checks(checks)
     if not all(check.is_ok for check in checks):
         raise typer.Exit(REFUSED)
+
+
+def maintain(run: Run) -> None:
+    """Let memories fade: archive what expired, what nobody asks for and what exceeds the quota.
+
+    This covers every tenant and agent of the store, and makes missing vectors."""
+    run.view.maintained(run.store.maintain())
+
+
+def scan(
+    run: Run,
+    allow: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Say that what looks like a secret in this text is none; - reads it from standard input.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Look for secrets in what all agents of the tenant have stored."""
+    if allow is None:
+        run.view.sightings(run.tenant.scan())
+    else:
+        run.view.allowed(run.tenant.allow_secret(given_text(allow)))
+
+
+def distribute(run: Run) -> None:
+    """Spread the tables of a PostgreSQL database over a Citus cluster, by tenant."""
+    url = run.settings.store_url
+    if not url.startswith(POSTGRES):
+        raise Invalid("Only a PostgreSQL database can be distributed; name one with --url postgresql://…")
+    with recollect.Recollect(settings=replace(run.settings, embedder=NO_EMBEDDER)):
+        pass  # the tables are there, and the database can be reached
+    citus = optional_module("recollect.store.citus", needs="PostgreSQL", extra="postgres")
+    run.view.distributed(citus.distribute(url))
 
 
 def reembed(run: Run) -> None:
@@ -54,8 +92,11 @@ def reembed(run: Run) -> None:
 
 COMMANDS = (
     Command(run=doctor, example="recollect doctor"),
+    Command(run=maintain, example="recollect maintain"),
+    Command(run=scan, example="recollect scan --tenant acme"),
     Command(run=reembed, example="RECOLLECT_EMBEDDER=static recollect reembed"),
 )
+DB_COMMANDS = (Command(run=distribute, example="recollect db distribute --url postgresql://app@db/memories"),)
 
 
 class _Reporting:
@@ -99,7 +140,7 @@ def _checks(run: Run) -> Iterator[Check]:
 
 
 def _engine_checks(settings: Settings) -> Iterator[Check]:
-    if settings.store_url.startswith(("postgresql://", "postgres://")):
+    if settings.store_url.startswith(POSTGRES):
         yield _postgres_driver()
         return
     apsw = import_module("apsw")

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from recollect.model import Agent, Hit, Json, Kind, Memory, MemoryVersion, State
+from recollect.model import Agent, AuditEvent, AuditReport, Hit, Json, Kind, Memory, MemoryVersion, State
+
+if TYPE_CHECKING:
+    from recollect.services.maintain import MaintenanceReport
+    from recollect.services.scan import Sighting
 
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Characters that move the cursor, change colours or turn the direction of writing."""
@@ -63,7 +67,8 @@ class SettingShown:
 class View(Protocol):
     """Everything a command can show."""
 
-    def remembered(self, shown: Shown) -> None: ...
+    def remembered(self, shown: Shown, similar: Sequence[Memory]) -> None:
+        """Also names those it may double, so that they can be merged."""
 
     def edited(self, shown: Shown) -> None: ...
 
@@ -73,9 +78,19 @@ class View(Protocol):
 
     def memories(self, found: Sequence[Shown], *, next_cursor: str | None, if_none: str) -> None: ...
 
+    def review(self, found: Sequence[Shown]) -> None: ...
+
+    def approved(self, shown: Shown) -> None: ...
+
+    def injected(self, block: str | None) -> None: ...
+
     def hits(self, hits: Sequence[Hit], *, is_explained: bool) -> None: ...
 
     def agents(self, agents: Sequence[AgentShown], *, next_cursor: str | None) -> None: ...
+
+    def events(self, events: Sequence[AuditEvent], *, next_cursor: int | None) -> None: ...
+
+    def verified(self, report: AuditReport) -> None: ...
 
     def settings(self, settings: Sequence[SettingShown]) -> None: ...
 
@@ -85,6 +100,15 @@ class View(Protocol):
         """Shows how far long work has come; it is told of each piece done."""
 
     def reembedded(self, count: int, embedder: str) -> None: ...
+
+    def maintained(self, report: MaintenanceReport) -> None: ...
+
+    def sightings(self, found: Iterable[Sighting]) -> None:
+        """Shown one by one as they are found, where that is possible."""
+
+    def allowed(self, count: int) -> None: ...
+
+    def distributed(self, tables: Sequence[str]) -> None: ...
 
 
 def pick_view(*, as_json: bool) -> View:
@@ -99,7 +123,7 @@ def pick_view(*, as_json: bool) -> View:
     return cast(View, getattr(import_module(f"recollect.cli.{module}"), view)())
 
 
-def json_record(record: Memory | MemoryVersion | Agent) -> Json:
+def json_record(record: Memory | MemoryVersion | Agent | AuditEvent) -> Json:
     """Every field by its name, except whose it is."""
     names = (each.name for each in fields(record))
     return {name: json_value(getattr(record, name)) for name in names if name != "owner"}
@@ -130,6 +154,11 @@ def one_line(text: str) -> str:
     'one two three'
     """
     return safe(" ".join(text.split()))
+
+
+def similar_hint(memory: Memory) -> str:
+    """What to do about a memory that says nearly the same as the one just kept."""
+    return f"similar: {memory.id} {one_line(memory.text)}; to replace it use --supersedes {memory.id}"
 
 
 def mark(is_ok: bool) -> str:

@@ -72,14 +72,15 @@ MAX_CHARS_BETWEEN = 90
 _PIN_TAIL = re.compile(
     rf"""
     (?P<between>(?:[ \t]?\([^)\n]{{1,30}}\)|(?:[ \t][\w'@&/\#.-]{{1,30}}+){{0,6}}?))
-    (?P<link>\s?(?:[:=]|->)\s?|[ \t](?i:{_IS})(?:[ \t](?i:{_FILLER})){{0,3}}:?[ \t]|[ \t](?i:nr\.?|no\.?|number)?[ \t]?)
+    (?P<link>\s?(?:[:=]|->)\s?|[ \t](?i:{_IS}|e)(?:[ \t](?i:{_FILLER})){{0,3}}:?[ \t]
+        |[ \t](?i:nr\.?|no\.?|number)?[ \t]?)
     ["'`*]{{0,2}}(?P<value>\d(?:[ -]?\d){{3,9}}[\#*]?)["'`*]{{0,2}}(?![\w%€$£°/])(?![.,:]\d)
     """,
     re.VERBOSE,
 )
 _DIGITS = re.compile(r"\d")
 _POSTAL = re.compile(
-    r"(?i)address|deliver|postal|zip|city|district|india|ship|courier|locality|area\b|gpio|board|solder"
+    r"(?i)address|deliver|postal|lookup|zip|city|district|india|ship|courier|locality|area\b|gpio|board|solder"
 )
 _BEFORE = re.compile(
     r"(?:^|[\s(\"'`])([^\s\"'`]{4,60})[\"'`]?[ \t]+(?:is|as|was|ist|est|es|e|als|war)[ \t]+"
@@ -99,6 +100,22 @@ _LOGIN = re.compile(
     r"(?:(?i:user(?:name)?)\s?[:=]?\s?)?([\w.@+-]{2,40})[\"'`]?"
     r"(?:\s?/\s?|:(?!\s)|\s\|\s|[ \t]+(?i:and|with|und|et|y|e)[ \t]+|,[ \t]+)"
     r"(?:(?i:pass(?:word)?|pw)\s?[:=]?\s?)?[\"'`]?([^\s\"'`]{4,100})"
+)
+
+
+_OTHER_KEYS = tuple("public idempotency cache partition primary foreign sort object request redis".split())
+_SAID_BEFORE = (" is ", " as ", " ist ", " est ", " es ", " als ", " was ")
+_WORD_END = re.compile(r"(?:s|es|en|er|S)?(?![A-Za-z])")
+_GAP = re.compile(r"[ \n.-]")
+_PIECES = {
+    size: re.compile(
+        rf"[!-~]{{{size}}}([ \n.-]{{1,2}})[!-~]{{{size}}}(?:\1[!-~]{{{size}}}){{0,12}}"
+        rf"(?:\1[!-~]{{1,{size - 1}}})?(?![^\s,;.])"
+    )
+    for size in range(2, 9)
+}
+_LITTLE_WORDS = re.compile(
+    r"\b(?:the|and|for|one|are|not|you|it|is|in|on|to|of|at|by|or|if|we|as|das|der|die|ist|les|que)\b"
 )
 
 
@@ -153,9 +170,6 @@ def _hits(view: View, words: tuple[tuple[str, str], ...]) -> Iterator[tuple[str,
             at = lower.find(word, at + len(word))
 
 
-_WORD_END = re.compile(r"(?:s|es|en|er|S)?(?![A-Za-z])")
-
-
 def _values(view: View, word: str, at: int, trust: Trust) -> Iterator[tuple[int, int]]:
     """The spans of the values said of the word that stands at `at`."""
     text, behind = view.text, at + len(word)
@@ -186,7 +200,7 @@ def _tails(view: View, word: str, at: int, trust: Trust) -> Iterator[tuple[re.Ma
         is_assigned = trust is Trust.PASSWORD and tail["link"].strip() == "=" and view.text[at].isupper()
         yield tail, Trust.ASSIGNED if is_assigned else trust
     if word in _NEEDS_A_SIGN:
-        trust = loosely = Trust.LOOSEST
+        trust, loosely = loosely, Trust.LOOSEST
     link = _LINK.search(lower, behind, behind + MAX_CHARS_BETWEEN)
     if link and link["link"] and lower.count(" ", behind, link.start()) <= MAX_WORDS_BETWEEN:
         tail = _AFTER_LINK.match(lower, link.end())
@@ -198,21 +212,6 @@ def _tails(view: View, word: str, at: int, trust: Trust) -> Iterator[tuple[re.Ma
     tail = _NEXT.match(lower, behind)
     if tail:
         yield tail, loosely
-
-
-_OTHER_KEYS = (
-    "public",
-    "idempotency",
-    "cache",
-    "partition",
-    "primary",
-    "foreign",
-    "sort",
-    "object",
-    "request",
-    "redis",
-)
-_SAID_BEFORE = (" is ", " as ", " ist ", " est ", " es ", " als ", " was ")
 
 
 def _value_in(tail: re.Match[str], text: str, trust: Trust) -> tuple[int, int] | None:
@@ -228,19 +227,6 @@ def _value_in(tail: re.Match[str], text: str, trust: Trust) -> tuple[int, int] |
         if is_value(joined, 0, len(joined), trust, is_many=True):
             return pieces.span()
     return None
-
-
-_GAP = re.compile(r"[ \n.-]")
-_PIECES = {
-    size: re.compile(
-        rf"[!-~]{{{size}}}([ \n.-]{{1,2}})[!-~]{{{size}}}(?:\1[!-~]{{{size}}}){{0,12}}"
-        rf"(?:\1[!-~]{{1,{size - 1}}})?(?![^\s,;.])"
-    )
-    for size in range(2, 9)
-}
-_LITTLE_WORDS = re.compile(
-    r"\b(?:the|and|for|one|are|not|you|it|is|in|on|to|of|at|by|or|if|we|as|das|der|die|ist|les|que)\b"
-)
 
 
 def _pins(text: str, at: int, word: str) -> Iterator[tuple[str, int, int]]:

@@ -24,9 +24,9 @@ _PUBLIC = re.compile(
 _NAMED = re.compile(
     r"(?:sha-?\d+|md5|sha|digest|checksum|hash|integrity|etag|fingerprint|commit|revision|address|wallet|public key"
     r"|pubkey|publickey|public|cid|ipfs|txid|transaction|signature of|doc|docs|document|sheet|spreadsheet|folder|drive"
-    r"|file id|file|playlist|video|channel|trace|id|ids|uuid|ulid|cache key|object|blob|nonce|salt|certificate|cert"
-    r"|csr|image|thumbnail|font|slug|branch|tag|build|container|pod|ssh-rsa|ssh-ed25519|base64|solana|bitcoin"
-    r"|ethereum|contract|mint|account|program|arn|path|at|in|under|data:\S{0,40})[\s:=\"'`(<~-]{1,4}(?:is\s|was\s|of\s)?$",
+    r"|file id|file|playlist|video|channel|trace|id|ids|uuid|ulid|cache key|nonce|salt|certificate|cert"
+    r"|csr|image|thumbnail|font|slug|branch|tag|build|container|pod|ssh-rsa|ssh-ed25519|solana|polkadot|bitcoin"
+    r"|ethereum|contract|mint|account|program|arn|path|data:\S{0,40})[\s:=\"'`(<~-]{1,4}(?:is\s|was\s|of\s)?$",
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"(?i)[a-z]://|www\.|\w\.(?:com|org|net|io|dev|app|ai|co|de|me)/")

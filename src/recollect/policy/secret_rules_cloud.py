@@ -24,6 +24,14 @@ CLOUD = (
         misses=("AKIAIOSFODNN7EXAMPLE", "AKIA is the prefix of a key id", "ASIAPACIFICREGIONALSALES"),
     ),
     shaped(
+        "aws-access-key",
+        "akia|asia",
+        r"(?<![A-Za-z0-9])(?i:akia|asia)[A-Za-z0-9]{16}(?![A-Za-z0-9])",
+        check=_is_aws_id,
+        hits=("akia{low:14}7q", "AkIa{b32:14}42 in the wrong case"),
+        misses=("akiaiosfodnn7example", "asia-pacific, not asiapacific"),
+    ),
+    shaped(
         "aws-secret-key",
         "secret_access_key|secret access key|secretaccesskey|aws_secret|aws secret",
         r"(?i:secret_access_key|secret access key|secretaccesskey|aws[_ ]secret(?:[_ ]access)?(?:[_ ]key)?)"

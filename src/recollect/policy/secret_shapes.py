@@ -27,8 +27,7 @@ _TURN = re.compile(r"(?<=[a-z])[A-Z]|(?<=[A-Za-z])[0-9]|(?<=[0-9])[A-Za-z]")
 _PLACEHOLDER = re.compile(
     r"x{4,}|\*{3,}|\.{3,}$|…|your|example|placeholder|redacted|dummy|changeme|change[-_]me|insert|sample|foobar"
     r"|replace[-_]?me|[-_]here|0{8,}|1{8,}|deadbeef|not[-_]?a[-_]?real"
-    r"|(?:^|[-_.])(?:fake|todo|tbd|some|token|key|secret|password|demo)(?:$|[-_.])",
-    re.IGNORECASE,
+    r"|(?:^|[-_.])(?:fake|todo|tbd|some|token|key|secret|password|demo)(?:$|[-_.])"
 )
 
 
@@ -88,14 +87,14 @@ def is_placeholder(value: str) -> bool:
     >>> is_placeholder("your-api-key-here"), is_placeholder("xxxxxxxx"), is_placeholder("a7Xk2mPq9Lw4")
     (True, True, False)
     """
-    head = value[:MAX_JUDGED_CHARS]
+    head = value[:MAX_JUDGED_CHARS].lower()
     return len(set(head)) < MIN_DISTINCT_CHARS or _PLACEHOLDER.search(head) is not None
 
 
 def is_random(body: str) -> bool:
     """Whether what stands behind a known prefix looks drawn at random."""
     head = body[:MAX_JUDGED_CHARS]
-    return not is_placeholder(head) and turns(head) >= max(3, 0.11 * len(head))
+    return turns(head) >= max(3, 0.11 * len(head)) and not is_placeholder(head)
 
 
 def is_real(body: str) -> bool:

@@ -12,23 +12,38 @@ from functools import lru_cache
 from itertools import groupby
 
 from recollect.policy.secret_rules import RULES
-from recollect.policy.secret_shapes import Rule, Split
+from recollect.policy.secret_shapes import MAX_KEY_CHARS, Rule, Split
 from recollect.policy.secret_text import Part, View, rewritten
 
-MAX_WALKS = 2_000
+MAX_WALKS = 4_000
 """More prefixes than fit into the longest memory; a longer text is not worth more work."""
 
-MAX_KEY_CHARS = 300
+MIN_PREFIX_CHARS = 4
+"""A shorter prefix, its dashes dropped, is part of too many words."""
+
 MAX_WORD_SHARE = 0.5
 """Of a key's characters, the share that may stand in pieces that look like words."""
 
+MAX_GAP = 5
+"""Characters between two pieces of one key."""
+
+MAX_HEAD = 60
+"""Of a word like `TOKEN=ab12` that ends with the first piece."""
+
+MIN_EQUAL_PIECES = 4
+"""Fewer words of the same length in a row are chance."""
+
+_SIZES = range(2, 13)
+_TOKENS = re.compile(r"[^\s\"'+,]+")
+_FINE_TOKENS = re.compile(r"[^\s\"'+,.|-]+")
+_LINE_END = re.compile(r"(?<=[\w/+=.:@%&-]{3})-?\r?\n(?=[\w/+=.-]{3})")
+_TURN = re.compile(r"[a-z][A-Z0-9]|[A-Z][0-9]|[0-9][A-Za-z]")
 _SEPARATORS = " \t\r\n\v\f-.,;|/\\+\"'`*~()[]:><=&^#"
 _DROP = {ord(c): None for c in _SEPARATORS}
-_KEPT = frozenset(_SEPARATORS)
+_DROPPED = frozenset(_SEPARATORS)
 _PIECE = re.compile(r"[A-Za-z0-9_]+")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]{2,}|[A-Za-z]")
 _LOWER_WORD = re.compile(r"[A-Z]?[a-z]+")
-MIN_PREFIX_CHARS = 4
 
 
 def split_keys(view: View) -> Iterator[tuple[str, int, int]]:
@@ -42,7 +57,7 @@ def split_keys(view: View) -> Iterator[tuple[str, int, int]]:
         while at >= 0 and walks < MAX_WALKS:
             walks += 1
             if not offsets:
-                offsets = [i for i, c in enumerate(view.text) if c not in _KEPT]
+                offsets = [i for i, c in enumerate(view.text) if c not in _DROPPED]
             end = _key_end(view.text, squeezed, offsets, at, len(prefix), rule, split)
             if end:
                 yield rule.name, offsets[at], end
@@ -108,12 +123,6 @@ def _is_piece_end(text: str, offset: int) -> bool:
     return offset + 1 >= len(text) or not (text[offset + 1].isalnum() or text[offset + 1] == "_")
 
 
-_SIZES = range(2, 13)
-MIN_EQUAL_PIECES = 4
-_TOKENS = re.compile(r"[^\s\"'+,]+")
-_FINE_TOKENS = re.compile(r"[^\s\"'+,.|-]+")
-
-
 def glued(view: View) -> Iterator[View]:
     """With what was cut into pieces of equal length, or once by the end of a line, put together again."""
     for tokens in (_TOKENS, _FINE_TOKENS):
@@ -163,9 +172,3 @@ def _broken_lines(text: str) -> Iterator[list[Part]]:
         before, behind = text[max(0, gap.start() - 12) : gap.start()], text[gap.end() : gap.end() + 12]
         if _TURN.search(before) and _TURN.search(behind):
             yield [(text[gap.start() - 1], gap.start() - 1, gap.start()), (text[gap.end()], gap.end(), gap.end() + 1)]
-
-
-MAX_GAP = 5
-MAX_HEAD = 60
-_LINE_END = re.compile(r"(?<=[\w/+=.:@%&-]{3})-?\r?\n(?=[\w/+=.-]{3})")
-_TURN = re.compile(r"[a-z][A-Z0-9]|[A-Z][0-9]|[0-9][A-Za-z]")

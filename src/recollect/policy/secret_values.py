@@ -79,6 +79,7 @@ _STRUCTURED = re.compile(
     |[A-Z][A-Za-z]{1,9}-\d{1,6}|\#\d+|@[\w.-]+                  # a ticket, a person
     |\$\{?[A-Za-z_][A-Z0-9_a-z]*\}?|\$\(.*|%[A-Z_]+%|<.*|\[.*|\{.*|\(.*|process\.env\S*|os\.\S*|env[.:(\[]\S*|op://.*
     |[a-z_][\w-]*(?:\.[a-z_][\w-]*)+(?:\(.*)?|[A-Za-z_]\w*\(.*  # a file, a host, a call
+    |[\w-]+=[$<{%].*                                            # a setting that is filled in elsewhere
     |(?:[0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}                    # a MAC address
     |\#[0-9a-fA-F]{3,8}|\*+|\.+|-+|_+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+  # a colour, a mask, the name of a variable
     """

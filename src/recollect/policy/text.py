@@ -58,6 +58,8 @@ def fold(text: str) -> str:
     >>> fold("STRASSE") == fold("Straße")
     True
     """
+    if text.isascii():
+        return text.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 

@@ -6,13 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from enum import StrEnum
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from recollect.errors import Invalid
+from recollect.lazy import LazyModule
 from recollect.model import Kind, Memory, Origin, Owner, Role, Scope
-from recollect.policy import importance, kinds, trust
+from recollect.policy import kinds, trust
 from recollect.policy.names import memory_seq
 from recollect.policy.text import checked_text
+
+if TYPE_CHECKING:
+    from recollect.policy import importance
+else:
+    importance = LazyModule("recollect.policy.importance")
 
 MAX_NAME_CHARS = 200
 

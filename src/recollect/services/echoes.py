@@ -5,10 +5,16 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from recollect.errors import Invalid
+from recollect.lazy import LazyModule
 from recollect.model import Memory, Origin, Owner
-from recollect.policy.loop import is_echo
+
+if TYPE_CHECKING:
+    from recollect.policy import loop
+else:
+    loop = LazyModule("recollect.policy.loop")
 
 TEXTS_PER_OWNER = 200
 OWNERS = 1_000
@@ -36,7 +42,7 @@ class Echoes:
 
     def check(self, memory: Memory) -> None:
         """Raises: Invalid when a program's text is only an echo."""
-        if memory.origin in GUARDED and is_echo(memory.text, self._latest(memory.owner)):
+        if memory.origin in GUARDED and loop.is_echo(memory.text, self._latest(memory.owner)):
             raise Invalid(REFUSED)
 
     def _latest(self, owner: Owner) -> Sequence[str]:

@@ -149,8 +149,9 @@ class Remember:
         if memory.kind not in UNIQUE or memory.supersedes is not None:
             return None
         same = self._store.find_same_memory(memory.owner, memory.kind, memory.text, now=now)
-        is_waiting = same is not None and same.held_at is not None
-        return None if is_waiting and memory.held_at is None else same  # a trusted word does not wait with a doubtful one
+        if same is not None and same.held_at is not None and memory.held_at is None:
+            return None  # a trusted word does not wait together with a doubtful one
+        return same
 
     def _ended(self, corrections: Sequence[Memory]) -> Sequence[Memory]:
         """What these correct, no longer true since they are; what is held corrects nothing before it is approved.

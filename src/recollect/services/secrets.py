@@ -5,11 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from recollect.errors import Invalid, SecretRejected
+from recollect.lazy import LazyModule
 from recollect.model import Memory
-from recollect.policy import secrets
 from recollect.ports import AllowanceStore, Clock
+
+if TYPE_CHECKING:
+    from recollect.policy import secrets
+else:
+    secrets = LazyModule("recollect.policy.secrets")
 
 REJECTED = "text appears to contain a secret — not stored"
 MODES = ("reject", "redact", "flag")

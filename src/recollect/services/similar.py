@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from recollect.lazy import LazyModule
 from recollect.model import Kind, Memory, Owner
-from recollect.policy.duplicates import is_near_duplicate, similarity_of
 from recollect.policy.names import memory_seq
 from recollect.ports import Clock, MemoryStore
 from recollect.services.embedding import Embedding
+
+if TYPE_CHECKING:
+    from recollect.policy import duplicates
+else:
+    duplicates = LazyModule("recollect.policy.duplicates")
 
 CANDIDATES = 10
 """How many each way of searching may propose; a near-duplicate is among the very nearest by either."""
@@ -29,8 +35,8 @@ class Similar:
         """
         memory = self._store.get_memory(owner, id)
         others = self._candidates(memory).values()
-        alike = [other for other in others if other.id != id and is_near_duplicate(memory.text, other.text)]
-        return sorted(alike, key=lambda other: -similarity_of(memory.text, other.text))
+        alike = [other for other in others if other.id != id and duplicates.is_near_duplicate(memory.text, other.text)]
+        return sorted(alike, key=lambda other: -duplicates.similarity_of(memory.text, other.text))
 
     def _candidates(self, memory: Memory) -> dict[int, Memory]:
         now, kinds = self._now(), [Kind(memory.kind)]

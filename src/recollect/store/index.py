@@ -12,7 +12,9 @@ float32, since NumPy has no fast arithmetic for anything shorter.
 from __future__ import annotations
 
 import struct
+import sys
 import zlib
+from array import array
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -46,16 +48,26 @@ def word_key(term: str) -> int:
 
 def encode_terms(terms: Sequence[str]) -> bytes:
     """A record's words as they are stored: (key << 32 | count) for each distinct word, little-endian."""
-    packed = [word_key(term) << 32 | 1 for term in terms]
-    if len(set(terms)) < len(terms):
-        packed = [word_key(term) << 32 | min(count, MAX_COUNT) for term, count in Counter(terms).items()]
-    return struct.pack(f"<{len(packed)}Q", *packed)
+    if len(set(terms)) == len(terms):
+        packed = array("Q", map(_once, terms))
+    else:
+        counts = Counter(terms).items()
+        packed = array("Q", [word_key(term) << 32 | min(count, MAX_COUNT) for term, count in counts])
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return packed.tobytes()
+
+
+@lru_cache(maxsize=65536)
+def _once(term: str) -> int:
+    """A word that occurs once, as most do."""
+    return word_key(term) << 32 | 1
 
 
 def encode_vector(vector: Floats) -> bytes:
     """A vector as it is stored: a float32 scale, then one signed byte for each dimension."""
-    scale = float(max(vector.max(), -vector.min())) / 127 or 1.0
-    values: bytes = np.rint(vector / np.float32(scale)).astype(np.int8).tobytes()
+    scale = float(np.abs(vector).max()) / 127 or 1.0
+    values: bytes = np.rint(vector * np.float32(1 / scale)).astype(np.int8).tobytes()
     return struct.pack("<f", scale) + values
 
 

@@ -164,14 +164,15 @@ def memory_from(row: Row) -> Memory:
 
 
 def memory_values(memory: Memory, seq: int) -> dict[str, Any]:
+    folded = fold(memory.text)
     return {
         "tenant_id": memory.owner.tenant,
         "agent_id": memory.owner.agent,
         "seq": seq,
         "kind": memory.kind.value,
         "text": memory.text,
-        "folded": fold(memory.text),
-        "tags": json_text(memory.tags),
+        "folded": folded,
+        "tags": json_text(memory.tags) if memory.tags else "[]",
         "folded_tags": folded_tags(memory.tags),
         "scope": memory.scope.value,
         "role": memory.role.value,
@@ -185,7 +186,8 @@ def memory_values(memory: Memory, seq: int) -> dict[str, Any]:
         "last_retrieved_at": memory.last_retrieved_at,
         "archived_at": memory.archived_at,
         "version": memory.version,
-        "content_hash": content_hash(memory.text),
+        # Episodes may repeat themselves, so nobody asks whether one is there already.
+        "content_hash": content_hash(folded) if memory.kind is not Kind.EPISODE else "",
         "supersedes": None if memory.supersedes is None else memory_seq(memory.supersedes),
         "valid_from": memory.valid_from,
         "valid_to": memory.valid_to,

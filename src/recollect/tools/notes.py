@@ -29,7 +29,7 @@ def memory_store(
 ) -> Json:
     if memory is None:
         return NO_AGENT
-    note = memory.remember(text, tags=tags, scope=scope, origin="agent", supersedes=supersedes)
+    note = memory.remember(text, tags=tags, scope=scope, origin="agent", supersedes=supersedes or None)
     stored: Json = {"ok": True, "id": note.id}
     similar = lookalikes(memory, note)
     if similar:
@@ -53,7 +53,7 @@ def memory_delete(memory: AgentMemory | None, id: str) -> Json:
 
 def _shown(note: Memory) -> Json:
     ts = note.created_at.isoformat(timespec="seconds").replace("+00:00", "Z")
-    return {"id": note.id, "text": note.text, "tags": list(note.tags), "scope": note.scope.value, "ts": ts}
+    return {"id": note.id, "text": note.text, "tags": list(note.tags), "ts": ts}
 
 
 TOOLS = (

@@ -1,0 +1,102 @@
+"""Maintenance, the audit log and the search for secrets."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import apsw
+import httpx2
+
+from recollect.api import Recollect
+from recollect.settings import Settings
+from tests.server.conftest import MovableClock
+from tests.server.live import client_of, serving
+from tests.server.test_agents_and_memories import remember, texts
+from tests.server.test_errors import SECRET
+
+COUNTS = "agents examined archived expired faded over_quota embedded embedding_problem".split()
+
+
+def test_maintenance_archives_what_has_expired(client: httpx2.Client, ann: str, clock: MovableClock) -> None:
+    remember(client, ann, "Said hello", kind="episode", category="routine")
+    clock.ahead = timedelta(days=8)
+
+    report = client.post("/api/maintenance").json()
+
+    assert list(report) == COUNTS
+    assert report["archived"] == report["expired"] + report["faded"] + report["over_quota"] >= 1
+    assert texts(client, ann, state="archived") == ["Said hello"]
+
+
+def test_a_second_run_of_maintenance_is_a_conflict(client: httpx2.Client, recollect: Recollect) -> None:
+    now = recollect.now()
+    store = recollect._store  # another process, which nothing public can be
+    store.take_lease("maintain", "somebody else", now=now, until=now + timedelta(minutes=1))
+    try:
+        answer = client.post("/api/maintenance")
+    finally:
+        store.end_lease("maintain", "somebody else")
+
+    assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
+
+
+def test_the_audit_log_tells_what_was_done_in_pages(client: httpx2.Client, ann: str) -> None:
+    agent = ann.rpartition("/")[2]
+    for number in range(3):
+        remember(client, ann, f"A private matter {number}")
+    client.delete(f"{ann}/memories/m-2")
+
+    found, cursor = [], ""
+    while cursor is not None:
+        page = client.get("/api/audit", params={"limit": 2, "cursor": cursor}).json()
+        found += page["items"]
+        cursor = page["next_cursor"]
+
+    assert [event["id"] for event in found] == list(range(len(found), 0, -1))
+    mine = [event for event in found if event["agent_id"] == agent]
+    assert [event["action"] for event in mine] == ["memory.delete", *["memory.add"] * 3]
+    assert list(mine[0]) == ["id", "at", "action", "agent_id", "message", "meta", "hash"]
+    assert "private matter" not in str(found)
+    deleted = client.get("/api/audit", params={"q": "M-2 WAS DELETED", "limit": 500}).json()["items"]
+    assert mine[0] in deleted
+
+
+def test_the_audit_log_shows_that_it_was_tampered_with(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    settings = Settings(url=f"sqlite:///{path}")
+    with Recollect(settings=settings) as recollect, serving(recollect) as address, client_of(address) as client:
+        for text in ("one", "two"):
+            remember(client, "/api/agents/ann", text)
+        whole = client.get("/api/audit/verify").json()
+        other = apsw.Connection(str(path))
+        other.execute("UPDATE audit_log SET message = 'Nothing happened.' WHERE id = 2")
+        other.close()
+        broken = client.get("/api/audit/verify")
+
+    assert whole == {"ok": True, "events": 2, "broken_at": None, "problem": ""}
+    assert broken.status_code == 200
+    assert broken.json() == {
+        "ok": False,
+        "events": 1,
+        "broken_at": 2,
+        "problem": "Event 2 was changed after it was written.",
+    }
+
+
+def test_secrets_that_got_in_are_found_and_what_is_none_can_be_allowed() -> None:
+    with Recollect(":memory:", settings=Settings(secrets="flag")) as recollect:
+        recollect.agent("ann").remember(f"The key is {SECRET}")
+        recollect.agent("bob").remember("Drinks tea")
+        with serving(recollect) as address, client_of(address) as client:
+            found = client.post("/api/secrets/scan")
+            (waiting,) = client.get("/api/agents/ann/review").json()["items"]
+            allowed = client.post("/api/secrets/allow", json={"text": f"Only an example: {SECRET}"}).json()
+            left = client.post("/api/secrets/scan").json()
+
+    (sighting,) = found.json()["items"]
+    assert (sighting["agent"], sighting["id"]) == ("ann", "m-1")
+    assert waiting["flag"] == f"secret: {sighting['rules'][0]}"
+    assert SECRET not in found.text
+    assert allowed == {"allowed": 1}
+    assert left == {"items": []}

@@ -1,0 +1,209 @@
+"""Credentials stay out of memory, whichever way they come, and out of everything that is written about it.
+
+Tests that do store one (as flagging and allowing mean to) use a database of their own: the others look for traces.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from recollect import Invalid, SecretRejected
+from recollect.api import AgentMemory, TenantMemory
+from recollect.model import Memory, State
+from tests.services.conftest import Clock, Place
+
+REFUSAL = "text appears to contain a secret — not stored"
+KEY = (
+    "gh" + "p_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+)  # made up, and in pieces, so that no scanner stumbles over it
+LEAK = f"The deploy token is {KEY}, keep it safe"
+HARMLESS = ("token: economics", "password: see the vault", "commit 3f786850e387550fdab836ed7e6dc881de23001b")
+
+WRITES: dict[str, Callable[[AgentMemory, Memory], Any]] = {
+    "note": lambda ann, _: ann.remember(LEAK),
+    "core": lambda ann, _: ann.remember(LEAK, kind="core"),
+    "journal": lambda ann, _: ann.remember(LEAK, kind="journal"),
+    "episode": lambda ann, _: ann.remember(LEAK, kind="episode", role="tool_result", origin="tool"),
+    "import": lambda ann, _: ann.remember(LEAK, origin="import"),
+    "held": lambda ann, _: ann.remember(LEAK, kind="core", origin="model"),
+    "tag": lambda ann, _: ann.remember("harmless", tags=["fine", KEY]),
+    "correction": lambda ann, old: ann.remember(LEAK, supersedes=old.id),
+    "batch": lambda ann, _: ann.remember_many(["good", "also good", LEAK]),
+    "batch of fields": lambda ann, _: ann.remember_many([{"text": "good"}, {"text": "x", "tags": [KEY]}]),
+    "edit": lambda ann, old: ann.update(old.id, text=LEAK),
+    "edit of tags": lambda ann, old: ann.update(old.id, tags=[KEY]),
+    "edit of both": lambda ann, old: ann.update(old.id, text="changed", tags=["a", KEY], importance=1.0),
+}
+
+TOOLS = {
+    "memory_store": ({"text": LEAK}, {"ok": False, "error": REFUSAL}),
+    "memory_store with a tag": ({"text": "harmless", "tags": [KEY]}, {"ok": False, "error": REFUSAL}),
+    "save_to_journal": ({"content": LEAK}, {"error": REFUSAL}),
+    "save_to_core": ({"content": LEAK}, {"error": REFUSAL}),
+}
+
+
+def everything_written(place: Place) -> bytes:
+    """All that is on disk: SQLite's files as they lie there, or every row of every table."""
+    if place.engine == "sqlite":
+        return b"".join(path.read_bytes() for path in sorted(place.files.iterdir()))
+    tables = place.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+    rows = [place.sql(f'SELECT string_agg(each::text, chr(10)) FROM "{table}" each') for (table,) in tables]
+    return "\n".join(row[0] or "" for (row,) in rows).encode()
+
+
+def assert_nothing_leaked(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    written = everything_written(place)
+    assert b"an ordinary note" in written  # so the looking itself works
+    for trace in (KEY, KEY.lower(), KEY[4:], KEY[:20]):
+        assert trace.encode() not in written
+        assert trace not in caplog.text
+
+
+@pytest.mark.proves("N3")
+@pytest.mark.parametrize("way", WRITES)
+def test_every_way_in_is_refused_before_anything_is_written(
+    place: Place,
+    tenant: TenantMemory,
+    ann: AgentMemory,
+    way: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    old = ann.remember("an ordinary note")
+    events = tenant.audit_events()
+
+    with pytest.raises(SecretRejected) as refusal:
+        WRITES[way](ann, old)
+
+    assert str(refusal.value) == REFUSAL
+    assert refusal.value.code == "secret_rejected"
+    assert refusal.value.__cause__ is None
+    assert ann.list(state="all") == [old]
+    assert (ann.history(old.id), tenant.audit_events()) == ([], events)
+    assert ann.remember("the next one").id == "m-2"  # not even a number was taken
+    assert_nothing_leaked(place, caplog)
+
+
+@pytest.mark.proves("N3")
+@pytest.mark.parametrize("case", TOOLS)
+def test_a_tool_says_so_and_stores_nothing(
+    place: Place, tenant: TenantMemory, ann: AgentMemory, case: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    old = ann.remember("an ordinary note")
+    arguments, answer = TOOLS[case]
+
+    assert ann.call_tool(case.split()[0], arguments) == answer
+
+    assert ann.list(state="all") == [old]
+    assert len(tenant.audit_events()) == 1
+    assert_nothing_leaked(place, caplog)
+
+
+@pytest.mark.proves("N3")
+@pytest.mark.parametrize("text", HARMLESS)
+def test_what_only_looks_like_one_is_stored(ann: AgentMemory, text: str) -> None:
+    assert ann.call_tool("memory_store", {"text": text}) == {"ok": True, "id": "m-1"}
+
+
+@pytest.mark.proves("N3")
+def test_redacting_stores_the_text_without_it(
+    place: Place, clock: Clock, tenant_id: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with place.open(clock, secrets="redact") as recollect:
+        ann = recollect.agent("ann", tenant_id)
+        note = ann.remember(LEAK)
+        plain = ann.remember("an ordinary note")
+        edited = ann.update(plain.id, text=f"before {LEAK} after")
+
+        assert note.text.startswith("The deploy token is [secret removed: ")
+        assert note.text.endswith("], keep it safe")
+        assert (note.flag, note.state(clock())) == (None, State.LIVE)
+        assert edited.text.startswith("before The deploy token is [secret removed: ")
+        with pytest.raises(SecretRejected):  # a tag is a word to search by: half of one is of no use
+            ann.remember("harmless", tags=[KEY])
+        block = ann.inject("deploy token")
+        assert block is not None
+        assert KEY not in block
+        assert_nothing_leaked(place, caplog)
+
+
+@pytest.mark.proves("N3", "N1")
+def test_a_redacted_note_is_still_no_longer_than_a_note(place: Place, clock: Clock, tenant_id: str) -> None:
+    with place.open(clock, secrets="redact") as recollect:
+        ann = recollect.agent("ann", tenant_id)
+        short = "x " * 237 + "my password is hunter2"  # the mark is longer than what it stands for
+
+        with pytest.raises(Invalid, match=r"Content too long \(max 500 characters\)"):
+            ann.remember(short)
+        note = ann.remember("short")
+        with pytest.raises(Invalid, match="too long"):
+            ann.update(note.id, text=short)
+
+        assert ann.list(state="all") == [note]
+
+
+@pytest.mark.proves("N3")
+def test_flagging_stores_it_and_puts_it_up_for_review(fresh_place: Place, clock: Clock) -> None:
+    with fresh_place.open(clock, secrets="flag") as recollect:
+        ann, tenant = recollect.agent("ann"), recollect.tenant()
+        plain = ann.remember("an ordinary note")
+        note = ann.remember(LEAK)
+        edited = ann.update(plain.id, text=f"changed: {LEAK}")
+
+        assert note.text == LEAK
+        assert note.flag is not None
+        assert note.flag.startswith("secret: ")
+        assert KEY not in note.flag
+        assert [memory.id for memory in ann.review()] == [note.id, edited.id]
+        assert ann.approve(note.id).flag is None
+        assert [memory.id for memory in ann.review()] == [edited.id]
+        assert all(KEY not in f"{event.message} {event.meta}" for event in tenant.audit_events())
+
+
+@pytest.mark.proves("N3")
+def test_what_a_tenant_allows_is_stored_for_it_alone(
+    fresh_place: Place, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    with fresh_place.open(clock) as recollect:
+        tenant, other = recollect.tenant(), recollect.tenant("other").agent("ann")
+        ann = tenant.agent("ann")
+        with pytest.raises(Invalid, match="nothing to allow"):
+            tenant.allow_secret("an ordinary sentence")
+
+        assert tenant.allow_secret(f"This key is public: {KEY}") == 1
+
+        ann.remember("an ordinary note")
+        assert_nothing_leaked(fresh_place, caplog)  # only a hash is kept
+        assert ann.remember(LEAK, tags=[KEY]).text == LEAK
+        assert list(tenant.scan()) == []
+        with pytest.raises(SecretRejected):
+            other.remember(LEAK)
+        with pytest.raises(SecretRejected):
+            ann.remember(LEAK.replace(KEY[-4:], "9999"))  # another key is another secret
+
+
+@pytest.mark.proves("N3")
+def test_a_scan_finds_what_is_there_already(fresh_place: Place, clock: Clock) -> None:
+    with fresh_place.open(clock, secrets="flag") as recollect:
+        tenant = recollect.tenant()
+        ann, bob = tenant.agent("ann"), tenant.agent("bob")
+        ann.remember_many([f"ordinary {number}" for number in range(3)])
+        ann.remember(LEAK)
+        bob.remember("my password is hunter2", kind="journal")
+        recollect.tenant("other").agent("eve").remember(LEAK)
+        clock.forward(days=8)  # the journal entry has expired, and is still there
+
+    with fresh_place.open(clock) as recollect:
+        found = list(recollect.tenant().scan())
+
+    assert [(sighting.owner.agent, sighting.id) for sighting in found] == [("ann", "m-4"), ("bob", "m-1")]
+    assert all(sighting.rules for sighting in found)
+    assert KEY not in repr(found)
+    assert "hunter2" not in repr(found)
