@@ -15,6 +15,7 @@ from recollect.policy.text import checked_text
 from recollect.services.drafts import Draft, checked_moment
 from recollect.services.recall import checked_limit
 from recollect.tools import catalog
+from recollect.tools.guidance import guidance
 from recollect.wiring import Services
 
 MAX_PAGE = 500
@@ -200,6 +201,13 @@ class AgentMemory:
         )
         self._services.echoes.shown(self.owner, [memory.text for memory in (*core, *journal)])
         return private_memory(core, journal)
+
+    def guidance(self, sets: Iterable[str] | None = None) -> str:
+        """What a model should know before it uses these sets of tools (none named: all): part of its system prompt.
+
+        Raises: Invalid.
+        """
+        return guidance(dict.fromkeys(tool.set for tool in catalog.in_sets(sets)))
 
     def tools(self, sets: Iterable[str] | None = None, *, form: str = "openai") -> Sequence[Json]:
         """Descriptions of the tools for `form` "openai", "anthropic" or "mcp"; all sets if none is named.

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from recollect.api import AgentMemory, Recollect, TenantMemory
+from recollect.services.scan import Sighting
 
 THREADS = 32
 """Enough for many waiting writes to share a commit."""
@@ -62,8 +63,14 @@ class AsyncAgentMemory:
     approve = _in_thread(AgentMemory.approve)
     inject = _in_thread(AgentMemory.inject)
     private_memory = _in_thread(AgentMemory.private_memory)
+    guidance = _in_thread(AgentMemory.guidance)
     tools = _in_thread(AgentMemory.tools)
     call_tool = _in_thread(AgentMemory.call_tool)
+
+
+def _scanned(memory: TenantMemory) -> list[Sighting]:
+    """Every stored memory that seems to hold a secret."""
+    return list(memory.scan())
 
 
 class AsyncTenantMemory:
@@ -84,7 +91,7 @@ class AsyncTenantMemory:
     update_agent = _in_thread(TenantMemory.update_agent)
     delete_agent = _in_thread(TenantMemory.delete_agent)
     count_memories = _in_thread(TenantMemory.count_memories)
-    scan = _in_thread(lambda memory: list(TenantMemory.scan(memory)))
+    scan = _in_thread(_scanned)
     allow_secret = _in_thread(TenantMemory.allow_secret)
     audit_events = _in_thread(TenantMemory.audit_events)
     verify_audit = _in_thread(TenantMemory.verify_audit)

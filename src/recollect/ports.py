@@ -129,7 +129,10 @@ class MemoryStore(Protocol):
         """Memories that are held or flagged, newest first."""
 
     def find_same_memory(self, owner: Owner, kind: Kind, text: str, *, now: datetime) -> Memory | None:
-        """The newest live memory of a kind (not an episode) that says the same, up to case and white space."""
+        """The newest live memory of a kind (not an episode) that says the same, up to case and white space.
+
+        Asked inside a transaction, it also keeps everybody else from adding one before that transaction ends.
+        """
 
     def update_memory(self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime) -> Memory:
         """Write `memory` over the stored version it was made from (`memory.version`) and keep the old one as history.

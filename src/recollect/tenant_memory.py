@@ -85,7 +85,12 @@ class TenantMemory:
 
         Raises: Invalid when nothing does.
         """
-        return self._services.guard.allow(self.id, checked_text(text))
+        allowed = self._services.guard.allow(self.id, checked_text(text))
+        message = f"{allowed} piece{'' if allowed == 1 else 's'} of text that looked like a secret were allowed."
+        self._store.add_event(
+            AuditEvent(tenant=self.id, at=self._services.now(), action="secret.allow", message=message)
+        )
+        return allowed
 
     def audit_events(
         self, query: str = "", *, before: int | None = None, limit: int = SEARCH_LIMIT

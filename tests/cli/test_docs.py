@@ -16,6 +16,7 @@ from tests.cli.program import Program
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
 CHANGING = {  # what is different on every machine, at every time or in every version
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z": "<time>",
+    r"(?m)^\d+\s+(?=<time>)": "<event> ",
     r"folder: \S+": "folder: <folder>",
     r"sqlite: .*": "sqlite: <version>",
     r"version \d+\.\d+\.\d+\S*": "<version>",

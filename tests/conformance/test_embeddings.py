@@ -18,6 +18,8 @@ from tests.conformance.conftest import Place
 from tests.conformance.examples import ALL_KINDS, DIMENSIONS, EMBEDDER, NOW, document, note, owner, seqs, vector
 from tests.postgres_server import PostgresServer
 
+pytestmark = pytest.mark.proves("X7")
+
 
 @pytest.fixture
 def new_place(

@@ -24,6 +24,8 @@ from tests.conformance.conftest import Place
 from tests.conformance.examples import ALL_KINDS, NOW, agent, document, event, note, owner, vector
 from tests.postgres_server import PostgresServer
 
+pytestmark = pytest.mark.proves("E12")
+
 
 @dataclass(frozen=True)
 class Target:

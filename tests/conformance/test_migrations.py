@@ -19,6 +19,8 @@ from tests.conformance.conftest import Place
 from tests.conformance.examples import NOW, note, owner
 from tests.postgres_server import PostgresServer
 
+pytestmark = pytest.mark.proves("T2")
+
 PROCESSES = 4
 
 

@@ -12,11 +12,13 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult, TextContent
 
-from recollect import Invalid, Recollect, Settings, __version__
+from recollect import Invalid, Recollect, Settings, StoreBusy, __version__
+from recollect.agent_memory import AgentMemory
 from recollect.server.mcp import build_server, existing_sets
 from recollect.tools import catalog
 from recollect.tools.guidance import GUIDANCE, guidance
 
+SECRET = "AKIAIOSFODNN7EXAMPLQ"  # one letter off the example everybody knows
 Ask = Callable[[Client], Awaitable[None]]
 both_eras = pytest.mark.parametrize("mode", ["legacy", "auto"])  # with and without the `initialize` handshake
 
@@ -125,6 +127,8 @@ def test_each_tool_answers(store: Recollect, mode: str) -> None:
         ("memory_store", {"text": "ok", "tags": [1]}, "list of strings"),
         ("memory_store", {"text": "ok", "scope": "galaxy"}, "must be one of"),
         ("memory_store", {"text": "nul \x00"}, "NUL"),
+        ("memory_store", {"text": "ok", "supersedes": "m-9"}, "no such memory"),
+        ("memory_store", {"text": "ok", "supersedes": "the old one"}, "such as m-7"),
         ("memory_delete", {"id": "m-99"}, ""),
         ("memory_delete", {"id": "../../etc/passwd"}, ""),
         ("save_to_journal", {"content": ""}, ""),
@@ -145,6 +149,48 @@ def test_a_refusal_is_a_normal_answer_with_a_sentence(
 
     with_client(store, ask)
     assert store.agent("atlas").list() == []
+
+
+def test_a_double_is_offered_for_merging_and_a_correction_replaces(store: Recollect) -> None:
+    async def ask(client: Client) -> None:
+        async def keep(text: str, **more: Any) -> Any:
+            return answer(await client.call_tool("memory_store", {"text": text, **more}))
+
+        first = {"ok": True, "id": "m-1"}
+        assert await keep("Prefers tabs over spaces") == first
+        assert await keep("prefers  TABS over spaces") == first, "it is there already"
+        alike = await keep("Prefers tabs over spaces!")
+        assert alike.pop("hint").count("memory_delete") == 1
+        assert alike == {"ok": True, "id": "m-2", "similar": [{"id": "m-1", "text": "Prefers tabs over spaces"}]}
+
+        assert await keep("The office is in Lisbon", supersedes="") == {"ok": True, "id": "m-3"}
+        assert await keep("The office is in Porto", supersedes="m-3") == {"ok": True, "id": "m-4"}
+        found = answer(await client.call_tool("memory_search", {"query": "office"}))
+        assert [note["id"] for note in found["memories"]] == ["m-4"]
+
+    with_client(store, ask)
+
+
+@pytest.mark.parametrize("name", ["text", "tags"])
+def test_a_secret_is_refused_with_this_very_sentence(store: Recollect, name: str) -> None:
+    async def ask(client: Client) -> None:
+        given = {"text": SECRET} if name == "text" else {"text": "ok", "tags": [SECRET]}
+        refusal = answer(await client.call_tool("memory_store", given))
+        assert refusal == {"ok": False, "error": "text appears to contain a secret — not stored"}
+
+    with_client(store, ask)
+    assert store.agent("atlas").list() == []
+
+
+def test_what_is_stored_stays_stored_when_nothing_can_be_compared(
+    store: Recollect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(self: AgentMemory, id: str) -> None:
+        raise StoreBusy("The database is busy.")
+
+    monkeypatch.setattr(AgentMemory, "similar", busy)
+
+    assert store.agent("atlas").call_tool("memory_store", {"text": "Prefers tabs"}) == {"ok": True, "id": "m-1"}
 
 
 def test_only_the_chosen_sets_are_offered_and_answered(store: Recollect) -> None:

@@ -32,7 +32,7 @@ def ids(memories: list[Memory]) -> set[str]:
 
 
 class Hooked(Clock):
-    """A clock that does something else the first time it is read while `when` holds."""
+    """A clock that does something else as well, once, when it is read for the n-th time."""
 
     hook: Callable[[], None] | None = None
     reads_left = 0
@@ -228,7 +228,7 @@ def test_over_quota_the_least_important_go_first(fresh_place: Place, clock: Cloc
         ann.remember("note", importance=0.0)
         bob.remember_many([{"text": f"bob {number}", "importance": 0.3, **FOR_EVER} for number in range(3)])
         assert recollect.maintain().archived == 1
-        assert ids(ann.list(state="archived")) == {dull.id}  # below 0.2 goes first, though 0.19 is not the least left
+        assert ids(ann.list(state="archived")) == {dull.id}
 
         more = ann.remember("more", importance=0.4, **FOR_EVER)
         report = recollect.maintain()

@@ -84,7 +84,11 @@ def test_every_way_in_is_refused_before_anything_is_written(
     assert refusal.value.code == "secret_rejected"
     assert refusal.value.__cause__ is None
     assert ann.list(state="all") == [old]
-    assert (ann.history(old.id), tenant.audit_events()) == ([], events)
+    assert ann.history(old.id) == []
+    refused, *earlier = tenant.audit_events()
+    assert earlier == events
+    assert (refused.action, refused.agent_id) == ("memory.refuse", "ann")
+    assert refused.message.endswith(" was refused: it seems to hold a secret.")
     assert ann.remember("the next one").id == "m-2"  # not even a number was taken
     assert_nothing_leaked(place, caplog)
 
@@ -101,7 +105,7 @@ def test_a_tool_says_so_and_stores_nothing(
     assert ann.call_tool(case.split()[0], arguments) == answer
 
     assert ann.list(state="all") == [old]
-    assert len(tenant.audit_events()) == 1
+    assert [event.action for event in tenant.audit_events()] == ["memory.refuse", "memory.add"]
     assert_nothing_leaked(place, caplog)
 
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Characters that move the cursor, change colours or turn the direction of writing."""
 
+HINT_CHARS = 80
+"""Of a text that is only named; `show` has all of it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
@@ -158,7 +161,9 @@ def one_line(text: str) -> str:
 
 def similar_hint(memory: Memory) -> str:
     """What to do about a memory that says nearly the same as the one just kept."""
-    return f"similar: {memory.id} {one_line(memory.text)}; to replace it use --supersedes {memory.id}"
+    text = one_line(memory.text)
+    shown = text if len(text) <= HINT_CHARS else f"{text[: HINT_CHARS - 1]}…"
+    return f"similar: {memory.id} {shown}; to replace it use --supersedes {memory.id}"
 
 
 def mark(is_ok: bool) -> str:

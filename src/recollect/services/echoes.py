@@ -7,7 +7,6 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from recollect.errors import Invalid
 from recollect.lazy import LazyModule
 from recollect.model import Memory, Origin, Owner
 
@@ -21,7 +20,7 @@ OWNERS = 1_000
 GUARDED = (Origin.AGENT, Origin.TOOL, Origin.MODEL)
 """A person may repeat what they said; a program that does is only hearing itself."""
 
-REFUSED = "This came out of memory, so it is remembered already; nothing was stored. Store only what is new."
+ECHO_REFUSED = "This came out of memory, so it is remembered already; nothing was stored. Store only what is new."
 
 
 class Echoes:
@@ -40,10 +39,9 @@ class Echoes:
             if len(self._shown) > OWNERS:
                 self._shown.popitem(last=False)
 
-    def check(self, memory: Memory) -> None:
-        """Raises: Invalid when a program's text is only an echo."""
-        if memory.origin in GUARDED and loop.is_echo(memory.text, self._latest(memory.owner)):
-            raise Invalid(REFUSED)
+    def is_echo(self, memory: Memory) -> bool:
+        """Whether a program says only what it has lately been shown."""
+        return memory.origin in GUARDED and loop.is_echo(memory.text, self._latest(memory.owner))
 
     def _latest(self, owner: Owner) -> Sequence[str]:
         with self._lock:

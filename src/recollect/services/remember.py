@@ -12,13 +12,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from recollect.errors import Conflict, NotFound
+from recollect.errors import Conflict, Invalid, NotFound, SecretRejected
 from recollect.model import AuditEvent, Kind, Memory, Owner
 from recollect.policy import kinds
 from recollect.policy.text import content_hash
 from recollect.ports import Clock, Store, Vector
 from recollect.services.drafts import Draft, checked
-from recollect.services.echoes import Echoes
+from recollect.services.echoes import ECHO_REFUSED, Echoes
 from recollect.services.embedding import Embedding
 from recollect.services.secrets import SecretGuard
 
@@ -54,7 +54,7 @@ class Remember:
         Raises: Invalid, SecretRejected, NotFound when a draft supersedes what is not there.
         """
         now = self._now()
-        memories = [self._admitted(checked(draft, owner, now)) for draft in drafts]
+        memories = [self._admitted(checked(draft, owner, now), now) for draft in drafts]
         ended = self._ended(memories)
         vectors = self._embedding.of_texts([memory.text for memory in (*memories, *ended)])
 
@@ -82,15 +82,13 @@ class Remember:
         old = self._store.get_memory(owner, id)
         if version is not None and version != old.version:
             raise Conflict(f"This memory is at version {old.version} by now, not {version}; read it again.")
-        new = self._guard.checked(
-            replace(
-                old,
-                text=old.text if text is None else kinds.checked_content(text, old.kind),
-                tags=old.tags if tags is None else kinds.checked_tags(tags),
-                importance=old.importance if importance is None else kinds.checked_importance(importance),
-            )
+        wanted = replace(
+            old,
+            text=old.text if text is None else kinds.checked_content(text, old.kind),
+            tags=old.tags if tags is None else kinds.checked_tags(tags),
+            importance=old.importance if importance is None else kinds.checked_importance(importance),
         )
-        kinds.checked_content(new.text, new.kind)  # as when it was added
+        new = self._without_secrets(wanted, self._now())
         return old if new == old else self._rewrite(new, "memory.update", "edited")
 
     def approve(self, owner: Owner, id: str) -> Memory:
@@ -121,9 +119,19 @@ class Remember:
 
         self._store.transaction(owner.tenant, forget)
 
-    def _admitted(self, memory: Memory) -> Memory:
-        self._echoes.check(memory)
-        admitted = self._guard.checked(memory)
+    def _admitted(self, memory: Memory, now: datetime) -> Memory:
+        """The memory as it may be stored. A refusal is in the audit log, without the text."""
+        if self._echoes.is_echo(memory) and self._same(memory, now) is None:
+            self._record_refusal(memory, "it came out of memory", now)
+            raise Invalid(ECHO_REFUSED)
+        return self._without_secrets(memory, now)
+
+    def _without_secrets(self, memory: Memory, now: datetime) -> Memory:
+        try:
+            admitted = self._guard.checked(memory)
+        except SecretRejected:
+            self._record_refusal(memory, "it seems to hold a secret", now)
+            raise
         kinds.checked_content(admitted.text, admitted.kind)  # the mark of what was removed takes room, too
         return admitted
 
@@ -139,10 +147,11 @@ class Remember:
         new = self._store.add_memories([memories[position] for position in fresh], [vectors[each] for each in fresh])
         added = dict(zip(firsts, new, strict=True))
         result = [known or added[_said(memories[position], position)] for position, known in enumerate(same)]
-        for kind in {memory.kind for memory in new} & set(self._max_counts):
-            self._store.prune_memories(owner, kind, keep=self._max_counts[kind])
+        limited = {memory.kind for memory in new} & set(self._max_counts)
+        pruned = sum(self._store.prune_memories(owner, kind, keep=self._max_counts[kind]) for kind in limited)
         if new:
-            self._record(owner, "memory.add", _added_message(new), {"ids": [new[0].id, new[-1].id]}, now)
+            meta = {"ids": [new[0].id, new[-1].id], **({"pruned": pruned} if pruned else {})}
+            self._record(owner, "memory.add", _added_message(new, pruned), meta, now)
         return result
 
     def _same(self, memory: Memory, now: datetime) -> Memory | None:
@@ -188,6 +197,10 @@ class Remember:
             self._embedding.wake()
         return result
 
+    def _record_refusal(self, memory: Memory, reason: str, now: datetime) -> None:
+        message = f"A {memory.kind.value} was refused: {reason}."
+        self._record(memory.owner, "memory.refuse", message, {"kind": memory.kind.value}, now)
+
     def _record(self, owner: Owner, action: str, message: str, meta: Mapping[str, Any], now: datetime) -> None:
         event = AuditEvent(tenant=owner.tenant, at=now, action=action, agent_id=owner.agent, message=message, meta=meta)
         self._store.add_event(event)
@@ -200,9 +213,10 @@ def _said(memory: Memory, position: int) -> object:
     return memory.kind, memory.held_at is None, content_hash(memory.text)
 
 
-def _added_message(memories: Sequence[Memory]) -> str:
-    """What was stored, without a word of its text."""
+def _added_message(memories: Sequence[Memory], pruned: int) -> str:
+    """What was stored and how many made room for it, without a word of their text."""
     first, last = memories[0], memories[-1]
+    room = f"; the oldest {pruned:,} made room" if pruned else ""
     if len(memories) == 1:
-        return f"{first.kind.value.capitalize()} {first.id} was stored{' for review' if first.held_at else ''}."
-    return f"{len(memories):,} memories, {first.id} to {last.id}, were stored."
+        return f"{first.kind.value.capitalize()} {first.id} was stored{' for review' if first.held_at else ''}{room}."
+    return f"{len(memories):,} memories, {first.id} to {last.id}, were stored{room}."

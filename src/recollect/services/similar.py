@@ -47,5 +47,6 @@ class Similar:
             if vector is None
             else self._store.nearest_memories(memory.owner, vector, kinds=kinds, now=now, limit=CANDIDATES)
         )
-        seqs = {match.seq for match in (*words, *near)} - {memory_seq(memory.id)}
+        known = {memory_seq(memory.id), memory_seq(memory.supersedes or "")}
+        seqs = {match.seq for match in (*words, *near)} - known
         return dict(self._store.find_memories(memory.owner, sorted(seqs)))

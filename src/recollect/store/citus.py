@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 
 from recollect.errors import Invalid
+from recollect.store.postgres import translated
 
 FIRST = "agents"
 """The table the others lie beside."""
@@ -22,9 +23,9 @@ REGISTRIES = ("tenants", "embedders")
 def distribute(url: str) -> Sequence[str]:
     """Distribute what is not yet distributed; the tables that were, in order.
 
-    Raises: Invalid when the database has no Citus.
+    Raises: Invalid when the database has no Citus; StoreError.
     """
-    with psycopg.connect(url, autocommit=True) as connection:
+    with translated(), psycopg.connect(url, autocommit=True) as connection:
         if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'citus'").fetchone():
             raise Invalid(
                 "This database has no Citus. On the coordinator of a cluster run CREATE EXTENSION citus, add the "

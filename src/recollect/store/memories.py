@@ -116,6 +116,9 @@ class MemoryRows(Units):
 
     def find_same_memory(self, owner: Owner, kind: Kind, text: str, *, now: datetime) -> Memory | None:
         values = {**whose(owner), "kind": kind.value, "content_hash": content_hash(text), "now": now}
+        unit = self._unit(owner.tenant)
+        if unit is not None and unit.one("hold_agent", **whose(owner)) is None:
+            _take_numbers(unit, owner, 0, now)  # makes the agent, and so holds it
         row = self._read(owner.tenant, lambda unit: unit.one("find_same_memory", **values))
         return None if row is None else memory_from(row)
 

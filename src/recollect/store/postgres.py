@@ -56,7 +56,7 @@ class PostgresEngine:
             kwargs={"autocommit": True, "connect_timeout": max(2, int(busy_timeout)), "application_name": "recollect"},
         )
         try:
-            with _translated():
+            with translated():
                 with psycopg.connect(url, autocommit=True, connect_timeout=max(2, int(busy_timeout))) as connection:
                     _check_role(connection)
                     _migrate(connection)
@@ -68,13 +68,13 @@ class PostgresEngine:
         self.index = PostgresIndex(self.read)
 
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
-        with _translated(), self._connection() as connection:
+        with translated(), self._connection() as connection:
             connection.isolation_level = IsolationLevel.REPEATABLE_READ
             connection.read_only = True
             return self._run(connection, tenant, work)
 
     def write(self, tenant: str, work: Callable[[Unit], T]) -> T:
-        with _translated(), self._connection() as connection:
+        with translated(), self._connection() as connection:
             connection.isolation_level = IsolationLevel.READ_COMMITTED
             connection.read_only = False
             return self._run(connection, tenant, work)
@@ -90,7 +90,7 @@ class PostgresEngine:
         }
         self.index.use(embedder)
         if 0 < embedder.dimensions <= MAX_INDEXED_DIMENSIONS:
-            with _translated(), self._connection() as connection:
+            with translated(), self._connection() as connection:
                 self._make_chunk_index(connection)
 
     def _make_chunk_index(self, connection: Connection) -> None:
@@ -220,7 +220,7 @@ def _check_tables(connection: Connection) -> None:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def translated() -> Iterator[None]:
     """Turn the driver's errors into ours, the original kept as the cause."""
     try:
         yield

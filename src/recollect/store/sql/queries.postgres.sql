@@ -1,5 +1,9 @@
 -- PostgreSQL's own: arrays, full-text and vector search inside the database.
 
+-- As long as the transaction lasts, nobody else writes to the agent.
+-- name: hold_agent
+SELECT 1 FROM agents WHERE tenant_id = :tenant AND id = :agent FOR NO KEY UPDATE
+
 -- name: find_memories
 SELECT {memory} FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
 

@@ -1,5 +1,9 @@
 -- SQLite's own: lists of numbers travel as JSON, and the search index is rows of bytes that are loaded, not searched.
 
+-- The one writer holds the whole database, and so every agent.
+-- name: hold_agent
+SELECT 1 FROM agents WHERE tenant_id = :tenant AND id = :agent
+
 -- name: find_memories
 SELECT {memory} FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (SELECT value FROM json_each(:seqs))

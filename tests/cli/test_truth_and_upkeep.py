@@ -1,0 +1,127 @@
+"""Corrections, doubles, approval, the audit log, secrets that got in, and a database cluster."""
+
+from __future__ import annotations
+
+import apsw
+
+from tests.cli.program import Program
+
+
+def test_a_correction_replaces_and_the_past_can_be_read(program: Program) -> None:
+    first = program("remember", "The office is in Lisbon", "--json").json
+    second = program("remember", "The office is in Porto", "--supersedes", "m-1", "--json").json
+    assert (second["supersedes"], second["similar"]) == ("m-1", [])
+
+    then = ["--as-of", first["created_at"]]
+    past, recalled, ended, much_later = program.all(
+        ["list", *then, "--json"],
+        ["recall", "where is the office?", *then, "--json"],
+        ["list", "--state", "expired", "--json"],
+        ["list", "--as-of", "2096-01-31"],
+    )
+    assert [(each["id"], each["state"]) for each in past.json["items"]] == [("m-1", "live")]
+    assert [each["id"] for each in recalled.json["hits"]] == ["m-1"]
+    assert [(each["id"], each["valid_to"]) for each in ended.json["items"]] == [("m-1", second["created_at"])]
+    assert much_later.out.startswith("m-2\t")
+
+
+def test_what_is_there_already_is_not_doubled_and_what_is_alike_is_named(program: Program) -> None:
+    first = program.ok("remember", "Prefers tabs over spaces")
+    assert program.ok("remember", "prefers  TABS over spaces") == first
+
+    alike = program("remember", "Prefers tabs over spaces!")
+    assert alike.out.startswith("m-2\tnote\t")
+    assert alike.err == "similar: m-1 Prefers tabs over spaces; to replace it use --supersedes m-1\n"
+    assert alike.err.strip() in program.on_terminal(200, "remember", "Prefers tabs over spaces!").out
+    in_json = program("remember", "Prefers tabs over spaces?", "--json").json["similar"]
+    assert {each["id"]: each["text"] for each in in_json} == {
+        "m-1": "Prefers tabs over spaces",
+        "m-2": "Prefers tabs over spaces!",
+    }
+
+
+def test_an_edit_of_a_stale_version_is_refused(program: Program) -> None:
+    program.ok("remember", "Prefers tabs")
+    assert program("edit", "m-1", "--text", "Prefers spaces", "--version", "1", "--json").json["version"] == 2
+
+    stale = program("edit", "m-1", "--text", "Prefers both", "--version", "1")
+
+    assert (stale.code, stale.err) == (1, "This memory is at version 2 by now, not 1; read it again.\n")
+
+
+def test_what_waits_is_reviewed_and_approved(filled: Program) -> None:
+    lines = filled.ok("review", "--agent", "bob").splitlines()
+    assert [line.split("\t")[3] for line in lines] == ["low trust", "secret: aws-access-key", "secret: aws-access-key"]
+    (held, *_) = filled("review", "--agent", "bob", "--json").json["items"]
+    assert (held["id"], held["state"], held["flag"]) == ("m-3", "held", "low trust")
+
+    approved = filled("approve", "m-3", "--agent", "bob", "--json").json
+    assert (approved["state"], approved["flag"]) == ("live", None)
+
+
+def test_secrets_that_got_in_are_found_and_can_be_allowed(filled: Program) -> None:
+    found = filled.ok("scan")
+    assert found == "bob\tm-2\taws-access-key\nbob\tm-1\taws-access-key\n"
+    assert filled("scan", "--allow", "-", "--json", given="AKIAQYLPMN5HIEXAMP42\n").json == {"allowed": 1}
+    assert filled("scan", "--json").json == {"items": []}
+
+
+def test_notes_for_a_prompt(filled: Program) -> None:
+    block = "[Memories]\n- (m-1, preference) Prefers two spaces over tabs"
+    lines, document, nothing = filled.all(
+        ["inject", "tabs?"], ["inject", "tabs?", "--mode", "hybrid", "--json"], ["inject", "tabs?", "--mode", "off"]
+    )
+    assert lines.out == f"{block}\n"
+    assert document.json == {"text": block}
+    assert (nothing.out, nothing.code) == ("", 0)
+
+
+def test_maintenance_reports(filled: Program) -> None:
+    report = filled("maintain", "--json").json
+
+    assert set(report) >= set("agents examined archived expired faded over_quota embedded embedding_problem".split())
+    assert (report["agents"], report["examined"], report["archived"]) == (2, 1, 0)
+
+
+def test_the_audit_log_is_shown_and_checked(program: Program) -> None:
+    seed = "import recollect\nwith recollect.Recollect() as store: [store.agent().remember(text) for text in '123']"
+    assert program.python(seed).code == 0
+
+    page, older, whole, lines = program.all(
+        ["audit", "--limit", "2", "--json"],
+        ["audit", "--before", "2", "--json"],
+        ["audit", "--verify", "--json"],
+        ["audit", "NOTE M-1"],
+    )
+    assert ([each["id"] for each in page.json["items"]], page.json["next_cursor"]) == ([3, 2], 2)
+    assert [each["id"] for each in older.json["items"]] == [1]
+    assert list(page.json["items"][0]) == ["id", "at", "action", "agent_id", "message", "meta", "hash"]
+    assert whole.json == {"ok": True, "events": 3, "broken_at": None, "problem": ""}
+    number, _time, action, agent, message = lines.out.rstrip("\n").split("\t")
+    assert (number, action, agent, message) == ("1", "memory.add", "default", "Note m-1 was stored.")
+
+    connection = apsw.Connection(str(program.folder / "notes.db"))
+    connection.execute("DELETE FROM audit_log WHERE id = 2")
+    connection.close()
+    broken = program("audit", "--verify")
+    assert (broken.code, broken.out, broken.err) == (1, "Event 2 is missing.\n", "")
+
+
+def test_a_database_without_citus_cannot_be_distributed(program: Program, postgres_url: str) -> None:
+    ended = program("db", "distribute", "--url", postgres_url)
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith("This database has no Citus.")
+
+
+def test_what_was_distributed_is_listed(program: Program, postgres_url: str) -> None:
+    code = """
+import sys, types
+citus = sys.modules["recollect.store.citus"] = types.ModuleType("citus")
+citus.distribute = lambda url: ["tenants", "agents"] if url.startswith("postgresql://") else []
+from recollect.cli import main
+main()
+"""
+    ended = program.python(code, "db", "distribute", "--url", postgres_url)
+
+    assert (ended.code, ended.out) == (0, "tenants\nagents\n")

@@ -1,0 +1,47 @@
+"""The awaited classes have every verb of the others, with the same parameters."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+from recollect.aio import AsyncAgentMemory, AsyncRecollect, AsyncTenantMemory
+from recollect.api import AgentMemory, Recollect, TenantMemory
+
+PAIRS = [(AgentMemory, AsyncAgentMemory), (TenantMemory, AsyncTenantMemory), (Recollect, AsyncRecollect)]
+VIEWS = {"agent", "tenant"}  # nothing is read or written by these, so there is nothing to await
+
+each_pair = pytest.mark.parametrize(("plain", "awaited"), PAIRS, ids=lambda each: each.__name__)
+
+
+def verbs(of: type) -> dict[str, Any]:
+    return {name: each for name, each in inspect.getmembers(of, callable) if not name.startswith("_")}
+
+
+def parameters(verb: Any) -> list[tuple[str, Any, Any]]:
+    """Name, kind and default of each, without whose verb it is."""
+    _, *rest = inspect.signature(verb).parameters.values()
+    return [(each.name, each.kind, each.default) for each in rest]
+
+
+@each_pair
+def test_every_verb_is_there_with_the_same_parameters(plain: type, awaited: type) -> None:
+    described = {name: parameters(verb) for name, verb in verbs(plain).items()}
+
+    assert {name: parameters(verb) for name, verb in verbs(awaited).items()} == described
+    assert len(described) >= 6
+
+
+@each_pair
+def test_every_verb_is_awaited(plain: type, awaited: type) -> None:
+    assert {name for name, verb in verbs(awaited).items() if not inspect.iscoroutinefunction(verb)} <= VIEWS
+
+
+@each_pair
+def test_every_property_is_there(plain: type, awaited: type) -> None:
+    def properties(of: type) -> set[str]:
+        return {name for name, each in inspect.getmembers(of) if isinstance(each, property)}
+
+    assert properties(plain) <= properties(awaited)

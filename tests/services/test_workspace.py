@@ -1,0 +1,153 @@
+"""Notes in a workspace's file, through the library: the same verbs, the same rules, another place."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recollect import Invalid, NotFound, Recollect, SecretRejected, Settings
+from recollect.model import Kind
+from tests.services.conftest import Clock, Place
+
+pytestmark = pytest.mark.proves("N5")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    return workspace
+
+
+@pytest.fixture
+def recollect(fresh_place: Place, clock: Clock, folder: Path) -> Iterator[Recollect]:
+    with fresh_place.open(clock, workspace=folder) as opened:
+        yield opened
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    path = folder / ".aegis" / "memory" / "memories.jsonl"
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def test_a_note_is_one_line_with_its_fields_and_nothing_else(recollect: Recollect, folder: Path) -> None:
+    note = recollect.agent("atlas").remember("Prefers tabs", tags=["preference"], scope="user")
+
+    assert note.id == "m-1"
+    assert lines(folder) == [
+        {"id": "m-1", "scope": "user", "text": "Prefers tabs", "tags": ["preference"], "ts": "2026-03-01T12:00:00Z"}
+    ]
+
+
+def test_other_kinds_stay_in_the_database_and_ids_never_meet(recollect: Recollect, folder: Path) -> None:
+    atlas = recollect.agent("atlas")
+
+    kinds = ("note", "core", "note", "episode", "note")
+    ids = [atlas.remember(f"memory {number}", kind=kind).id for number, kind in enumerate(kinds)]
+
+    assert ids == ["m-1", "m-2", "m-3", "m-4", "m-5"]
+    assert [line["id"] for line in lines(folder)] == ["m-1", "m-3", "m-5"]
+    assert [memory.id for memory in atlas.list()] == ["m-5", "m-4", "m-3", "m-2", "m-1"]
+    assert recollect.tenant().count_memories("atlas")[Kind.NOTE] == 3
+
+
+def test_what_another_program_wrote_is_found_at_once(recollect: Recollect, folder: Path) -> None:
+    atlas = recollect.agent("atlas")
+    atlas.remember("Prefers tabs")
+    with (folder / ".aegis" / "memory" / "memories.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"id":"m-40","text":"The deploy target is Frankfurt","ts":"2026-02-26T12:00:00Z"}\n')
+
+    assert [note.id for note in atlas.search("frankfurt")] == ["m-40"]
+    assert atlas.recall("where do we deploy?", limit=1)[0].id == "m-40"
+    assert "(m-40) The deploy target is Frankfurt" in (atlas.inject("deploy target?") or "")
+    assert atlas.remember("I am careful", kind="core").id == "m-41"
+
+
+def test_the_rules_are_the_same(fresh_place: Place, clock: Clock, folder: Path) -> None:
+    with fresh_place.open(clock, workspace=folder, max_total=3) as recollect:
+        atlas = recollect.agent("atlas")
+        with pytest.raises(SecretRejected):
+            atlas.remember("my password is hunter2!X")
+        with pytest.raises(Invalid):
+            atlas.remember("x" * 501)
+        first = atlas.remember("Prefers tabs")
+        assert atlas.remember("prefers  TABS").id == first.id
+        atlas.remember_many(["two", "three", "four"])
+
+        assert [line["text"] for line in lines(folder)] == ["two", "three", "four"]
+        with pytest.raises(NotFound):
+            atlas.get(first.id)
+        atlas.forget("m-2")
+        assert [line["text"] for line in lines(folder)] == ["three", "four"]
+        corrected = atlas.remember("five", supersedes="m-3")
+        assert [line["id"] for line in lines(folder)] == ["m-4", corrected.id]
+        with pytest.raises(Invalid, match="delete it and store the new text"):
+            atlas.update("m-4", text="four and a half")
+        assert recollect.tenant().verify_audit().is_intact
+
+
+def test_a_second_agent_does_not_read_the_first_ones_file(recollect: Recollect, folder: Path) -> None:
+    recollect.agent("atlas").remember("mine")
+    binky = recollect.agent("binky")
+
+    binky.remember("yours")
+
+    assert [note.text for note in binky.list()] == ["yours"]
+    assert [line["text"] for line in lines(folder)] == ["mine"]
+    with pytest.raises(NotFound):
+        binky.get("m-2")
+
+
+def test_notes_outlive_the_store_and_ids_are_never_reused(fresh_place: Place, clock: Clock, folder: Path) -> None:
+    with fresh_place.open(clock, workspace=folder) as recollect:
+        atlas = recollect.agent("atlas")
+        atlas.remember("one")
+        atlas.forget(atlas.remember("two").id)
+    with fresh_place.open(clock, workspace=folder) as recollect:
+        atlas = recollect.agent("atlas")
+
+        assert atlas.remember("three").id == "m-3"
+        assert [note.text for note in atlas.list()] == ["three", "one"]
+
+
+def test_many_threads_lose_nothing(recollect: Recollect, folder: Path) -> None:
+    atlas = recollect.agent("atlas")
+
+    def work(number: int) -> None:
+        for each in range(5):
+            atlas.remember(f"note {number} {each}")
+            atlas.remember(f"core {number} {each}", kind="core")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    everything = atlas.list(limit=500)
+    assert len(everything) == 60
+    assert len({memory.id for memory in everything}) == 60
+    assert len(lines(folder)) == 30
+
+
+def test_removing_the_agent_removes_its_notes(recollect: Recollect, folder: Path) -> None:
+    recollect.agent("atlas").remember("mine")
+
+    recollect.tenant().delete_agent("atlas")
+
+    assert lines(folder) == []
+    assert recollect.agent("atlas").list() == []
+
+
+def test_a_workspace_that_is_no_folder_is_refused(fresh_place: Place, clock: Clock, folder: Path) -> None:
+    with pytest.raises(Invalid, match="not a folder"):
+        fresh_place.open(clock, workspace=folder / "missing")
+
+
+def test_the_setting_is_read_from_the_environment(folder: Path) -> None:
+    assert Settings.load(folder=folder, environment={"RECOLLECT_WORKSPACE": str(folder)}).workspace == folder
