@@ -125,8 +125,9 @@ class Memory:
     @property
     def ends_at(self) -> datetime | None:
         """When it stops being recalled, be it by age or by correction."""
-        ends = [moment for moment in (self.expires_at, self.valid_to) if moment is not None]
-        return min(ends, default=None)
+        if self.expires_at is None or self.valid_to is None:
+            return self.expires_at or self.valid_to
+        return min(self.expires_at, self.valid_to)
 
     def state(self, now: datetime) -> State:
         """Whether this memory can still be recalled at `now`."""

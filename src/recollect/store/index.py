@@ -64,11 +64,13 @@ def _once(term: str) -> int:
     return word_key(term) << 32 | 1
 
 
-def encode_vector(vector: Floats) -> bytes:
-    """A vector as it is stored: a float32 scale, then one signed byte for each dimension."""
-    scale = float(np.abs(vector).max()) / 127 or 1.0
-    values: bytes = np.rint(vector * np.float32(1 / scale)).astype(np.int8).tobytes()
-    return struct.pack("<f", scale) + values
+def encode_vectors(vectors: Sequence[Floats]) -> list[bytes]:
+    """Vectors as they are stored: a float32 scale, then one signed byte for each dimension."""
+    matrix = np.atleast_2d(vectors)
+    scales = np.abs(matrix).max(axis=1) / np.float32(127)
+    scales[scales == 0] = 1
+    values = np.rint(matrix / scales[:, None]).astype(np.int8)
+    return [struct.pack("<f", scale) + row.tobytes() for scale, row in zip(scales.tolist(), values, strict=True)]
 
 
 def decode_vectors(blobs: Sequence[bytes], dimensions: int) -> Floats:

@@ -63,9 +63,12 @@ class SqliteEngine:
         self._queries = {name: as_numbered(sql) for name, sql in load_queries(self.name).items()}
         self._readers: deque[apsw.Connection] = deque()
         self._closed = threading.Event()
-        with _translated():
-            if not self._in_memory:
+        if not self._in_memory:
+            try:
                 Path(path).absolute().parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise StoreError(f"The database folder cannot be made: {error.strerror}.") from error
+        with _translated():
             self._writer = _Writer(self._connect(), self._queries)
         self.index = SqliteIndex(self.read, max_bytes=index_cache_bytes)
 
@@ -332,5 +335,3 @@ def _translated() -> Iterator[None]:
         raise StoreError("The database file cannot be written to; check its permissions.") from error
     except apsw.Error as error:
         raise StoreError(f"SQLite failed: {error}.") from error
-    except OSError as error:
-        raise StoreError(f"The database folder cannot be used: {error.strerror}.") from error
