@@ -6,13 +6,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import searches, writes
+from benchmarks import maintenance, searches, writes
 from benchmarks.measure import printed
 
 
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
-        lines = [*writes.measured(Path(folder)), *searches.measured(Path(folder))]
+        lines = [line for part in (writes, searches, maintenance) for line in part.measured(Path(folder))]
     print(printed(lines))
     return 0 if all(line.is_met for line in lines) else 1
 

@@ -221,9 +221,11 @@ class AgentMemory:
         return catalog.call(self, name, arguments)
 
 
-def _draft(item: str | Mapping[str, Any]) -> Draft:
+def _draft(item: object) -> Draft:
     if isinstance(item, str):
         return Draft(text=item)
+    if not isinstance(item, Mapping):
+        raise Invalid(f"A memory is a text or a mapping of its fields, not {type(item).__name__}.")
     unknown = set(item) - set(Draft.__dataclass_fields__)
     if unknown or "text" not in item:
         problem = f"has no {sorted(unknown)[0]!r}" if unknown else "needs a text"

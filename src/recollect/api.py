@@ -103,9 +103,11 @@ class Recollect:
         """Finish what is being written and let go of the store. Calling it again does nothing."""
         if not self._is_closed:
             self._is_closed = True
-            self._embedding.close()
-            self._services.retrieved.close()
-            self._store.close()
+            try:
+                self._embedding.close()
+                self._services.retrieved.close()
+            finally:
+                self._store.close()
 
     def __enter__(self) -> Self:
         return self

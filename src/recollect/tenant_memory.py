@@ -86,7 +86,7 @@ class TenantMemory:
         Raises: Invalid when nothing does.
         """
         allowed = self._services.guard.allow(self.id, checked_text(text))
-        message = f"{allowed} piece{'' if allowed == 1 else 's'} of text that looked like a secret were allowed."
+        message = f"Text that looked like a secret was allowed ({allowed} piece{'' if allowed == 1 else 's'})."
         self._store.add_event(
             AuditEvent(tenant=self.id, at=self._services.now(), action="secret.allow", message=message)
         )

@@ -338,3 +338,23 @@ def test_many_who_say_the_same_at_once_say_it_once(ann: AgentMemory) -> None:
         for number in range(5):
             stored = list(threads.map(lambda _, number=number: ann.remember(f"fact number {number}").id, range(4)))
             assert len(set(stored)) == 1
+
+
+@pytest.mark.proves("X3")
+def test_what_is_trusted_little_cannot_end_a_core_memory_from_outside(ann: AgentMemory) -> None:
+    core = ann.remember("I never share plans", kind="core")
+
+    for origin in ("tool", "import", "model"):
+        with pytest.raises(Invalid, match="does not correct a core memory"):
+            ann.remember("I share everything", origin=origin, supersedes=core.id)
+
+    assert [memory.id for memory in ann.list(kind="core")] == [core.id]
+    assert ann.list(kind="note") == []
+
+
+@pytest.mark.proves("X3")
+def test_the_tool_for_notes_deletes_notes_only(ann: AgentMemory) -> None:
+    core = ann.remember("I never share plans", kind="core")
+
+    assert ann.call_tool("memory_delete", {"id": core.id}) == {"ok": False, "error": f"There is no note {core.id}."}
+    assert ann.get(core.id) == core

@@ -58,10 +58,10 @@ MUTATIONS: dict[str, tuple[Callable[[AgentMemory], Any], str, str, dict[str, Any
     "approve": (lambda ann: ann.approve("m-2"), "memory.approve", "Memory m-2 was approved.", {"id": "m-2"}),
     "delete": (lambda ann: ann.forget("m-1"), "memory.delete", "Memory m-1 was deleted.", {"id": "m-1"}),
     "delete by tool": (
-        lambda ann: ann.call_tool("memory_delete", {"id": "m-3"}),
+        lambda ann: ann.call_tool("memory_delete", {"id": "m-1"}),
         "memory.delete",
-        "Memory m-3 was deleted.",
-        {"id": "m-3"},
+        "Memory m-1 was deleted.",
+        {"id": "m-1"},
     ),
 }
 

@@ -21,6 +21,7 @@ else:
     importance = LazyModule("recollect.policy.importance")
 
 MAX_NAME_CHARS = 200
+MAX_NAMED_CHARS = 16
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -107,8 +108,10 @@ def _choice(choices: type[Choice], value: str | None, default: Choice) -> Choice
     try:
         return choices(value)
     except ValueError:
-        word = choices.__name__.lower()
-        raise Invalid(f"There is no {word} {str(value)[:40]!r}; choose {', '.join(choices)}.") from None
+        # A long value is no mistyped word; it might be anything, and errors end up in logs.
+        word, given = choices.__name__.lower(), str(value)
+        named = f"{word} {given!r}" if len(given) <= MAX_NAMED_CHARS else f"such {word}"
+        raise Invalid(f"There is no {named}; choose {', '.join(choices)}.") from None
 
 
 def _checked_name(value: str | None, what: str) -> str | None:
@@ -129,10 +132,10 @@ def _checked_time(value: datetime | None, what: str) -> datetime | None:
     return None if value is None else checked_moment(value, what)
 
 
-def checked_moment(value: datetime, what: str) -> datetime:
+def checked_moment(value: object, what: str) -> datetime:
     """Raises: Invalid."""
-    if value.tzinfo is None:
-        raise Invalid(f"{what} must say its time zone, for example 2026-01-31T12:00:00Z.")
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise Invalid(f"{what} must be a time that says its zone, for example 2026-01-31T12:00:00Z.")
     if not MINYEAR < value.year < MAXYEAR:  # a year to spare, for time zones and lifetimes
         raise Invalid(f"{what} must lie within the years {MINYEAR + 1} to {MAXYEAR - 1}.")
     return value.astimezone(UTC)

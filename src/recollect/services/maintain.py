@@ -60,15 +60,17 @@ class Maintain:
         try:
             for tenant in self._store.list_tenants():
                 before = report.archived
-                for owner in self._owners(tenant):
-                    self._maintain(owner, holder, report)
-                self._record(tenant, report.archived - before)
-            try:
-                report.embedded = self._embedding.embed_waiting()
-            except ModelError as error:  # the rest is done; what waits goes on waiting
-                report.embedding_problem = str(error)
+                try:
+                    for owner in self._owners(tenant):
+                        self._maintain(owner, holder, report)
+                finally:  # also when it ends in the middle: what was archived until then is archived
+                    self._record(tenant, report.archived - before)
         finally:
             self._store.end_lease(LEASE, holder)
+        try:
+            report.embedded = self._embedding.embed_waiting()
+        except ModelError as error:  # the rest is done; what waits goes on waiting
+            report.embedding_problem = str(error)
         return report
 
     def _owners(self, tenant: str) -> Iterator[Owner]:
@@ -91,15 +93,18 @@ class Maintain:
                 )
                 for episode in batch
             ]
-            report.expired += self._archive(owner, [e.seq for e, f in fates if f is Fate.EXPIRED], now)
-            report.faded += self._archive(owner, [e.seq for e, f in fates if f is Fate.FADED], now)
+            for part in self._archived(owner, holder, [e.seq for e, f in fates if f is Fate.EXPIRED], now):
+                report.expired += part
+            for part in self._archived(owner, holder, [e.seq for e, f in fates if f is Fate.FADED], now):
+                report.faded += part
             kept += [
                 (quota_rank(e.importance, e.created_at, e.last_retrieved_at, now=now), e.seq)
                 for e, f in fates
                 if f is Fate.KEPT and not (e.valid_to is not None and e.valid_to <= now)  # corrected: live no more
             ]
         excess = heapq.nsmallest(max(0, len(kept) - self._quota), kept)
-        report.over_quota += self._archive(owner, [seq for _, seq in excess], now)
+        for part in self._archived(owner, holder, [seq for _, seq in excess], now):
+            report.over_quota += part
 
     def _batches(self, owner: Owner, holder: str) -> Iterator[Sequence[Aging]]:
         after = 0
@@ -108,9 +113,11 @@ class Maintain:
             yield batch
             after = batch[-1].seq
 
-    def _archive(self, owner: Owner, seqs: Sequence[int], now: datetime) -> int:
-        parts = (seqs[start : start + WRITE_BATCH] for start in range(0, len(seqs), WRITE_BATCH))
-        return sum(self._store.archive_memories(owner, part, now=now) for part in parts)
+    def _archived(self, owner: Owner, holder: str, seqs: Sequence[int], now: datetime) -> Iterator[int]:
+        """Archive these, part by part; how many each part was."""
+        for start in range(0, len(seqs), WRITE_BATCH):
+            self._renew(holder)
+            yield self._store.archive_memories(owner, seqs[start : start + WRITE_BATCH], now=now)
 
     def _renew(self, holder: str) -> None:
         now = self._now()

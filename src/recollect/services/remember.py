@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from recollect.errors import Conflict, Invalid, NotFound, SecretRejected
 from recollect.model import AuditEvent, Kind, Memory, Owner
-from recollect.policy import kinds
+from recollect.policy import kinds, trust
 from recollect.policy.text import content_hash
 from recollect.ports import Clock, Store, Vector
 from recollect.services.drafts import Draft, checked
@@ -23,6 +23,10 @@ from recollect.services.embedding import Embedding
 from recollect.services.secrets import SecretGuard
 
 T = TypeVar("T")
+
+CORE_NOT_CORRECTED = (
+    "What came from a tool, an import or a model does not correct a core memory; store it as core, to be reviewed."
+)
 
 UNIQUE = (Kind.NOTE, Kind.CORE)
 """Kinds in which the same thing said twice is one memory; a journal or an episode may well repeat itself."""
@@ -172,6 +176,8 @@ class Remember:
             if each.supersedes is None:
                 continue
             old = ended.get(each.supersedes) or self._store.get_memory(each.owner, each.supersedes)
+            if old.kind is not each.kind and trust.reason_to_hold(old.kind, each.origin):
+                raise Invalid(CORE_NOT_CORRECTED)
             if each.held_at is None:
                 ends_at = each.valid_from or each.created_at
                 ended[old.id] = replace(old, valid_to=min(old.valid_to or ends_at, ends_at))

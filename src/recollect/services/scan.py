@@ -47,5 +47,8 @@ class Scan:
             before = int(page[-1].id.removeprefix("m-"))
 
     def _rules(self, memory: Memory) -> tuple[str, ...]:
-        texts = (memory.text, *memory.tags)
+        texts = [memory.text, *memory.tags]
+        if memory.version > 1:
+            for old in self._store.list_versions(memory.owner, memory.id):
+                texts += [old.text, *old.tags]
         return tuple(dict.fromkeys(f.rule for text in texts for f in self._guard.findings(memory.owner.tenant, text)))

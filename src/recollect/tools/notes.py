@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from recollect.errors import NotFound
 from recollect.model import Json, Kind, Memory, Scope
 from recollect.tools.lookalikes import lookalikes
 from recollect.tools.spec import Parameter, Tool
@@ -47,6 +48,8 @@ def memory_search(memory: AgentMemory | None, query: str = "", tag: str = "") ->
 def memory_delete(memory: AgentMemory | None, id: str) -> Json:
     if memory is None:
         return NO_AGENT
+    if memory.get(id).kind is not Kind.NOTE:
+        raise NotFound(f"There is no note {id}.")  # what else an agent keeps is not for this tool to delete
     memory.forget(id)
     return {"ok": True}
 
