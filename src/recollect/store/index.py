@@ -64,13 +64,12 @@ def _once(term: str) -> int:
     return word_key(term) << 32 | 1
 
 
-def encode_vectors(vectors: Sequence[Floats]) -> list[bytes]:
-    """Vectors as they are stored: a float32 scale, then one signed byte for each dimension."""
-    matrix = np.atleast_2d(vectors)
-    scales = np.abs(matrix).max(axis=1) / np.float32(127)
-    scales[scales == 0] = 1
-    values = np.rint(matrix / scales[:, None]).astype(np.int8)
-    return [struct.pack("<f", scale) + row.tobytes() for scale, row in zip(scales.tolist(), values, strict=True)]
+def encode_vector(vector: Floats) -> bytes:
+    """A vector as it is stored: a float32 scale, then one signed byte for each dimension."""
+    # The methods, not the functions of the same names: a write of one memory spends a good part of its time here.
+    scale = max(vector.max().item(), -vector.min().item()) / 127 or 1.0
+    values: bytes = (vector * np.float32(1 / scale)).round().astype(np.int8).tobytes()
+    return struct.pack("<f", scale) + values
 
 
 def decode_vectors(blobs: Sequence[bytes], dimensions: int) -> Floats:

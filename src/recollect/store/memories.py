@@ -35,14 +35,15 @@ class MemoryRows(Units):
         owner = memories[0].owner
         if any(memory.owner != owner for memory in memories):
             raise Invalid("Memories that are added together must belong to one agent.")
+        # Everything that needs no number is made here, on the caller's thread, not on the one that writes.
+        rows = [memory_values(memory, 0) for memory in memories]
+        index = self._engine.index.encoded([terms(memory.text) for memory in memories], vectors)
 
-        # The rows are made where they are written, not by the caller: while others' commits are awaited, threads would
-        # only take the interpreter from each other, and one thread that does it all has it in its caches.
         def add(unit: Unit) -> int:
             last = _take_numbers(unit, owner, len(memories), memories[0].created_at)
             first = last - len(memories) + 1
-            rows = [memory_values(memory, seq) for seq, memory in enumerate(memories, first)]
-            index = self._engine.index.encoded([terms(memory.text) for memory in memories], vectors)
+            for seq, row in enumerate(rows, first):
+                row["seq"] = seq
             both = zip(rows, index, strict=True)
             if len(rows) == 1:
                 unit.run("add_memory", **rows[0])

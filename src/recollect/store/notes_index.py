@@ -10,7 +10,7 @@ from recollect.policy.names import memory_seq
 from recollect.policy.text import terms
 from recollect.ports import EmbedTexts, Vector
 from recollect.store.engine import Registered
-from recollect.store.index import OwnerIndex, Wanted, encode_terms, encode_vectors
+from recollect.store.index import OwnerIndex, Wanted, encode_terms, encode_vector
 
 EVERYTHING = Wanted([Kind.NOTE.value], float("-inf"))
 OURS = 1
@@ -52,5 +52,5 @@ class NotesIndex:
 
     def _row(self, note: Memory) -> tuple[object, ...]:
         vector = self._vectors[note.text]
-        encoded = None if vector is None else encode_vectors([vector])[0]
+        encoded = None if vector is None else encode_vector(vector)
         return memory_seq(note.id), 1, note.kind.value, None, encode_terms(terms(note.text)), OURS, encoded

@@ -1,8 +1,9 @@
 """SQLite: many readers, one writer thread, one fsync for all who wait.
 
-Every write is a job for the writer thread. It opens a transaction, runs whatever jobs are waiting (each inside its own
-savepoint, so that one failing job takes nothing else with it), commits once, and only then tells the callers. While it
-commits, the next jobs gather. So a lone writer pays one fsync per write and sixteen share one.
+A write that finds nobody else writing is done at once. All others queue for the writer thread: it opens a transaction,
+runs whatever jobs are waiting (each inside its own savepoint, so that one failing job takes nothing else with it),
+commits once, and only then tells the callers. While it commits, the next jobs gather. So a lone writer pays one fsync
+per write and sixteen share one.
 
 Several processes may use one file: each has its own writer thread, and SQLite's lock lets one commit at a time.
 """
@@ -41,6 +42,7 @@ MAX_JOBS_PER_COMMIT = 512
 STATEMENT_CACHE = 200
 RETRY_AFTER_BUSY = 1.0
 WAL_RETRY_PAUSE = 0.02
+NOBODY = 0
 
 
 class SqliteEngine:
@@ -202,31 +204,35 @@ class _Job:
 
 
 class _Writer:
-    """The one thread that writes, with the one connection that may."""
+    """The one connection that writes, used by one thread at a time: by whoever finds it free, else by the writer's.
+
+    Waking another thread and waiting for it costs as much as the write itself, so a lone caller writes on its own
+    thread. As soon as somebody has to wait, jobs queue up for the writer's thread, which commits them together.
+    """
 
     def __init__(self, connection: apsw.Connection, queries: _Queries) -> None:
         self._connection = connection
         self._queries = queries
         _migrate(connection)
+        self._turn = threading.Lock()  # held by whoever uses the connection
+        self._writing = NOBODY  # the thread that does
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
-        self._gate = threading.Lock()  # nobody queues behind the None that ends the thread: it would wait for ever
+        self._gate = threading.Lock()  # guards the two below
+        self._waiting = 0  # jobs queued and not yet answered
         self._is_stopped = False
         self._thread = threading.Thread(target=self._serve, name="recollect-writer", daemon=True)
         self._thread.start()
 
     def run(self, tenant: str, work: Callable[[Unit], T]) -> T:
-        if threading.current_thread() is self._thread:
+        if self._writing == threading.get_ident():
             raise StoreError("A write cannot wait for another write from inside a transaction.")
-        job = _Job(tenant, work)
-        job.done.acquire()
-        with self._gate:
-            if self._is_stopped:
-                raise StoreError(CLOSED)
-            self._jobs.put(job)
-        job.done.acquire()
-        if job.error is not None:
-            raise job.error
-        result: T = job.result
+        # Those who wait go first: a busy caller must not slip in front of them again and again.
+        if not self._waiting and self._turn.acquire(blocking=False):
+            try:
+                return self._write_alone(tenant, work)
+            finally:
+                self._turn.release()
+        result: T = self._queue(_Job(tenant, work))
         return result
 
     def stop(self) -> None:
@@ -234,26 +240,59 @@ class _Writer:
             self._is_stopped = True
             self._jobs.put(None)
         self._thread.join()
-        self._connection.close()
+        with self._turn:
+            self._connection.close()
+
+    def _write_alone(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        if self._is_stopped:
+            raise StoreError(CLOSED)
+        self._writing = threading.get_ident()
+        try:
+            with _translated(), self._transaction():
+                return work(_SqliteUnit(self._connection, self._queries, tenant))
+        finally:
+            self._writing = NOBODY
+
+    def _queue(self, job: _Job) -> Any:
+        job.done.acquire()
+        with self._gate:
+            if self._is_stopped:  # nobody queues behind the None that ends the thread: it would wait for ever
+                raise StoreError(CLOSED)
+            self._waiting += 1
+            self._jobs.put(job)
+        job.done.acquire()
+        if job.error is not None:
+            raise job.error
+        return job.result
 
     def _serve(self) -> None:
+        self_id = threading.get_ident()
         while (job := self._jobs.get()) is not None:
             group = [job]
-            try:
-                with _translated():
-                    self._connection.execute("BEGIN IMMEDIATE")
-                    try:
+            with self._turn:
+                self._writing = self_id
+                try:
+                    with _translated(), self._transaction():
                         self._run_group(group)
-                        self._connection.execute("COMMIT")
-                    except BaseException:
-                        if self._connection.in_transaction:
-                            self._connection.execute("ROLLBACK")
-                        raise
-            except BaseException as error:  # noqa: BLE001  handed to every caller of the group, none of whom was told "done"
-                for each in group:
-                    each.error = each.error or error
+                except BaseException as error:  # noqa: BLE001  handed to every caller of the group: none was told "done"
+                    for each in group:
+                        each.error = each.error or error
+                self._writing = NOBODY
+            with self._gate:
+                self._waiting -= len(group)
             for each in group:
                 each.done.release()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:  # a full disk can end it under us
+                self._connection.execute("ROLLBACK")
+            raise
 
     def _run_group(self, group: list[_Job]) -> None:
         """Run the first job and all that are waiting behind it."""

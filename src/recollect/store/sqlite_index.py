@@ -18,7 +18,7 @@ from typing import Any
 from recollect.model import Kind, Match, Owner
 from recollect.ports import Vector
 from recollect.store.engine import Registered, Row, Unit
-from recollect.store.index import OwnerIndex, Wanted, encode_terms, encode_vectors
+from recollect.store.index import OwnerIndex, Wanted, encode_terms, encode_vector
 
 NO_EMBEDDER = Registered(0, "", 0)
 ALWAYS = float("-inf")
@@ -81,13 +81,11 @@ class SqliteIndex:
 
     def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
         self._embedder.check(vectors)
-        given = [vector for vector in vectors if vector is not None]
-        blobs = iter(encode_vectors(given) if given else ())
         return [
             {
                 "terms": encode_terms(words),
                 "embedder_id": None if vector is None else self._embedder.id,
-                "vector": None if vector is None else next(blobs),
+                "vector": None if vector is None else encode_vector(vector),
             }
             for words, vector in zip(terms, vectors, strict=True)
         ]
