@@ -49,7 +49,7 @@ class MemoryRows(Units):
                 unit.run("add_memory", **rows[0])
             else:
                 unit.run_many("add_memory", rows)
-            found = [{**_index_values(row), **entry} for row, entry in both if _is_found(row)]
+            found = [{**row, **entry} for row, entry in both if _is_found(row)]
             if len(found) == 1:
                 unit.run("index_memory", **found[0])
             else:
@@ -138,7 +138,7 @@ class MemoryRows(Units):
             unit.run("remove_from_index", **_only(row, "tenant_id agent_id seq"))
             if _is_found(row):
                 known = {**row, "kind": stored.kind.value, "version": memory.version + 1}
-                unit.run("index_memory", **_index_values(known), **entry)
+                unit.run("index_memory", **known, **entry)
             return _edited(stored, memory, replaced_at)
 
         return self._write(owner.tenant, update)
@@ -216,10 +216,6 @@ def _edited(stored: Memory, wanted: Memory, replaced_at: datetime) -> Memory:
 
 def _only(row: Mapping[str, object], names: str) -> dict[str, object]:
     return {name: row[name] for name in names.split()}
-
-
-def _index_values(row: Mapping[str, object]) -> dict[str, object]:
-    return {**_only(row, "tenant_id agent_id seq version kind"), "expires_at": row["ends_at"]}
 
 
 def _is_found(row: Mapping[str, object]) -> bool:

@@ -248,10 +248,17 @@ class _Writer:
             raise StoreError(CLOSED)
         self._writing = threading.get_ident()
         try:
-            with _translated(), self._transaction():
-                return work(_SqliteUnit(self._connection, self._queries, tenant))
+            self._connection.execute("BEGIN IMMEDIATE")
+            result = work(_SqliteUnit(self._connection, self._queries, tenant))
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            with _translated():
+                raise
         finally:
             self._writing = NOBODY
+        return result
 
     def _queue(self, job: _Job) -> Any:
         job.done.acquire()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from recollect.errors import Invalid
-from recollect.model import Json, Kind
+from recollect.model import Json, Kind, Memory
 from recollect.tools.spec import Parameter, Tool
 
 if TYPE_CHECKING:
@@ -15,33 +16,21 @@ NO_AGENT = {"error": "This tool only works in group conversations, where it is c
 
 
 def save_to_journal(memory: AgentMemory | None, content: str) -> Json:
-    if memory is None:
-        return NO_AGENT
-    try:
-        entry = memory.remember(content, kind=Kind.JOURNAL, origin="agent")
-    except Invalid as refusal:
-        return {"error": str(refusal)}
-    return {
-        "success": True,
-        "memory_type": entry.kind.value,
-        "content": entry.text,
-        "expires_around": f"{entry.expires_at:%Y-%m-%d}",
-    }
+    return _saved(memory, content, Kind.JOURNAL, lambda entry: {"expires_around": f"{entry.expires_at:%Y-%m-%d}"})
 
 
 def save_to_core(memory: AgentMemory | None, content: str) -> Json:
+    return _saved(memory, content, Kind.CORE, lambda _: {"note": "This memory is now part of your permanent identity"})
+
+
+def _saved(memory: AgentMemory | None, content: str, kind: Kind, outlook: Callable[[Memory], Json]) -> Json:
     if memory is None:
         return NO_AGENT
     try:
-        entry = memory.remember(content, kind=Kind.CORE, origin="agent")
+        entry = memory.remember(content, kind=kind, origin="agent")
     except Invalid as refusal:
         return {"error": str(refusal)}
-    return {
-        "success": True,
-        "memory_type": entry.kind.value,
-        "content": entry.text,
-        "note": "This memory is now part of your permanent identity",
-    }
+    return {"success": True, "memory_type": entry.kind.value, "content": entry.text, **outlook(entry)}
 
 
 TOOLS = (

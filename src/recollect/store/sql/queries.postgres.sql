@@ -13,7 +13,7 @@ SELECT {chunk} FROM kb_chunks WHERE tenant_id = :tenant AND id = ANY(:seqs)
 -- name: index_memory
 INSERT INTO memory_index
   (tenant_id, agent_id, seq, version, kind, expires_at, words, length, embedder_id, embedding)
-VALUES (:tenant_id, :agent_id, :seq, :version, :kind, :expires_at, :words::tsvector, :length, :embedder_id,
+VALUES (:tenant_id, :agent_id, :seq, :version, :kind, :ends_at, :words::tsvector, :length, :embedder_id,
         :vector::halfvec)
 
 -- name: index_chunk

@@ -13,7 +13,7 @@ SELECT {chunk} FROM kb_chunks WHERE tenant_id = :tenant AND id IN (SELECT value 
 
 -- name: index_memory
 INSERT INTO memory_index (tenant_id, agent_id, seq, version, kind, expires_at, terms, embedder_id, vector)
-VALUES (:tenant_id, :agent_id, :seq, :version, :kind, :expires_at, :terms, :embedder_id, :vector)
+VALUES (:tenant_id, :agent_id, :seq, :version, :kind, :ends_at, :terms, :embedder_id, :vector)
 
 -- name: index_chunk
 INSERT INTO chunk_index (tenant_id, seq, version, category, terms, embedder_id, vector)
