@@ -93,11 +93,6 @@ class SqliteEngine:
     def use_embedder(self, embedder: Registered) -> None:
         self.index.use(embedder)
 
-    def checkpoint(self) -> None:
-        """Bring the write-ahead log into the file and empty it, so that nothing deleted survives in it."""
-        with _translated(), self._reader() as connection:
-            connection.pragma("wal_checkpoint", "TRUNCATE")
-
     def close(self) -> None:
         """Finish the writes that are waiting, then close. Calling it again does nothing."""
         if self._closed.is_set() or os.getpid() != self._pid:
