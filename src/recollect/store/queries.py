@@ -1,8 +1,8 @@
 """SQL lives in .sql files, each statement under a name.
 
 `queries.sql` holds what both engines share; `queries.<engine>.sql` adds to it and replaces by name. A statement opens
-with `-- name: <name>` and uses `:parameter`; `{memory}` and the like stand for a record's columns, so that the order in
-which a row is read is written down once.
+with `-- name: <name>` and uses `:parameter`. `{memory}` and the like stand for a record's columns, so that the order in
+which a row is read is written down once; `{name}` of a `-- fragment: <name>` for what several statements share.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from importlib.resources import files
 
 from recollect.store.rows import COLUMNS
 
-_NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
+_HEAD = re.compile(r"^-- (name|fragment): (\w+)\s*$", re.MULTILINE)
 _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z_0-9]*)\b")
 
@@ -21,12 +21,18 @@ _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z_0-9]*)\b")
 def load_queries(engine: str) -> Mapping[str, str]:
     """Every statement of one engine, by name."""
     folder = files("recollect.store") / "sql"
-    statements: dict[str, str] = {}
+    found: dict[str, dict[str, str]] = {"name": {}, "fragment": {}}
     for file in ("queries.sql", f"queries.{engine}.sql"):
-        _, *parts = _NAME.split((folder / file).read_text("utf-8"))
-        for name, body in zip(parts[::2], parts[1::2], strict=True):
-            statements[name] = _with_columns(_COMMENT.sub("", body).strip())
-    return statements
+        _, *parts = _HEAD.split((folder / file).read_text("utf-8"))
+        for what, name, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+            found[what][name] = _COMMENT.sub("", body).strip()
+    return {name: _with_columns(_whole(sql, found["fragment"])) for name, sql in found["name"].items()}
+
+
+def _whole(sql: str, fragments: Mapping[str, str]) -> str:
+    for name, fragment in fragments.items():
+        sql = sql.replace(f"{{{name}}}", fragment)
+    return sql
 
 
 def _with_columns(sql: str) -> str:

@@ -36,20 +36,19 @@ WHERE tenant_id = :tenant AND embedder_id <> :embedder_id
 UPDATE chunk_index SET embedder_id = NULL, embedding = NULL
 WHERE tenant_id = :tenant AND embedder_id <> :embedder_id
 
--- BM25 over what one agent can recall now: `candidate` is every memory that holds a term, once for each.
--- name: search_memories
+-- The parts of BM25 that are the same for memories and chunks: the query's terms; one term in one row (t in i); and the
+-- score, from `size` (how many rows, how long on average) and `candidate` (every row that holds a term, once for each).
+-- fragment: terms
 WITH term AS (
   SELECT lexeme, quote_literal(lexeme)::tsquery AS query FROM unnest(:terms::text[]) AS lexeme
-), size AS (
-  SELECT count(*) AS total, avg(length) AS length FROM memory_index
-  WHERE tenant_id = :tenant AND agent_id = :agent AND kind = ANY(:kinds) AND (expires_at IS NULL OR expires_at > :now)
-), candidate AS (
-  SELECT i.seq, i.length, t.lexeme,
+)
+
+-- fragment: occurrence
+i.seq, i.length, t.lexeme,
          (SELECT cardinality(w.positions) FROM unnest(i.words) AS w WHERE w.lexeme = t.lexeme)::float8 AS frequency
-  FROM term t JOIN memory_index i ON i.words @@ t.query
-  WHERE i.tenant_id = :tenant AND i.agent_id = :agent AND i.kind = ANY(:kinds)
-    AND (i.expires_at IS NULL OR i.expires_at > :now)
-), rarity AS (
+
+-- fragment: bm25
+, rarity AS (
   SELECT lexeme, ln(1 + (size.total - count(*) + 0.5) / (count(*) + 0.5)) AS weight
   FROM candidate, size GROUP BY lexeme, size.total
 )
@@ -58,6 +57,18 @@ SELECT c.seq,
          AS score
 FROM candidate c JOIN rarity r ON r.lexeme = c.lexeme CROSS JOIN size
 GROUP BY c.seq ORDER BY score DESC, c.seq DESC LIMIT :limit
+
+-- Over what one agent can recall now.
+-- name: search_memories
+{terms}, size AS (
+  SELECT count(*) AS total, avg(length) AS length FROM memory_index
+  WHERE tenant_id = :tenant AND agent_id = :agent AND kind = ANY(:kinds) AND (expires_at IS NULL OR expires_at > :now)
+), candidate AS (
+  SELECT {occurrence}
+  FROM term t JOIN memory_index i ON i.words @@ t.query
+  WHERE i.tenant_id = :tenant AND i.agent_id = :agent AND i.kind = ANY(:kinds)
+    AND (i.expires_at IS NULL OR i.expires_at > :now)
+){bm25}
 
 -- Exact: one agent's vectors are few. MATERIALIZED keeps vectors of other lengths away from the comparison.
 -- name: nearest_memories
@@ -70,25 +81,14 @@ SELECT seq, 1 - (embedding <=> :vector::halfvec) AS score FROM own
 ORDER BY embedding <=> :vector::halfvec, seq DESC LIMIT :limit
 
 -- name: search_chunks
-WITH term AS (
-  SELECT lexeme, quote_literal(lexeme)::tsquery AS query FROM unnest(:terms::text[]) AS lexeme
-), size AS (
+{terms}, size AS (
   SELECT count(*) AS total, avg(length) AS length FROM chunk_index
   WHERE tenant_id = :tenant AND (:any_category OR category = ANY(:categories))
 ), candidate AS (
-  SELECT i.seq, i.length, t.lexeme,
-         (SELECT cardinality(w.positions) FROM unnest(i.words) AS w WHERE w.lexeme = t.lexeme)::float8 AS frequency
+  SELECT {occurrence}
   FROM term t JOIN chunk_index i ON i.words @@ t.query
   WHERE i.tenant_id = :tenant AND (:any_category OR i.category = ANY(:categories))
-), rarity AS (
-  SELECT lexeme, ln(1 + (size.total - count(*) + 0.5) / (count(*) + 0.5)) AS weight
-  FROM candidate, size GROUP BY lexeme, size.total
-)
-SELECT c.seq,
-       sum(r.weight * c.frequency * (:k1 + 1) / (c.frequency + :k1 * (1 - :b + :b * c.length / size.length)))::float8
-         AS score
-FROM candidate c JOIN rarity r ON r.lexeme = c.lexeme CROSS JOIN size
-GROUP BY c.seq ORDER BY score DESC, c.seq DESC LIMIT :limit
+){bm25}
 
 -- name: chunks_ever
 SELECT last_id FROM shelves WHERE tenant_id = :tenant AND shelf = 'knowledge'

@@ -59,33 +59,29 @@ VALUES ({:memory}, :folded, :folded_tags, :content_hash)
 -- name: find_memory
 SELECT {memory} FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq
 
--- name: list_memories
-SELECT {memory} FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq < :before
-  AND :state IN ('all', CASE WHEN archived_at IS NOT NULL THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'
-                             WHEN expires_at <= :now OR valid_to <= :now THEN 'expired' ELSE 'live' END)
+-- What every listing of memories asks, and in which order.
+-- fragment: listed
+:state IN ('all', CASE WHEN archived_at IS NOT NULL THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'
+                       WHEN expires_at <= :now OR valid_to <= :now THEN 'expired' ELSE 'live' END)
   AND (NOT :is_past OR COALESCE(valid_from, created_at) <= :now)
   AND folded LIKE :needle ESCAPE '!' AND folded_tags LIKE :tag ESCAPE '!'
 ORDER BY seq DESC LIMIT :limit
 
+-- name: list_memories
+SELECT {memory} FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq < :before
+  AND {listed}
+
 -- name: list_episodes
 SELECT {memory} FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND seq < :before
-  AND :state IN ('all', CASE WHEN archived_at IS NOT NULL THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'
-                             WHEN expires_at <= :now OR valid_to <= :now THEN 'expired' ELSE 'live' END)
-  AND (NOT :is_past OR COALESCE(valid_from, created_at) <= :now)
-  AND folded LIKE :needle ESCAPE '!' AND folded_tags LIKE :tag ESCAPE '!'
-ORDER BY seq DESC LIMIT :limit
+  AND {listed}
 
 -- The second condition on kind is what lets the index of the other kinds be used.
 -- name: list_memories_of_kind
 SELECT {memory} FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent AND kind = :kind AND kind <> 'episode' AND seq < :before
-  AND :state IN ('all', CASE WHEN archived_at IS NOT NULL THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'
-                             WHEN expires_at <= :now OR valid_to <= :now THEN 'expired' ELSE 'live' END)
-  AND (NOT :is_past OR COALESCE(valid_from, created_at) <= :now)
-  AND folded LIKE :needle ESCAPE '!' AND folded_tags LIKE :tag ESCAPE '!'
-ORDER BY seq DESC LIMIT :limit
+  AND {listed}
 
 -- name: find_same_memory
 SELECT {memory} FROM memories
