@@ -34,6 +34,10 @@ RULES: Mapping[Kind, Rule] = {
 }
 
 
+UNIQUE = (Kind.NOTE, Kind.CORE)
+"""Kinds in which the same thing said twice is one memory; a journal or an episode may well repeat itself."""
+
+
 def checked_kind(kind: str) -> Kind:
     """Raises: Invalid."""
     try:

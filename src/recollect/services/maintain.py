@@ -18,6 +18,7 @@ from recollect.model import AuditEvent, Owner
 from recollect.policy.lifetime import EPISODE_QUOTA, Fate, fate, quota_rank
 from recollect.ports import Aging, Clock, Store
 from recollect.services.embedding import Embedding
+from recollect.services.walk import owners
 
 LEASE = "maintain"
 LEASE_TIME = timedelta(minutes=2)
@@ -61,7 +62,7 @@ class Maintain:
             for tenant in self._store.list_tenants():
                 before = report.archived
                 try:
-                    for owner in self._owners(tenant):
+                    for owner in owners(self._store, tenant):
                         self._maintain(owner, holder, report)
                 finally:  # also when it ends in the middle: what was archived until then is archived
                     self._record(tenant, report.archived - before)
@@ -72,12 +73,6 @@ class Maintain:
         except ModelError as error:  # the rest is done; what waits goes on waiting
             report.embedding_problem = str(error)
         return report
-
-    def _owners(self, tenant: str) -> Iterator[Owner]:
-        after = ""
-        while agents := self._store.list_agents(tenant, after=after):
-            yield from (agent.owner for agent in agents)
-            after = agents[-1].id
 
     def _maintain(self, owner: Owner, holder: str, report: MaintenanceReport) -> None:
         report.agents += 1

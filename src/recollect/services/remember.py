@@ -28,9 +28,6 @@ CORE_NOT_CORRECTED = (
     "What came from a tool, an import or a model does not correct a core memory; store it as core, to be reviewed."
 )
 
-UNIQUE = (Kind.NOTE, Kind.CORE)
-"""Kinds in which the same thing said twice is one memory; a journal or an episode may well repeat itself."""
-
 
 class Remember:
     """Everything that changes an agent's memories."""
@@ -63,8 +60,7 @@ class Remember:
         vectors = self._embedding.of_texts([memory.text for memory in (*memories, *ended)])
 
         def write() -> Sequence[Memory]:
-            for old, vector in zip(ended, vectors[len(memories) :], strict=True):
-                self._store.update_memory(old, vector, replaced_at=now)
+            self._end(ended, vectors[len(memories) :], now)
             return self._add(owner, memories, vectors[: len(memories)], now)
 
         return self._written(owner, write, vectors)
@@ -136,7 +132,8 @@ class Remember:
         except SecretRejected:
             self._record_refusal(memory, "it seems to hold a secret", now)
             raise
-        kinds.checked_content(admitted.text, admitted.kind)  # the mark of what was removed takes room, too
+        if admitted is not memory:
+            kinds.checked_content(admitted.text, admitted.kind)  # the mark of what was removed takes room, too
         return admitted
 
     def _add(
@@ -159,7 +156,7 @@ class Remember:
         return result
 
     def _same(self, memory: Memory, now: datetime) -> Memory | None:
-        if memory.kind not in UNIQUE or memory.supersedes is not None:
+        if memory.kind not in kinds.UNIQUE or memory.supersedes is not None:
             return None
         same = self._store.find_same_memory(memory.owner, memory.kind, memory.text, now=now)
         if same is not None and same.held_at is not None and memory.held_at is None:
@@ -183,13 +180,16 @@ class Remember:
                 ended[old.id] = replace(old, valid_to=min(old.valid_to or ends_at, ends_at))
         return list(ended.values())
 
+    def _end(self, ended: Sequence[Memory], vectors: Sequence[Vector | None], now: datetime) -> None:
+        for old, vector in zip(ended, vectors, strict=True):
+            self._store.update_memory(old, vector, replaced_at=now)
+
     def _rewrite(self, memory: Memory, action: str, done: str, ended: Sequence[Memory] = ()) -> Memory:
         vectors = self._embedding.of_texts([memory.text, *(old.text for old in ended)])
         owner, now = memory.owner, self._now()
 
         def rewrite() -> Memory:
-            for old, vector in zip(ended, vectors[1:], strict=True):
-                self._store.update_memory(old, vector, replaced_at=now)
+            self._end(ended, vectors[1:], now)
             written = self._store.update_memory(memory, vectors[0], replaced_at=now)
             self._record(owner, action, f"Memory {memory.id} was {done}.", {"id": memory.id}, now)
             return written
@@ -214,7 +214,7 @@ class Remember:
 
 def _said(memory: Memory, position: int) -> object:
     """The same for two drafts at different positions if they are to become one memory."""
-    if memory.kind not in UNIQUE or memory.supersedes is not None:
+    if memory.kind not in kinds.UNIQUE or memory.supersedes is not None:
         return position
     return memory.kind, memory.held_at is None, content_hash(memory.text)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from recollect.model import Memory, Owner
 from recollect.ports import Clock, Store
 from recollect.services.secrets import SecretGuard
+from recollect.services.walk import owners
 
 PAGE = 500
 
@@ -31,14 +32,11 @@ class Scan:
 
     def __call__(self, tenant: str) -> Iterator[Sighting]:
         """What was found, one by one as it is found."""
-        after = ""
-        while agents := self._store.list_agents(tenant, after=after):
-            for agent in agents:
-                for memory in self._memories(agent.owner):
-                    rules = self._rules(memory)
-                    if rules:
-                        yield Sighting(agent.owner, memory.id, rules)
-            after = agents[-1].id
+        for owner in owners(self._store, tenant):
+            for memory in self._memories(owner):
+                rules = self._rules(memory)
+                if rules:
+                    yield Sighting(owner, memory.id, rules)
 
     def _memories(self, owner: Owner) -> Iterator[Memory]:
         before = None

@@ -9,11 +9,10 @@ from recollect.model import AuditEvent, AuditReport
 from recollect.policy.audit import START, event_hash
 from recollect.policy.text import fold, like_literal
 from recollect.store.engine import Row, Unit
-from recollect.store.rows import event_from, event_values
+from recollect.store.rows import BEHIND_ALL, event_from, event_values
 from recollect.store.units import Units
 
 SHELF = "audit"
-BEHIND_ALL = 2**62
 PAGE = 1000
 
 

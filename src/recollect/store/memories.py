@@ -13,11 +13,10 @@ from recollect.policy.text import content_hash, fold, like_literal, terms
 from recollect.ports import Vector
 from recollect.store.agents import make_agent, whose
 from recollect.store.engine import Row, Unit
-from recollect.store.rows import TAG_BORDER, memory_from, memory_values, version_from
+from recollect.store.rows import BEHIND_ALL, TAG_BORDER, memory_from, memory_values, version_from
 from recollect.store.units import Units
 
 NO_SUCH_MEMORY = "There is no such memory."
-BEHIND_ALL = 2**62
 ANY_STATE = "all"
 MAX_PATTERN_BYTES = 50_000
 """SQLite takes no longer LIKE pattern, and no memory is that long."""
@@ -61,16 +60,7 @@ class MemoryRows(Units):
 
     def raise_counter(self, owner: Owner, seq: int, *, now: datetime) -> int:
         """Never give a number up to `seq`; the highest given or barred so far. Makes the agent if need be."""
-
-        def raise_it(unit: Unit) -> int:
-            row = unit.one("raise_counter", **whose(owner), seq=seq)
-            if row is None:
-                make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
-                row = unit.one("raise_counter", **whose(owner), seq=seq)
-            assert row is not None
-            return int(row[0])
-
-        return self._write(owner.tenant, raise_it)
+        return self._write(owner.tenant, lambda unit: _counted(unit, "raise_counter", owner, now, seq=seq))
 
     def get_memory(self, owner: Owner, id: str) -> Memory:
         return memory_from(self._read(owner.tenant, lambda unit: _existing(unit, owner, id)))
@@ -224,11 +214,16 @@ def _is_found(row: Mapping[str, object]) -> bool:
 
 
 def _take_numbers(unit: Unit, owner: Owner, count: int, now: datetime) -> int:
-    """Reserve ids for new memories; the owner's first write makes the agent."""
-    row = unit.one("take_numbers", **whose(owner), count=count)
+    """Reserve ids for new memories; the last of them."""
+    return _counted(unit, "take_numbers", owner, now, count=count)
+
+
+def _counted(unit: Unit, name: str, owner: Owner, now: datetime, **values: int) -> int:
+    """What a statement on the counter in the agent's row answers; the owner's first write makes the agent."""
+    row = unit.one(name, **whose(owner), **values)
     if row is None:
         make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
-        row = unit.one("take_numbers", **whose(owner), count=count)
+        row = unit.one(name, **whose(owner), **values)
     assert row is not None
     return int(row[0])
 

@@ -67,6 +67,9 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "chunk": ("tenant_id", "id", "document_id", "position", "text"),
 }
 
+BEHIND_ALL = 2**62
+"""A number no row reaches: where a listing begins that continues nothing."""
+
 TAG_BORDER = "\n"
 """Stands around every tag in `folded_tags`, so that one LIKE finds a whole tag; no tag can hold it."""
 

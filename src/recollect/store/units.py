@@ -27,7 +27,7 @@ class Units:
             finally:
                 self._current.unit = None
 
-        return self._write(tenant, lambda unit: work() if self._unit(tenant) else bound(unit))
+        return self._engine.write(tenant, bound) if self._unit(tenant) is None else work()
 
     def close(self) -> None:
         self._engine.close()

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from recollect.errors import RecollectError
-from recollect.model import Kind, Memory
+from recollect.model import Memory
+from recollect.policy.kinds import UNIQUE
 
 if TYPE_CHECKING:
     from recollect.agent_memory import AgentMemory
 
-COMPARED = (Kind.NOTE, Kind.CORE)
-"""A journal or an episode may well repeat itself."""
+log = logging.getLogger("recollect")
 
 
 def lookalikes(memory: AgentMemory, kept: Memory) -> Sequence[Memory]:
     """Live memories that say nearly the same as `kept`, most alike first. It is stored, so this never fails."""
-    if kept.kind not in COMPARED:
+    if kept.kind not in UNIQUE:
         return ()
     try:
         return memory.similar(kept.id)
-    except RecollectError:
+    except RecollectError as error:
+        log.warning("Memory %s is stored but was not compared with others: %s", kept.id, error)
         return ()

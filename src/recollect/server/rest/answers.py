@@ -10,6 +10,15 @@ from pydantic import BaseModel, Field
 from recollect.model import Agent, AuditEvent, Hit, Kind, Memory, MemoryVersion, Origin, Role, Scope, Source, State
 
 
+class _Told(BaseModel):
+    """An answer whose fields are a record's, by the same names."""
+
+    @classmethod
+    def _of(cls, record: object, **computed: Any) -> Self:
+        taken = {name: getattr(record, name) for name in cls.model_fields if name not in computed}
+        return cls(**taken, **computed)
+
+
 class ErrorBody(BaseModel):
     """Why a request was refused or failed."""
 
@@ -27,7 +36,7 @@ class MemoriesCount(BaseModel):
     episode: int
 
 
-class AgentBody(BaseModel):
+class AgentBody(_Told):
     """An agent."""
 
     id: str
@@ -44,22 +53,10 @@ class AgentBody(BaseModel):
 
     @classmethod
     def of(cls, agent: Agent, count: MemoriesCount) -> Self:
-        return cls(
-            id=agent.id,
-            name=agent.name,
-            system_prompt=agent.system_prompt,
-            model=agent.model,
-            tools=list(agent.tools),
-            colour=agent.colour,
-            icon=agent.icon,
-            is_active=agent.is_active,
-            created_at=agent.created_at,
-            updated_at=agent.updated_at,
-            memories_count=count,
-        )
+        return cls._of(agent, memories_count=count)
 
 
-class MemoryBody(BaseModel):
+class MemoryBody(_Told):
     """A memory, with all of its fields."""
 
     id: Annotated[str, Field(examples=["m-7"])]
@@ -87,31 +84,7 @@ class MemoryBody(BaseModel):
 
     @classmethod
     def of(cls, memory: Memory, now: datetime, **more: Any) -> Self:
-        return cls(
-            id=memory.id,
-            kind=memory.kind,
-            text=memory.text,
-            tags=list(memory.tags),
-            scope=memory.scope,
-            role=memory.role,
-            session_id=memory.session_id,
-            importance=memory.importance,
-            category=memory.category,
-            origin=memory.origin,
-            created_at=memory.created_at,
-            updated_at=memory.updated_at,
-            expires_at=memory.expires_at,
-            last_retrieved_at=memory.last_retrieved_at,
-            archived_at=memory.archived_at,
-            state=memory.state(now),
-            version=memory.version,
-            supersedes=memory.supersedes,
-            valid_from=memory.valid_from,
-            valid_to=memory.valid_to,
-            held_at=memory.held_at,
-            flag=memory.flag,
-            **more,
-        )
+        return cls._of(memory, state=memory.state(now), **more)
 
 
 class SimilarBody(BaseModel):
@@ -127,7 +100,7 @@ class KeptMemory(MemoryBody):
     similar: Annotated[list[SimilarBody], Field(description="What says nearly the same; only of notes and core.")]
 
 
-class VersionBody(BaseModel):
+class VersionBody(_Told):
     """What a memory said before an edit."""
 
     memory_id: str
@@ -139,17 +112,10 @@ class VersionBody(BaseModel):
 
     @classmethod
     def of(cls, version: MemoryVersion) -> Self:
-        return cls(
-            memory_id=version.memory_id,
-            version=version.version,
-            text=version.text,
-            tags=list(version.tags),
-            importance=version.importance,
-            replaced_at=version.replaced_at,
-        )
+        return cls._of(version)
 
 
-class HitBody(BaseModel):
+class HitBody(_Told):
     """One recalled thing."""
 
     source: Source
@@ -162,15 +128,7 @@ class HitBody(BaseModel):
 
     @classmethod
     def of(cls, hit: Hit) -> Self:
-        return cls(
-            source=hit.source,
-            id=hit.id,
-            text=hit.text,
-            score=hit.score,
-            parts=dict(hit.parts),
-            created_at=hit.created_at,
-            explain=hit.explain,
-        )
+        return cls._of(hit)
 
 
 class AgentPage(BaseModel):
@@ -212,7 +170,7 @@ class Injected(BaseModel):
     text: Annotated[str | None, Field(description="null: there is nothing to show")]
 
 
-class EventBody(BaseModel):
+class EventBody(_Told):
     """One thing that was done, told without the text it was done to."""
 
     id: int
@@ -225,15 +183,7 @@ class EventBody(BaseModel):
 
     @classmethod
     def of(cls, event: AuditEvent) -> Self:
-        return cls(
-            id=event.id,
-            at=event.at,
-            action=event.action,
-            agent_id=event.agent_id,
-            message=event.message,
-            meta=dict(event.meta),
-            hash=event.hash,
-        )
+        return cls._of(event)
 
 
 class EventPage(BaseModel):

@@ -1,0 +1,16 @@
+"""Going over everything a tenant has, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from recollect.model import Owner
+from recollect.ports import AgentStore
+
+
+def owners(store: AgentStore, tenant: str) -> Iterator[Owner]:
+    """Every agent of a tenant, by id."""
+    after = ""
+    while agents := store.list_agents(tenant, after=after):
+        yield from (agent.owner for agent in agents)
+        after = agents[-1].id
