@@ -1,8 +1,8 @@
 """SQL lives in .sql files, each statement under a name.
 
-`queries.sql` holds what both engines share; `queries.<engine>.sql` adds to it and replaces by name. A statement opens
-with `-- name: <name>` and uses `:parameter`. `{memory}` and the like stand for a record's columns, so that the order in
-which a row is read is written down once; `{name}` of a `-- fragment: <name>` for what several statements share.
+`sql/queries/<what>.sql` holds what both engines share; `<what>.<engine>.sql` adds to it and replaces by name. A
+statement opens with `-- name: <name>` and uses `:parameter`. `{memory}` and the like stand for a record's columns, so
+that the order in which a row is read is written down once; `{name}` of a `-- fragment: <name>` for what several share.
 """
 
 from __future__ import annotations
@@ -20,9 +20,12 @@ _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z_0-9]*)\b")
 
 def load_queries(engine: str) -> Mapping[str, str]:
     """Every statement of one engine, by name."""
-    folder = files("recollect.store") / "sql"
+    folder = files("recollect.store") / "sql" / "queries"
+    names = sorted(file.name for file in folder.iterdir() if file.name.endswith(".sql"))
+    shared = [name for name in names if name.count(".") == 1]
+    own = [name for name in names if name.endswith(f".{engine}.sql")]
     found: dict[str, dict[str, str]] = {"name": {}, "fragment": {}}
-    for file in ("queries.sql", f"queries.{engine}.sql"):
+    for file in (*shared, *own):
         _, *parts = _HEAD.split((folder / file).read_text("utf-8"))
         for what, name, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
             found[what][name] = _COMMENT.sub("", body).strip()

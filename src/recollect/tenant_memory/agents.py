@@ -1,31 +1,24 @@
-"""A tenant's view of the store: its agents, and what they share."""
+"""A tenant's agents: making, editing and removing them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar, Unpack
+from typing import TypeVar, Unpack
 
-from recollect.agent_memory import MAX_PAGE, PAGE, SEARCH_LIMIT, AgentMemory
-from recollect.model import Agent, AuditEvent, AuditReport, Json, Kind
+from recollect.agent_memory import MAX_PAGE, PAGE, AgentMemory
+from recollect.model import Agent, AuditEvent, Kind
 from recollect.policy.agents import AgentFields, checked_agent_fields
 from recollect.policy.names import checked_owner
 from recollect.policy.text import checked_text
 from recollect.services.recall import checked_limit
-from recollect.services.scan import Sighting
-from recollect.tools import catalog
-from recollect.wiring import Services
+from recollect.tenant_memory.view import TenantView
 
 T = TypeVar("T")
 
 
-class TenantMemory:
-    """What a tenant's agents share, and the agents themselves."""
-
-    def __init__(self, services: Services, id: str) -> None:
-        self.id = id
-        self._services = services
-        self._store = services.store
+class Agents(TenantView):
+    """The verbs that work on agents."""
 
     def agent(self, id: str) -> AgentMemory:
         """Raises: Invalid."""
@@ -75,40 +68,6 @@ class TenantMemory:
     def count_memories(self, id: str) -> Mapping[Kind, int]:
         """How many memories of each kind an agent has."""
         return self._store.count_memories(checked_owner(id, self.id))
-
-    def scan(self) -> Iterator[Sighting]:
-        """Every stored memory that seems to hold a secret, found one by one."""
-        return self._services.scan(self.id)
-
-    def allow_secret(self, text: str) -> int:
-        """Say that what looks like a secret in `text` is none; only its hash is kept.
-
-        Raises: Invalid when nothing does.
-        """
-        allowed = self._services.guard.allow(self.id, checked_text(text))
-        message = f"Text that looked like a secret was allowed ({allowed} piece{'' if allowed == 1 else 's'})."
-        self._store.add_event(
-            AuditEvent(tenant=self.id, at=self._services.now(), action="secret.allow", message=message)
-        )
-        return allowed
-
-    def audit_events(
-        self, query: str = "", *, before: int | None = None, limit: int = SEARCH_LIMIT
-    ) -> Sequence[AuditEvent]:
-        """What was done, newest first.
-
-        Raises: Invalid.
-        """
-        limit = checked_limit(limit, most=MAX_PAGE)
-        return self._store.list_events(self.id, needle=checked_text(query, what="query"), before=before, limit=limit)
-
-    def verify_audit(self) -> AuditReport:
-        """Whether the audit log is whole: nothing changed, nothing missing."""
-        return self._store.verify_events(self.id)
-
-    def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Json:
-        """Run a tool where no agent is speaking: tools that need one say so."""
-        return catalog.call(None, name, arguments)
 
     def _recorded(self, agent: str, action: str, done: str, work: Callable[[], T]) -> T:
         """Do something to an agent, and put it into the audit log in the same transaction."""

@@ -1,4 +1,4 @@
-"""One agent's view of the store."""
+"""An agent's memories: keeping, finding, editing and forgetting them."""
 
 from __future__ import annotations
 
@@ -6,32 +6,23 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from recollect.agent_memory.view import AgentView
 from recollect.errors import Invalid
-from recollect.model import Hit, Json, Kind, Memory, MemoryVersion, Owner, State
+from recollect.model import Hit, Kind, Memory, MemoryVersion, State
 from recollect.policy.kinds import checked_kind
 from recollect.policy.names import memory_seq
-from recollect.policy.render import private_memory
 from recollect.policy.text import checked_text
 from recollect.services.drafts import Draft, checked_moment
 from recollect.services.recall import checked_limit
-from recollect.tools import catalog
-from recollect.tools.guidance import guidance
-from recollect.wiring import Services
 
 MAX_PAGE = 500
 PAGE = 100
 SEARCH_LIMIT = 20
-PROMPT_LIMIT = 1_000_000
 ANY_STATE = "all"
 
 
-class AgentMemory:
-    """One agent's memory: its own records, and nobody else's."""
-
-    def __init__(self, services: Services, owner: Owner) -> None:
-        self.owner = owner
-        self._services = services
-        self._store = services.store
+class Records(AgentView):
+    """The verbs that work on single memories."""
 
     def remember(
         self,
@@ -181,44 +172,6 @@ class AgentMemory:
         Raises: NotFound.
         """
         self._services.remember.forget(self.owner, id)
-
-    def inject(self, message: str, *, mode: str | None = None) -> str | None:
-        """The block of notes that fit the last user message, for the next prompt; None when there are none.
-
-        Raises: Invalid.
-        """
-        return self._services.inject(self.owner, message, mode=mode)
-
-    def private_memory(self) -> str | None:
-        """The block of core memories and recent journal entries that belongs behind the system prompt, if any."""
-        now = self._services.now()
-        core, journal = (
-            sorted(
-                self._store.list_memories(self.owner, kind=kind, now=now, limit=PROMPT_LIMIT),
-                key=lambda memory: (memory.created_at, memory_seq(memory.id) or 0),
-            )
-            for kind in (Kind.CORE, Kind.JOURNAL)
-        )
-        self._services.echoes.shown(self.owner, [memory.text for memory in (*core, *journal)])
-        return private_memory(core, journal)
-
-    def guidance(self, sets: Iterable[str] | None = None) -> str:
-        """What a model should know before it uses these sets of tools (none named: all): part of its system prompt.
-
-        Raises: Invalid.
-        """
-        return guidance(dict.fromkeys(tool.set for tool in catalog.in_sets(sets)))
-
-    def tools(self, sets: Iterable[str] | None = None, *, form: str = "openai") -> Sequence[Json]:
-        """Descriptions of the tools for `form` "openai", "anthropic" or "mcp"; all sets if none is named.
-
-        Raises: Invalid.
-        """
-        return catalog.rendered(sets, form)
-
-    def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Json:
-        """Run one tool. A refusal is an answer, not an exception."""
-        return catalog.call(self, name, arguments)
 
 
 def _draft(item: object) -> Draft:

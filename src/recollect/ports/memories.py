@@ -1,70 +1,14 @@
-"""What the services need from outside: stores to keep records in, an embedder to compare meanings with.
-
-Every store call names an `Owner` or a tenant, and sees nothing of anybody else: a foreign id is answered exactly like a
-missing one. `get_` raises NotFound, `find_` may return None. All of them raise StoreError when the database fails.
-"""
+"""Agents, their memories, how those fade, and the vectors they are found by."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import Protocol
 
-from recollect.model import (
-    Agent,
-    AuditEvent,
-    AuditReport,
-    Chunk,
-    Document,
-    Kind,
-    Match,
-    Memory,
-    MemoryVersion,
-    Owner,
-    State,
-)
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-T = TypeVar("T")
-Vector: TypeAlias = "NDArray[np.float32]"
-"""One text's place in the space of meanings, of length 1."""
-
-EmbedTexts: TypeAlias = "Callable[[Sequence[str]], Sequence[Vector | None]]"
-"""A vector for each text; None where it has to come later."""
-
-Clock: TypeAlias = Callable[[], datetime]
-"""Tells the time, aware and in UTC."""
-
-
-class Embedder(Protocol):
-    """Turns texts into vectors. Texts that mean the same lie close together."""
-
-    @property
-    def name(self) -> str:
-        """Changes whenever the same text would get another vector."""
-
-    @property
-    def dimensions(self) -> int: ...
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row of length 1 for each text.
-
-        Raises: ModelError.
-        """
-
-
-@dataclass(frozen=True, slots=True)
-class Unembedded:
-    """A memory or a chunk whose vector is still missing."""
-
-    owner: Owner  # of a chunk: the tenant, with no agent
-    seq: int
-    version: int
-    text: str
+from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, State
+from recollect.ports.providers import Vector
 
 
 class AgentStore(Protocol):
@@ -166,60 +110,6 @@ class MemoryStore(Protocol):
         """Live memories by cosine to `vector`, nearest first."""
 
 
-class KnowledgeStore(Protocol):
-    """A tenant's documents and their passages."""
-
-    def put_document(self, document: Document, texts: Sequence[str], vectors: Sequence[Vector | None]) -> Document:
-        """Add the document, or replace the one of the same id, passages and all, in one transaction."""
-
-    def get_document(self, tenant: str, id: str) -> Document:
-        """Raises: NotFound."""
-
-    def list_documents(self, tenant: str, *, after: str = "", limit: int = 100) -> Sequence[Document]:
-        """By id, beginning behind `after`."""
-
-    def delete_document(self, tenant: str, id: str) -> None:
-        """Raises: NotFound."""
-
-    def find_chunks(self, tenant: str, seqs: Sequence[int]) -> Mapping[int, Chunk]:
-        """Those that exist, by number."""
-
-    def search_chunks(
-        self, tenant: str, query: str, *, categories: Collection[str] = (), limit: int = 10
-    ) -> Sequence[Match]:
-        """Passages of published documents that share words with `query`; no category means all."""
-
-    def nearest_chunks(
-        self, tenant: str, vector: Vector, *, categories: Collection[str] = (), limit: int = 10
-    ) -> Sequence[Match]:
-        """Passages of published documents by cosine to `vector`."""
-
-
-class AuditStore(Protocol):
-    """What was done, in order, with a hash chain over it."""
-
-    def add_event(self, event: AuditEvent) -> AuditEvent:
-        """The event with its number and its hash."""
-
-    def list_events(
-        self, tenant: str, *, needle: str = "", before: int | None = None, limit: int = 20
-    ) -> Sequence[AuditEvent]:
-        """Newest first; `needle` matches anywhere in the message, ignoring case."""
-
-    def verify_events(self, tenant: str) -> AuditReport:
-        """Walk the chain from its first event to its last."""
-
-
-class AllowanceStore(Protocol):
-    """What a tenant has said is no secret, by hash."""
-
-    def add_allowance(self, tenant: str, hash: str, *, now: datetime) -> None: ...
-
-    def list_allowances(self, tenant: str) -> Collection[str]: ...
-
-    def delete_allowance(self, tenant: str, hash: str) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Aging:
     """What decides how long an episode lives."""
@@ -250,6 +140,16 @@ class MaintenanceStore(Protocol):
     def end_lease(self, name: str, holder: str) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Unembedded:
+    """A memory or a chunk whose vector is still missing."""
+
+    owner: Owner  # of a chunk: the tenant, with no agent
+    seq: int
+    version: int
+    text: str
+
+
 class EmbeddingStore(Protocol):
     """Which embedder the vectors come from, and what still waits for one."""
 
@@ -270,24 +170,3 @@ class EmbeddingStore(Protocol):
 
     def set_vectors(self, tenant: str, embedded: Sequence[tuple[Unembedded, Vector]]) -> int:
         """Fill in missing vectors; what was edited or deleted meanwhile is left alone. How many were set."""
-
-
-class Store(
-    AgentStore,
-    MemoryStore,
-    KnowledgeStore,
-    EmbeddingStore,
-    AuditStore,
-    AllowanceStore,
-    MaintenanceStore,
-    Protocol,
-):
-    """Everything a database keeps for us."""
-
-    def transaction(self, tenant: str, work: Callable[[], T]) -> T:
-        """Run `work`; the store calls it makes (for this tenant only) are kept together or not at all.
-
-        On SQLite `work` runs on the writer's thread, so it must not wait for another thread, a model or a network.
-        """
-
-    def close(self) -> None: ...

@@ -1,0 +1,12 @@
+"""One agent's view of the store. Each group of its verbs is a module; together they are `AgentMemory`."""
+
+from __future__ import annotations
+
+from recollect.agent_memory.prompts import Prompts
+from recollect.agent_memory.records import ANY_STATE, MAX_PAGE, PAGE, SEARCH_LIMIT, Records
+
+__all__ = ["ANY_STATE", "MAX_PAGE", "PAGE", "SEARCH_LIMIT", "AgentMemory"]
+
+
+class AgentMemory(Records, Prompts):
+    """One agent's memory: its own records, and nobody else's."""

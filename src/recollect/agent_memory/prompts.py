@@ -1,0 +1,57 @@
+"""What of an agent's memory enters a prompt: blocks of text, tools and how to use them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from recollect.agent_memory.view import AgentView
+from recollect.model import Json, Kind
+from recollect.policy.names import memory_seq
+from recollect.policy.render import private_memory
+from recollect.tools import catalog
+from recollect.tools.guidance import guidance
+
+PROMPT_LIMIT = 1_000_000
+
+
+class Prompts(AgentView):
+    """The verbs that write for a model."""
+
+    def inject(self, message: str, *, mode: str | None = None) -> str | None:
+        """The block of notes that fit the last user message, for the next prompt; None when there are none.
+
+        Raises: Invalid.
+        """
+        return self._services.inject(self.owner, message, mode=mode)
+
+    def private_memory(self) -> str | None:
+        """The block of core memories and recent journal entries that belongs behind the system prompt, if any."""
+        now = self._services.now()
+        core, journal = (
+            sorted(
+                self._store.list_memories(self.owner, kind=kind, now=now, limit=PROMPT_LIMIT),
+                key=lambda memory: (memory.created_at, memory_seq(memory.id) or 0),
+            )
+            for kind in (Kind.CORE, Kind.JOURNAL)
+        )
+        self._services.echoes.shown(self.owner, [memory.text for memory in (*core, *journal)])
+        return private_memory(core, journal)
+
+    def guidance(self, sets: Iterable[str] | None = None) -> str:
+        """What a model should know before it uses these sets of tools (none named: all): part of its system prompt.
+
+        Raises: Invalid.
+        """
+        return guidance(dict.fromkeys(tool.set for tool in catalog.in_sets(sets)))
+
+    def tools(self, sets: Iterable[str] | None = None, *, form: str = "openai") -> Sequence[Json]:
+        """Descriptions of the tools for `form` "openai", "anthropic" or "mcp"; all sets if none is named.
+
+        Raises: Invalid.
+        """
+        return catalog.rendered(sets, form)
+
+    def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Json:
+        """Run one tool. A refusal is an answer, not an exception."""
+        return catalog.call(self, name, arguments)

@@ -1,0 +1,55 @@
+"""What the services need from outside: stores to keep records in, an embedder to compare meanings with.
+
+Every store call names an `Owner` or a tenant, and sees nothing of anybody else: a foreign id is answered exactly like a
+missing one. `get_` raises NotFound, `find_` may return None. All of them raise StoreError when the database fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from recollect.ports.history import AllowanceStore, AuditStore
+from recollect.ports.knowledge import KnowledgeStore
+from recollect.ports.memories import AgentStore, Aging, EmbeddingStore, MaintenanceStore, MemoryStore, Unembedded
+from recollect.ports.providers import Clock, Embedder, EmbedTexts, Vector
+
+__all__ = [
+    "AgentStore",
+    "Aging",
+    "AllowanceStore",
+    "AuditStore",
+    "Clock",
+    "EmbedTexts",
+    "Embedder",
+    "EmbeddingStore",
+    "KnowledgeStore",
+    "MaintenanceStore",
+    "MemoryStore",
+    "Store",
+    "Unembedded",
+    "Vector",
+]
+
+T = TypeVar("T")
+
+
+class Store(
+    AgentStore,
+    MemoryStore,
+    KnowledgeStore,
+    EmbeddingStore,
+    AuditStore,
+    AllowanceStore,
+    MaintenanceStore,
+    Protocol,
+):
+    """Everything a database keeps for us."""
+
+    def transaction(self, tenant: str, work: Callable[[], T]) -> T:
+        """Run `work`; the store calls it makes (for this tenant only) are kept together or not at all.
+
+        On SQLite `work` runs on the writer's thread, so it must not wait for another thread, a model or a network.
+        """
+
+    def close(self) -> None: ...

@@ -1,0 +1,38 @@
+"""What all agents of a tenant know: documents and their passages."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+from recollect.model import Chunk, Document, Match
+from recollect.ports.providers import Vector
+
+
+class KnowledgeStore(Protocol):
+    """A tenant's documents and their passages."""
+
+    def put_document(self, document: Document, texts: Sequence[str], vectors: Sequence[Vector | None]) -> Document:
+        """Add the document, or replace the one of the same id, passages and all, in one transaction."""
+
+    def get_document(self, tenant: str, id: str) -> Document:
+        """Raises: NotFound."""
+
+    def list_documents(self, tenant: str, *, after: str = "", limit: int = 100) -> Sequence[Document]:
+        """By id, beginning behind `after`."""
+
+    def delete_document(self, tenant: str, id: str) -> None:
+        """Raises: NotFound."""
+
+    def find_chunks(self, tenant: str, seqs: Sequence[int]) -> Mapping[int, Chunk]:
+        """Those that exist, by number."""
+
+    def search_chunks(
+        self, tenant: str, query: str, *, categories: Collection[str] = (), limit: int = 10
+    ) -> Sequence[Match]:
+        """Passages of published documents that share words with `query`; no category means all."""
+
+    def nearest_chunks(
+        self, tenant: str, vector: Vector, *, categories: Collection[str] = (), limit: int = 10
+    ) -> Sequence[Match]:
+        """Passages of published documents by cosine to `vector`."""

@@ -1,0 +1,37 @@
+"""What turns text into something else: embedders, and the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Vector: TypeAlias = "NDArray[np.float32]"
+"""One text's place in the space of meanings, of length 1."""
+
+EmbedTexts: TypeAlias = "Callable[[Sequence[str]], Sequence[Vector | None]]"
+"""A vector for each text; None where it has to come later."""
+
+Clock: TypeAlias = Callable[[], datetime]
+"""Tells the time, aware and in UTC."""
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors. Texts that mean the same lie close together."""
+
+    @property
+    def name(self) -> str:
+        """Changes whenever the same text would get another vector."""
+
+    @property
+    def dimensions(self) -> int: ...
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One row of length 1 for each text.
+
+        Raises: ModelError.
+        """

@@ -1,0 +1,134 @@
+"""What a user may choose: every setting, once, as a field of `Settings`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, Self, get_type_hints
+
+from recollect.errors import Invalid
+from recollect.settings.rows import SettingRow, setting
+from recollect.settings.sources import PREFIX, SHARED_FILE, from_environment, from_table, read_file, settings_files
+from recollect.settings.values import as_text, shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a user may choose. `load` reads it; a program may also build it directly."""
+
+    url: str = setting("", "Where memories are kept; empty means a SQLite file in the user's data folder.")
+    tenant: str = setting("default", "The tenant that is meant when none is named.")
+    agent: str = setting("default", "The agent that is meant when none is named.")
+    embedder: str = setting(
+        "static",
+        "What turns text into vectors: `static` (built in), `off`, `openai:<model>` for an OpenAI-compatible endpoint, "
+        "or `onnx:<folder>`.",
+    )
+    openai_api_key: str = setting(
+        "",
+        "The key sent to the OpenAI-compatible endpoint; it is never shown.",
+        aliases=("openai.apiKey",),
+        environment=("OPENAI_API_KEY",),
+        is_secret=True,
+    )
+    openai_base_url: str = setting(
+        "https://api.openai.com/v1",
+        "The address of the OpenAI-compatible endpoint.",
+        aliases=("openai.baseURL",),
+        environment=("OPENAI_BASE_URL",),
+    )
+    busy_timeout: float = setting(10.0, "Seconds to wait for a database that someone else is writing to.", low=0)
+    pool_size: int = setting(10, "How many connections to a database server may be open at once.", low=1)
+    index_cache_mb: int = setting(256, "Megabytes of memory that vector indexes may keep between searches.", low=1)
+    weight_similarity: float = setting(0.5, "How much likeness to the question counts in recall.", low=0, high=1)
+    weight_recency: float = setting(0.2, "How much being recent counts in recall.", low=0, high=1)
+    weight_importance: float = setting(0.2, "How much importance counts in recall.", low=0, high=1)
+    weight_source: float = setting(0.1, "How much trust in where a memory came from counts in recall.", low=0, high=1)
+    similarity_words: float = setting(
+        0.5, "The share of matching words in likeness; the rest is matching meaning.", low=0, high=1
+    )
+    workspace: Path | None = setting(
+        None, "A folder whose `.aegis/memory/memories.jsonl` holds the notes of the agent that works there."
+    )
+    inject_mode: Literal["relevant", "recent_only", "off", "hybrid"] = setting(
+        "relevant",
+        "Which notes enter a prompt: those that fit the last message, or the newest.",
+        aliases=("memory.inject_mode",),
+    )
+    max_inject_chars: int = setting(
+        2000, "Characters of notes that may enter one prompt.", low=0, aliases=("memory.max_inject_chars",)
+    )
+    max_inject_count: int = setting(10, "Notes that may enter one prompt.", low=0, aliases=("memory.max_inject_count",))
+    max_total: int = setting(500, "Notes an agent keeps; the oldest make room.", low=1, aliases=("memory.max_total",))
+    secrets: Literal["reject", "redact", "flag"] = setting(
+        "reject", "What happens to a text that holds a secret: refused, stored without it, or stored with a mark."
+    )
+    episode_quota: int = setting(10_000, "Live episodes an agent may have after maintenance.", low=1)
+    host: str = setting("127.0.0.1", "The address the server listens on.")
+    port: int = setting(8077, "The port the server listens on; 0 takes any free one.", low=0, high=65535)
+    tool_sets: tuple[str, ...] = setting(
+        ("notes", "journal", "recall", "details"), "The groups of tools that are offered to a model."
+    )
+
+    @classmethod
+    def load(
+        cls,
+        *,
+        folder: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        flags: Mapping[str, object] | None = None,
+    ) -> Self:
+        """Settings from the files in `folder` (default: the current one), then the environment, then flags; later wins.
+
+        Every source is checked in full, also where a later one wins. A flag that is None was not given.
+        Raises: Invalid (an unknown key, a value that does not fit, a file that cannot be read).
+        """
+        variables = os.environ if environment is None else environment
+        known = table(cls)
+        chosen: dict[str, Any] = {}
+        for path in settings_files(folder or Path(), variables):
+            chosen |= from_table(str(path), read_file(path), known, is_shared=path.name == SHARED_FILE)
+        chosen |= from_environment(variables, known)
+        chosen |= from_table("flags", flags or {}, known)
+        return cls(**chosen)
+
+    @property
+    def store_url(self) -> str:
+        """`url`, or the default place when it is empty."""
+        return self.url or default_url()
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{each.name}={shown(getattr(self, each.name), each)}" for each in table(type(self)))
+        return f"{type(self).__name__}({values})"
+
+
+def default_url(environment: Mapping[str, str] | None = None, *, platform: str = sys.platform) -> str:
+    """The SQLite file in the user's data folder.
+
+    Raises: Invalid (the user has no home folder).
+    """
+    variables = os.environ if environment is None else environment
+    named = Path(variables.get("LOCALAPPDATA" if platform == "win32" else "XDG_DATA_HOME", ""))
+    if platform != "darwin" and named.is_absolute():  # a relative one is to be ignored, says the XDG specification
+        folder = named
+    else:
+        below = {"win32": "AppData/Local", "darwin": "Library/Application Support"}.get(platform, ".local/share")
+        try:
+            folder = Path(variables.get("HOME") or Path.home()) / below
+        except RuntimeError as error:
+            raise Invalid(f"There is no home folder to keep memories in; set {PREFIX}URL.") from error
+    return f"sqlite:///{(folder / 'recollect' / 'recollect.db').as_posix()}"
+
+
+def table(settings: type[Settings] = Settings) -> Sequence[SettingRow]:
+    """Every setting, in the order of `Settings`."""
+    kinds = get_type_hints(settings)
+    rows = []
+    for each in fields(settings):
+        said = dict(each.metadata)
+        said["environment"] = (PREFIX + each.name.upper(), *said["environment"])
+        rows.append(SettingRow(name=each.name, default=as_text(each.default), kind=kinds[each.name], **said))
+    return rows

@@ -1,0 +1,133 @@
+"""The places settings come from: files and the environment, read into the same shape and matched against one table."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import json
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from recollect.errors import Invalid
+from recollect.settings.rows import SettingRow
+from recollect.settings.values import converted_value
+
+FILES = ("recollect.toml", "recollect.yaml", "recollect.yml", "agent.json")
+SHARED_FILE = "agent.json"  # other programs keep their settings in it too
+OWN_TABLE = "memory"  # the table of a shared file that is ours alone
+PREFIX = "RECOLLECT_"
+CONFIG_VARIABLE = "RECOLLECT_CONFIG"
+TEST_PREFIX = "RECOLLECT_TEST_"
+
+
+def settings_files(folder: Path, variables: Mapping[str, str]) -> Iterator[Path]:
+    yield from (path for name in FILES if (path := folder / name).is_file())
+    if named := variables.get(CONFIG_VARIABLE):
+        yield Path(named).expanduser()
+
+
+def from_environment(variables: Mapping[str, str], known: Sequence[SettingRow]) -> dict[str, Any]:
+    own_names = {each.environment[0] for each in known}
+    for name in sorted(variables):
+        is_ours = name.startswith(PREFIX) and name != CONFIG_VARIABLE and not name.startswith(TEST_PREFIX)
+        if is_ours and variables[name] and name not in own_names:
+            _reject_unknown("environment", name, own_names)
+    chosen: dict[str, Any] = {}
+    for each in known:
+        if given := [name for name in each.environment if variables.get(name)]:
+            chosen[each.name] = converted_value(variables[given[0]], each, source="environment", key=given[0])
+    return chosen
+
+
+def from_table(
+    source: str, content: Mapping[str, object], known: Sequence[SettingRow], *, is_shared: bool = False
+) -> dict[str, Any]:
+    """What a file (or the flags) sets. A setting's own name wins over an alias, and our own table over the rest."""
+    by_key = {key: each for each in known for key in (each.name, *each.aliases)}
+    tables = {OWN_TABLE} | {key.rpartition(".")[0] for key in by_key if "." in key}
+    found: dict[str, tuple[bool, bool, object]] = {}
+    for key, value in _flat(content):
+        if is_shared and "." not in key and key != OWN_TABLE:
+            continue  # another program's: a plain "url" or "port" in a shared file need not be meant for us
+        own_key = key.removeprefix(f"{OWN_TABLE}.")
+        if each := by_key.get(key) or by_key.get(own_key):
+            if value is None:
+                continue
+            converted = converted_value(value, each, source=source, key=key)
+            standing = (own_key != key, own_key == each.name, converted)
+            if each.name not in found or standing[:2] >= found[each.name][:2]:
+                found[each.name] = standing
+        elif is_shared and key.partition(".")[0] != OWN_TABLE:
+            continue  # another program's
+        elif key not in tables:
+            _reject_unknown(source, key, tables.union(by_key))
+        elif value is not None and value != {}:
+            raise Invalid(f'{source}: "{key}" must be a table of settings.')
+    return {name: value for name, (_, _, value) in found.items()}
+
+
+def _flat(content: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Nested tables as dotted keys.
+
+    >>> list(_flat({"openai": {"baseURL": "http://localhost"}, "port": 1}))
+    [('openai.baseURL', 'http://localhost'), ('port', 1)]
+    """
+    for key, value in content.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _reject_unknown(source: str, key: str, known: Iterable[str]) -> NoReturn:
+    # Sorted, so that of two names that fold alike the same one is always named: the plain one.
+    folded = {each.removeprefix(f"{OWN_TABLE}.").casefold(): each for each in sorted(known, reverse=True)}
+    nearest = difflib.get_close_matches(key.removeprefix(f"{OWN_TABLE}.").casefold(), folded, n=1, cutoff=0)
+    raise Invalid(f'{source}: there is no setting "{key}"; the nearest one is "{folded[nearest[0]]}".')
+
+
+def read_file(path: Path) -> Mapping[str, object]:
+    """Raises: Invalid, which says where if the file is broken."""
+    parse = _PARSERS.get(path.suffix.lower())
+    if parse is None:
+        raise Invalid(f"{path}: a settings file ends in {', '.join(_PARSERS)}.")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        content = parse(text)
+    except OSError as error:
+        raise Invalid(f"{path}: cannot be read ({error.strerror}).") from error
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise Invalid(f"{path}: not UTF-8 text (at line {line}).") from error
+    except ValueError as error:
+        reason = str(error).replace("end of document", f"line {text.count(chr(10)) + 1}")
+        raise Invalid(f"{path}: not valid {path.suffix[1:].upper()}: {reason}.") from error
+    if content is not None and not isinstance(content, Mapping):
+        raise Invalid(f"{path}: must hold a table of settings.")
+    return content or {}  # an empty YAML file is None
+
+
+def _parse_yaml(text: str) -> object:
+    """YAML whose plain words stay words: by its own rules `off` and `no` would be false, and 007 would be 7."""
+    yaml = importlib.import_module("yaml")  # slow to load, and most installations have no YAML file
+    kept = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
+    resolvers = yaml.SafeLoader.yaml_implicit_resolvers
+    words = {start: [each for each in pairs if each[0] in kept] for start, pairs in resolvers.items()}
+    loader = type("WordLoader", (yaml.SafeLoader,), {"yaml_implicit_resolvers": words})
+    try:
+        return yaml.load(text, Loader=loader)
+    except yaml.MarkedYAMLError as error:  # its own text quotes the line, which may hold a secret
+        raise ValueError(f"{error.problem} (at line {error.problem_mark.line + 1})") from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise ValueError(f"a character that is not allowed (at line {line})") from None
+
+
+_PARSERS: Mapping[str, Callable[[str], object]] = {
+    ".toml": tomllib.loads,
+    ".yaml": _parse_yaml,
+    ".yml": _parse_yaml,
+    ".json": json.loads,
+}

@@ -1,0 +1,86 @@
+"""From what a file, a variable or a flag says to what a setting holds, and back for human eyes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
+
+from recollect.errors import Invalid
+from recollect.settings.rows import SettingRow
+
+MASK = "***"
+
+
+def converted_value(value: object, known: SettingRow, *, source: str, key: str) -> object:
+    """Raises: Invalid, which says what was given (unless it is a secret) and what is expected."""
+    kinds = [each for each in get_args(known.kind) if each is not NoneType]
+    is_optional = len(kinds) < len(get_args(known.kind))
+    if is_optional and value == "":
+        return None
+    kind = kinds[0] if is_optional else known.kind
+    expected, accepted, convert = _choice(kind) if get_origin(kind) is Literal else _KINDS[kind]
+    if (known.low, known.high) != (-math.inf, math.inf):
+        expected += f" from {known.low} up" if known.high == math.inf else f" from {known.low} to {known.high}"
+    refusal = Invalid(f"{source}: {key} was given {shown(value, known)}; expected {expected}.")
+    if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted):  # a bool is an int, too
+        raise refusal
+    try:
+        converted = convert(value)
+    except (KeyError, ValueError, OverflowError):
+        raise refusal from None  # the cause would quote the value, which may be a secret
+    if isinstance(converted, (int, float)) and not (math.isfinite(converted) and known.low <= converted <= known.high):
+        raise refusal
+    return converted
+
+
+def shown(value: object, known: SettingRow) -> str:
+    """A value for human eyes: no secret, no password inside a URL."""
+    if known.is_secret and value:
+        return MASK
+    return masked(repr(value))
+
+
+def masked(text: str) -> str:
+    """`text` without the password of any URL in it.
+
+    >>> masked("postgresql://app:hunter2@db/memories")
+    'postgresql://app:***@db/memories'
+    """
+    without_password = re.sub(r"(://[^:/\s]*:)\S*@", rf"\1{MASK}@", text)
+    return re.sub(r"([?&]password=)[^&'\"\s]*", rf"\1{MASK}", without_password)
+
+
+def as_text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _texts(value: str | Sequence[object]) -> tuple[str, ...]:
+    items = value.split(",") if isinstance(value, str) else value
+    if not all(isinstance(item, str) for item in items):
+        raise ValueError("not all of it is text")
+    return tuple(text for item in items if (text := str(item).strip()))
+
+
+def _choice(kind: object) -> _Conversion:
+    choices = {each: each for each in get_args(kind)}
+    return "one of " + ", ".join(f'"{each}"' for each in choices), (str,), choices.__getitem__
+
+
+_Conversion = tuple[str, tuple[type, ...], Callable[[Any], object]]  # what is expected, accepted types, how to convert
+_WORDS = dict.fromkeys(("true", "yes", "on", "1"), True) | dict.fromkeys(("false", "no", "off", "0"), False)
+_KINDS: Mapping[object, _Conversion] = {
+    str: ("text (in quotes)", (str,), str),
+    int: ("a whole number", (int, str), int),
+    float: ("a number", (int, float, str), float),
+    bool: ("true or false", (bool, str), lambda value: _WORDS[str(value).strip().lower()]),
+    Path: ("a path", (str, Path), lambda value: Path(value).expanduser()),
+    tuple[str, ...]: ("a list of words", (str, list, tuple), _texts),
+}

@@ -1,0 +1,39 @@
+-- name: add_agent
+INSERT INTO agents ({agent}) VALUES ({:agent}) ON CONFLICT (tenant_id, id) DO NOTHING
+
+-- name: find_agent
+SELECT {agent} FROM agents WHERE tenant_id = :tenant AND id = :agent
+
+-- name: list_agents
+SELECT {agent} FROM agents WHERE tenant_id = :tenant AND id > :after ORDER BY id LIMIT :limit
+
+-- name: update_agent
+UPDATE agents
+SET name = :name, system_prompt = :system_prompt, model = :model, tools = :tools, colour = :colour, icon = :icon,
+    is_active = :is_active, updated_at = :updated_at
+WHERE tenant_id = :tenant_id AND id = :id
+
+-- name: delete_agent
+DELETE FROM agents WHERE tenant_id = :tenant AND id = :agent
+
+-- name: count_memories
+SELECT kind, count(*) FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND archived_at IS NULL
+GROUP BY kind
+
+-- Take `count` numbers for new memories; the answer is the last of them.
+-- name: take_numbers
+UPDATE agents SET last_seq = last_seq + :count, revision = revision + 1
+WHERE tenant_id = :tenant AND id = :agent
+RETURNING last_seq
+
+-- Numbers given elsewhere are never given here.
+-- name: raise_counter
+UPDATE agents SET last_seq = CASE WHEN last_seq < :seq THEN :seq ELSE last_seq END
+WHERE tenant_id = :tenant AND id = :agent
+RETURNING last_seq
+
+-- Something other than an append happened to the agent's index.
+-- name: touch_index
+UPDATE agents SET revision = revision + 1, rewrites = rewrites + 1
+WHERE tenant_id = :tenant AND id = :agent

@@ -1,0 +1,19 @@
+-- name: take_audit_number
+UPDATE shelves SET last_id = last_id + 1 WHERE tenant_id = :tenant AND shelf = 'audit' RETURNING last_id, last_hash
+
+-- name: keep_audit_hash
+UPDATE shelves SET last_hash = :hash WHERE tenant_id = :tenant AND shelf = 'audit'
+
+-- name: audit_head
+SELECT last_id, last_hash FROM shelves WHERE tenant_id = :tenant AND shelf = 'audit'
+
+-- name: add_event
+INSERT INTO audit_log ({event}, folded) VALUES ({:event}, :folded)
+
+-- name: list_events
+SELECT {event} FROM audit_log
+WHERE tenant_id = :tenant AND id < :before AND folded LIKE :needle ESCAPE '!'
+ORDER BY id DESC LIMIT :limit
+
+-- name: events_after
+SELECT {event}, folded FROM audit_log WHERE tenant_id = :tenant AND id > :id ORDER BY id LIMIT :limit

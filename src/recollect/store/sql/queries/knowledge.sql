@@ -1,0 +1,34 @@
+-- name: add_shelf
+INSERT INTO shelves (tenant_id, shelf) VALUES (:tenant, :shelf) ON CONFLICT (tenant_id, shelf) DO NOTHING
+
+-- name: take_shelf_numbers
+UPDATE shelves SET last_id = last_id + :count, revision = revision + 1
+WHERE tenant_id = :tenant AND shelf = :shelf
+RETURNING last_id
+
+-- name: touch_shelf
+UPDATE shelves SET revision = revision + 1, rewrites = rewrites + 1 WHERE tenant_id = :tenant AND shelf = :shelf
+
+-- name: add_document
+INSERT INTO kb_documents ({document}) VALUES ({:document})
+
+-- name: update_document
+UPDATE kb_documents
+SET title = :title, category = :category, source = :source, content_hash = :content_hash,
+    is_published = :is_published, updated_at = :updated_at
+WHERE tenant_id = :tenant_id AND id = :id
+
+-- name: find_document
+SELECT {document} FROM kb_documents WHERE tenant_id = :tenant AND id = :id
+
+-- name: list_documents
+SELECT {document} FROM kb_documents WHERE tenant_id = :tenant AND id > :after ORDER BY id LIMIT :limit
+
+-- name: delete_document
+DELETE FROM kb_documents WHERE tenant_id = :tenant AND id = :id
+
+-- name: delete_chunks
+DELETE FROM kb_chunks WHERE tenant_id = :tenant AND document_id = :document_id
+
+-- name: add_chunk
+INSERT INTO kb_chunks ({chunk}) VALUES ({:chunk})

@@ -1,0 +1,12 @@
+-- name: take_lease
+INSERT INTO leases (name, holder, until) VALUES (:name, :holder, :until)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
+WHERE leases.until <= :now OR leases.holder = excluded.holder
+
+-- name: end_lease
+DELETE FROM leases WHERE name = :name AND holder = :holder
+
+-- name: list_aging
+SELECT seq, importance, created_at, last_retrieved_at, expires_at, valid_to FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND archived_at IS NULL AND seq > :after
+ORDER BY seq LIMIT :limit

@@ -1,0 +1,79 @@
+-- name: add_memory
+INSERT INTO memories ({memory}, folded, folded_tags, content_hash)
+VALUES ({:memory}, :folded, :folded_tags, :content_hash)
+
+-- name: find_memory
+SELECT {memory} FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq
+
+-- What every listing of memories asks, and in which order.
+-- fragment: listed
+:state IN ('all', CASE WHEN archived_at IS NOT NULL THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'
+                       WHEN expires_at <= :now OR valid_to <= :now THEN 'expired' ELSE 'live' END)
+  AND (NOT :is_past OR COALESCE(valid_from, created_at) <= :now)
+  AND folded LIKE :needle ESCAPE '!' AND folded_tags LIKE :tag ESCAPE '!'
+ORDER BY seq DESC LIMIT :limit
+
+-- name: list_memories
+SELECT {memory} FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq < :before
+  AND {listed}
+
+-- name: list_episodes
+SELECT {memory} FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND seq < :before
+  AND {listed}
+
+-- The second condition on kind is what lets the index of the other kinds be used.
+-- name: list_memories_of_kind
+SELECT {memory} FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND kind = :kind AND kind <> 'episode' AND seq < :before
+  AND {listed}
+
+-- name: find_same_memory
+SELECT {memory} FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND content_hash = :content_hash AND kind = :kind AND kind <> 'episode'
+  AND archived_at IS NULL AND (expires_at IS NULL OR expires_at > :now) AND (valid_to IS NULL OR valid_to > :now)
+ORDER BY seq DESC LIMIT 1
+
+-- name: list_for_review
+SELECT {memory} FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND archived_at IS NULL AND flag IS NOT NULL
+ORDER BY seq DESC LIMIT :limit
+
+-- name: update_memory
+UPDATE memories
+SET text = :text, folded = :folded, tags = :tags, folded_tags = :folded_tags, scope = :scope, importance = :importance,
+    category = :category, expires_at = :expires_at, archived_at = :archived_at, updated_at = :replaced_at,
+    content_hash = :content_hash, valid_to = :valid_to, held_at = :held_at, flag = :flag, version = version + 1
+WHERE tenant_id = :tenant_id AND agent_id = :agent_id AND seq = :seq AND version = :version
+
+-- name: keep_version
+INSERT INTO memory_versions (tenant_id, agent_id, seq, version, text, tags, importance, replaced_at)
+SELECT tenant_id, agent_id, seq, version, text, tags, importance, :replaced_at FROM memories
+WHERE tenant_id = :tenant_id AND agent_id = :agent_id AND seq = :seq AND version = :version
+
+-- name: list_versions
+SELECT {version} FROM memory_versions
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq
+ORDER BY version DESC
+
+-- name: delete_memory
+DELETE FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq
+
+-- name: oldest_kept
+SELECT seq FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND kind = :kind AND kind <> 'episode'
+ORDER BY seq DESC LIMIT 1 OFFSET :keep
+
+-- name: prune_memories
+DELETE FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND kind = :kind AND kind <> 'episode' AND seq <= :seq
+
+-- name: oldest_kept_episode
+SELECT seq FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode'
+ORDER BY seq DESC LIMIT 1 OFFSET :keep
+
+-- name: prune_episodes
+DELETE FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND seq <= :seq
+
+-- name: remove_from_index
+DELETE FROM memory_index WHERE tenant_id = :tenant_id AND agent_id = :agent_id AND seq = :seq
