@@ -5,6 +5,7 @@ Nothing is kept between calls except what the store holds, so one `Recollect` se
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import TracebackType
@@ -12,8 +13,9 @@ from typing import Self
 
 from recollect.agent_memory import AgentMemory
 from recollect.policy.names import checked_owner, checked_tenant
-from recollect.ports import Clock, Embedder
+from recollect.ports import Clock, Embedder, TokenCounter
 from recollect.providers.embedders import CheckedEmbedder, open_embedder
+from recollect.providers.tokenizers import open_tokenizer
 from recollect.services.embedding import Embedding
 from recollect.services.maintain import MaintenanceReport
 from recollect.settings import Settings
@@ -34,16 +36,19 @@ class Recollect:
         settings: Settings | None = None,
         clock: Clock | None = None,
         embedder: Embedder | None = None,
+        tokenizer: TokenCounter | Callable[[str], int] | None = None,
         replace_embedder: bool = False,
     ) -> None:
         """Open the store at `url`: `sqlite:///file.db`, `:memory:`, `postgresql://…`; by default a file in the user's
-        data folder. `replace_embedder` gives up vectors another embedder made, to be made anew by `embed_waiting`.
+        data folder. `tokenizer` is an object with `count(text)`, or a function. `replace_embedder` gives up vectors
+        another embedder made, to be made anew by `embed_waiting`.
 
         Raises: Invalid, StoreError, SchemaMismatch; ModelError when `replace_embedder` finds the new one out of reach.
         """
         self.settings = settings if settings is not None else Settings.load()
         if url is not None:
             self.settings = replace(self.settings, url=url)
+        tokens = open_tokenizer(tokenizer or self.settings.tokenizer, folder=self.settings.tiktoken_cache_dir)
         self._now = clock if clock is not None else _utc_now
         self._store = open_store(
             self.settings.store_url,
@@ -59,7 +64,7 @@ class Recollect:
             self._store.close()
             raise
         self._store.embed_notes_with(self._embedding.of_texts)
-        self._services = wired(self._store, self._embedding, self._now, self.settings)
+        self._services = wired(self._store, self._embedding, self._now, self.settings, tokens)
         self._is_closed = False
 
     def agent(self, id: str | None = None, tenant: str | None = None) -> AgentMemory:

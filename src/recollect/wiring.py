@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from recollect.model import Kind
-from recollect.ports import Clock, Store
+from recollect.ports import Clock, Store, TokenCounter
 from recollect.services.echoes import Echoes
 from recollect.services.embedding import Embedding
 from recollect.services.inject import Inject
@@ -36,9 +36,10 @@ class Services:
     echoes: Echoes
     maintain: Maintain
     retrieved: Retrieved
+    tokens: TokenCounter
 
 
-def wired(store: Store, embedding: Embedding, now: Clock, settings: Settings) -> Services:
+def wired(store: Store, embedding: Embedding, now: Clock, settings: Settings, tokens: TokenCounter) -> Services:
     """The services of one store, as the settings want them."""
     echoes, retrieved = Echoes(), Retrieved(store)
     guard = SecretGuard(store, now, mode=settings.secrets)
@@ -70,4 +71,5 @@ def wired(store: Store, embedding: Embedding, now: Clock, settings: Settings) ->
         echoes=echoes,
         maintain=Maintain(store, embedding, now, quota=settings.episode_quota),
         retrieved=retrieved,
+        tokens=tokens,
     )

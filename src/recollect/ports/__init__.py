@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 from recollect.ports.history import AllowanceStore, AuditStore
 from recollect.ports.knowledge import KnowledgeStore
 from recollect.ports.memories import AgentStore, Aging, EmbeddingStore, MaintenanceStore, MemoryStore, Unembedded
-from recollect.ports.providers import Clock, Embedder, EmbedTexts, Vector
+from recollect.ports.providers import Clock, Embedder, EmbedTexts, TokenCounter, Vector
 
 __all__ = [
     "AgentStore",
@@ -27,6 +27,7 @@ __all__ = [
     "MaintenanceStore",
     "MemoryStore",
     "Store",
+    "TokenCounter",
     "Unembedded",
     "Vector",
 ]

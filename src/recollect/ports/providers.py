@@ -1,4 +1,4 @@
-"""What turns text into something else: embedders, and the clock."""
+"""What turns text into something else: embedders, token counters, and the clock."""
 
 from __future__ import annotations
 
@@ -35,3 +35,9 @@ class Embedder(Protocol):
 
         Raises: ModelError.
         """
+
+
+class TokenCounter(Protocol):
+    """Counts tokens as a language model would, or estimates them."""
+
+    def count(self, text: str) -> int: ...

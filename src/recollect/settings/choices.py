@@ -40,6 +40,16 @@ class Settings:
         aliases=("openai.baseURL",),
         environment=("OPENAI_BASE_URL",),
     )
+    tokenizer: str = setting(
+        "estimate",
+        "How tokens are counted: `estimate` (UTF-8 bytes / 4, a tenth more for JSON), or "
+        "`tiktoken:<encoding or model>` when its file has been downloaded before.",
+    )
+    tiktoken_cache_dir: Path | None = setting(
+        None,
+        "The folder tiktoken keeps its files in; empty means its own default.",
+        environment=("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"),
+    )
     busy_timeout: float = setting(10.0, "Seconds to wait for a database that someone else is writing to.", low=0)
     pool_size: int = setting(10, "How many connections to a database server may be open at once.", low=1)
     index_cache_mb: int = setting(256, "Megabytes of memory that vector indexes may keep between searches.", low=1)

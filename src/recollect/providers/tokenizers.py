@@ -1,0 +1,106 @@
+"""Which token counter a name stands for. None of them ever asks the network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import tempfile
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec, module_from_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from recollect.errors import Invalid
+from recollect.policy.tokens import estimated_tokens
+from recollect.ports import TokenCounter
+
+CHOICES = "estimate, or tiktoken:<encoding or model> such as tiktoken:o200k_base"
+ENCODINGS_MODULE = "tiktoken_ext.openai_public"
+DEFAULT_FOLDER = "data-gym-cache"  # in the system's temporary folder: where tiktoken keeps its files by itself
+NOT_A_TOKENIZER = "A tokenizer is a function from a text to the number of its tokens, or has such a method `count`."
+
+
+def open_tokenizer(choice: str | TokenCounter | Callable[[str], int], *, folder: Path | None = None) -> TokenCounter:
+    """The counter a setting names, or the one that was given; `folder` is where tiktoken keeps its files.
+
+    Raises: Invalid.
+    """
+    if not isinstance(choice, str):
+        count = getattr(choice, "count", choice)
+        if not callable(count):
+            raise Invalid(NOT_A_TOKENIZER)
+        return CheckedCounter(count)
+    name, _, argument = choice.partition(":")
+    if choice == "estimate":
+        return CheckedCounter(estimated_tokens)
+    if name == "tiktoken" and argument:
+        return CheckedCounter(_tiktoken(argument, folder or Path(tempfile.gettempdir(), DEFAULT_FOLDER)))
+    raise Invalid(f"There is no tokenizer {choice!r}; choose {CHOICES}.")
+
+
+class CheckedCounter:
+    """Any function that counts, held to its word."""
+
+    def __init__(self, count: Callable[[str], int]) -> None:
+        self._count = count
+
+    def count(self, text: str) -> int:
+        """Raises: Invalid when the function answers with something else than a number of tokens."""
+        tokens = self._count(text)
+        if type(tokens) is not int or tokens < 0:
+            raise Invalid(NOT_A_TOKENIZER)
+        return tokens
+
+
+def _tiktoken(name: str, folder: Path) -> Callable[[str], int]:
+    try:
+        tiktoken, encodings = import_module("tiktoken"), _private_copy(ENCODINGS_MODULE)
+    except ModuleNotFoundError as error:
+        raise Invalid("This tokenizer needs the package 'tiktoken'; run: pip install 'recollect[tokens]'") from error
+    vars(encodings)["load_tiktoken_bpe"] = lambda address, expected_hash: _ranks(address, expected_hash, folder)
+    constructors = {each: make for each, make in encodings.ENCODING_CONSTRUCTORS.items() if each != "gpt2"}
+    try:
+        encoding_name = name if name in constructors else tiktoken.encoding_name_for_model(name)
+        make = constructors[encoding_name]
+    except KeyError as error:
+        known = ", ".join(constructors)
+        raise Invalid(f"tiktoken has no encoding for {name!r}; it has {known}, and the models it knows.") from error
+    encoding = tiktoken.Encoding(**make())
+
+    def count(text: str) -> int:
+        return len(encoding.encode_ordinary(text.encode("utf-8", "replace").decode()))
+
+    return count
+
+
+def _private_copy(name: str) -> ModuleType:
+    """The module, executed once more for us alone: what we change in it, nobody else sees."""
+    spec = find_spec(name)
+    if spec is None or spec.loader is None:
+        raise ModuleNotFoundError(name=name)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _ranks(address: str, expected_hash: str, folder: Path) -> dict[bytes, int]:
+    """The tokens of a file that tiktoken has downloaded before, where it put it."""
+    path = folder / hashlib.sha1(address.encode(), usedforsecurity=False).hexdigest()
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise Invalid(_missing(address, folder)) from error
+    if hashlib.sha256(content).hexdigest() != expected_hash:
+        raise Invalid(_missing(address, folder))
+    pairs: list[Any] = [line.split() for line in content.splitlines() if line]
+    return {base64.b64decode(token): int(rank) for token, rank in pairs}
+
+
+def _missing(address: str, folder: Path) -> str:
+    name = address.rpartition("/")[2].removesuffix(".tiktoken")
+    return (
+        f"tiktoken's file for {name!r} is not in {folder}, and recollect downloads nothing. Where there is a network, "
+        f"run: python -c 'import tiktoken; tiktoken.get_encoding(\"{name}\")', or set the tokenizer to estimate."
+    )
