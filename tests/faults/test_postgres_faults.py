@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -14,8 +14,6 @@ from recollect.store import open_store
 from tests.conformance.conftest import Place
 from tests.conformance.examples import NOW, ids, note
 from tests.postgres_server import PostgresServer
-
-T = TypeVar("T")
 
 
 @pytest.fixture(scope="module")
@@ -28,11 +26,11 @@ def durable_server() -> Iterator[PostgresServer]:
 def test_nothing_acknowledged_is_lost_when_the_server_crashes(durable_server: PostgresServer, ann: Owner) -> None:
     store = Place("postgres", durable_server.create_database()).open(pool_size=2)
     acknowledged: list[str] = []
-    crashing = threading.Event()
+    crashing, crashed = threading.Event(), threading.Event()
 
     def write() -> None:
         try:
-            while len(acknowledged) < 100_000:
+            while not crashed.is_set():
                 acknowledged.append(store.add_memory(note("a", ann)).id)
                 if len(acknowledged) > 50:
                     crashing.set()
@@ -44,25 +42,32 @@ def test_nothing_acknowledged_is_lost_when_the_server_crashes(durable_server: Po
         thread.start()
     crashing.wait(30)
     durable_server.crash()
+    crashed.set()
     for thread in threads:
         thread.join(30)
 
-    stored = set(ids(_patiently(store.list_memories, ann, now=NOW, limit=100_000)))
+    stored = set(ids(store.list_memories(ann, now=NOW, limit=100_000)))
     assert len(acknowledged) > 50
     assert set(acknowledged) <= stored
     assert len(stored) <= len(acknowledged) + len(threads)  # those the crash cut off between commit and answer
-    assert _patiently(store.add_memory, note("afterwards", ann)).id not in stored
+    assert store.add_memory(note("afterwards", ann)).id not in stored
     store.close()
 
 
-def _patiently(call: Callable[..., T], *arguments: object, **options: object) -> T:
-    """A connection that died says so once; the next try has a new one."""
-    for _ in range(4):
-        try:
-            return call(*arguments, **options)
-        except StoreError:
-            continue
-    return call(*arguments, **options)
+def test_connections_that_died_in_the_pool_fail_nobody(durable_server: PostgresServer, ann: Owner) -> None:
+    store = Place("postgres", durable_server.create_database()).open(pool_size=4)
+    together = threading.Barrier(4)  # so that the pool has to open them all
+
+    def write() -> str:
+        return store.transaction(ann.tenant, lambda: (together.wait(10), store.add_memory(note("before", ann)).id)[1])
+
+    with ThreadPoolExecutor(4) as threads:
+        before = [each.result() for each in [threads.submit(write) for _ in range(4)]]
+    durable_server.crash()
+
+    assert store.add_memory(note("afterwards", ann)).id not in before
+    assert len(store.list_memories(ann, now=NOW)) == 5
+    store.close()
 
 
 def test_a_pool_without_a_free_connection_is_a_reason_to_try_again(postgres_url: str, ann: Owner) -> None:

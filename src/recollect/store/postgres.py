@@ -68,16 +68,10 @@ class PostgresEngine:
         self.index = PostgresIndex(self.read)
 
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
-        with translated(), self._connection() as connection:
-            connection.isolation_level = IsolationLevel.REPEATABLE_READ
-            connection.read_only = True
-            return self._run(connection, tenant, work)
+        return self._run(tenant, work, isolation=IsolationLevel.REPEATABLE_READ, read_only=True)
 
     def write(self, tenant: str, work: Callable[[Unit], T]) -> T:
-        with translated(), self._connection() as connection:
-            connection.isolation_level = IsolationLevel.READ_COMMITTED
-            connection.read_only = False
-            return self._run(connection, tenant, work)
+        return self._run(tenant, work, isolation=IsolationLevel.READ_COMMITTED, read_only=False)
 
     def numbers(self, seqs: Sequence[int]) -> list[int]:
         return list(seqs)
@@ -113,11 +107,24 @@ class PostgresEngine:
             raise StoreError(FORKED)
         return self._pool.connection()
 
-    def _run(self, connection: Connection, tenant: str, work: Callable[[Unit], T]) -> T:
-        with connection.transaction():
-            if tenant:  # the registries belong to no tenant, and need none to be read
-                connection.execute(f"SET LOCAL recollect.tenant = '{checked_tenant(tenant)}'")
-            return work(_PostgresUnit(connection, self._queries, tenant))
+    def _run(self, tenant: str, work: Callable[[Unit], T], *, isolation: IsolationLevel, read_only: bool) -> T:
+        """Do `work` in a transaction. A connection that died in the pool, as all do when the server restarts, shows it
+        when the transaction is to begin: then nothing has been done yet, and the next one is tried."""
+        with translated():
+            for _ in range(self._pool.max_size + 1):
+                with self._connection() as connection:
+                    connection.isolation_level, connection.read_only = isolation, read_only
+                    is_begun = False
+                    try:
+                        with connection.transaction():
+                            if tenant:  # the registries belong to no tenant, and need none to be read
+                                connection.execute(f"SET LOCAL recollect.tenant = '{checked_tenant(tenant)}'")
+                            is_begun = True
+                            return work(_PostgresUnit(connection, self._queries, tenant))
+                    except psycopg.OperationalError:
+                        if is_begun or not connection.broken:
+                            raise
+            raise StoreError("The PostgreSQL server went away; check its log.")
 
 
 class _PostgresUnit:
