@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from recollect import Invalid, NotFound
+from recollect import Conflict, Invalid, NotFound
 from recollect.api import AgentMemory, TenantMemory
 from recollect.model import Memory, State
 from recollect.services.echoes import ECHO_REFUSED
@@ -133,6 +133,15 @@ def test_a_journal_and_an_episode_may_repeat_themselves(ann: AgentMemory) -> Non
 
 
 @pytest.mark.proves("X2")
+def test_an_edit_does_not_double_another_memory(ann: AgentMemory) -> None:
+    first, second = ann.remember("Prefers tabs"), ann.remember("Prefers spaces")
+
+    with pytest.raises(Conflict, match=first.id):
+        ann.update(second.id, text="prefers  TABS")
+    assert ann.get(second.id).text == "Prefers spaces"
+    assert ann.update(first.id, text="prefers tabs").version == 2  # its own words, written otherwise
+
+
 def test_what_is_no_longer_true_is_not_the_same(ann: AgentMemory, clock: Clock) -> None:
     old = ann.remember("The port is 5432")
     brief = ann.remember("Out of office", expires_at=START + DAY)

@@ -77,7 +77,8 @@ class Remember:
     ) -> Memory:
         """The memory, edited; what it said before is kept as a version.
 
-        Raises: NotFound, Invalid, SecretRejected; Conflict when it is no longer the `version` the caller has seen.
+        Raises: NotFound, Invalid, SecretRejected; Conflict when it is no longer the `version` the caller has seen, or
+        another memory says the same already.
         """
         old = self._store.get_memory(owner, id)
         if version is not None and version != old.version:
@@ -89,7 +90,8 @@ class Remember:
             importance=old.importance if importance is None else kinds.checked_importance(importance),
         )
         new = self._without_secrets(wanted, self._now())
-        return old if new == old else self._rewrite(new, "memory.update", "edited")
+        is_reworded = content_hash(new.text) != content_hash(old.text)
+        return old if new == old else self._rewrite(new, "memory.update", "edited", is_reworded=is_reworded)
 
     def approve(self, owner: Owner, id: str) -> Memory:
         """Let a memory that was held for review into use, and take its flag away.
@@ -184,11 +186,15 @@ class Remember:
         for old, vector in zip(ended, vectors, strict=True):
             self._store.update_memory(old, vector, replaced_at=now)
 
-    def _rewrite(self, memory: Memory, action: str, done: str, ended: Sequence[Memory] = ()) -> Memory:
+    def _rewrite(
+        self, memory: Memory, action: str, done: str, ended: Sequence[Memory] = (), *, is_reworded: bool = False
+    ) -> Memory:
         vectors = self._embedding.of_texts([memory.text, *(old.text for old in ended)])
         owner, now = memory.owner, self._now()
 
         def rewrite() -> Memory:
+            if is_reworded and (same := self._same(memory, now)) is not None:
+                raise Conflict(f"Memory {same.id} says that already; keep it and forget {memory.id}, or say more here.")
             self._end(ended, vectors[1:], now)
             written = self._store.update_memory(memory, vectors[0], replaced_at=now)
             self._record(owner, action, f"Memory {memory.id} was {done}.", {"id": memory.id}, now)
