@@ -130,8 +130,8 @@ class Memory:
         return min(self.expires_at, self.valid_to)
 
     def state(self, now: datetime) -> State:
-        """Whether this memory can still be recalled at `now`."""
-        if self.archived_at is not None:
+        """Whether this memory can still be recalled at `now`; what was archived later could."""
+        if self.archived_at is not None and self.archived_at <= now:
             return State.ARCHIVED
         if self.held_at is not None:
             return State.HELD
