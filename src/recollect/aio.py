@@ -121,6 +121,8 @@ class AsyncRecollect:
         """Raises: Invalid."""
         return AsyncTenantMemory(self._sync.tenant(id), self._threads)
 
+    skills = _in_thread(Recollect.skills)
+    skill_problems = _in_thread(Recollect.skill_problems)
     maintain = _in_thread(Recollect.maintain)
     embed_waiting = _in_thread(Recollect.embed_waiting)
     count_waiting = _in_thread(Recollect.count_waiting)

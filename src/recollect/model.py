@@ -179,6 +179,18 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Skill:
+    """Something agents are taught by a file, word for word."""
+
+    name: str
+    description: str
+    body: str
+    agents: tuple[str, ...] = ()  # who gets it; none named: everybody
+    path: str  # the file it comes from
+    meta: Mapping[str, Any] = field(default_factory=dict)  # what else the file's front matter says
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEvent:
     """One thing that was done, told without the text it was done to."""
 

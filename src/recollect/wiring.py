@@ -16,6 +16,7 @@ from recollect.services.retrieved import Retrieved
 from recollect.services.scan import Scan
 from recollect.services.secrets import SecretGuard
 from recollect.services.similar import Similar
+from recollect.services.skills import Skills
 from recollect.settings import Settings
 
 PARTS = ("similarity", "recency", "importance", "source")
@@ -37,9 +38,12 @@ class Services:
     maintain: Maintain
     retrieved: Retrieved
     tokens: TokenCounter
+    skills: Skills
 
 
-def wired(store: Store, embedding: Embedding, now: Clock, settings: Settings, tokens: TokenCounter) -> Services:
+def wired(
+    store: Store, embedding: Embedding, now: Clock, settings: Settings, tokens: TokenCounter, skills: Skills
+) -> Services:
     """The services of one store, as the settings want them."""
     echoes, retrieved = Echoes(), Retrieved(store)
     guard = SecretGuard(store, now, mode=settings.secrets)
@@ -72,4 +76,5 @@ def wired(store: Store, embedding: Embedding, now: Clock, settings: Settings, to
         maintain=Maintain(store, embedding, now, quota=settings.episode_quota),
         retrieved=retrieved,
         tokens=tokens,
+        skills=skills,
     )

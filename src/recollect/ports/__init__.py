@@ -13,6 +13,7 @@ from recollect.ports.history import AllowanceStore, AuditStore
 from recollect.ports.knowledge import KnowledgeStore
 from recollect.ports.memories import AgentStore, Aging, EmbeddingStore, MaintenanceStore, MemoryStore, Unembedded
 from recollect.ports.providers import Clock, Embedder, EmbedTexts, TokenCounter, Vector
+from recollect.ports.skills import SkillFiles
 
 __all__ = [
     "AgentStore",
@@ -26,6 +27,7 @@ __all__ = [
     "KnowledgeStore",
     "MaintenanceStore",
     "MemoryStore",
+    "SkillFiles",
     "Store",
     "TokenCounter",
     "Unembedded",

@@ -79,6 +79,9 @@ class Settings:
     episode_quota: int = setting(10_000, "Live episodes an agent may have after maintenance.", low=1)
     host: str = setting("127.0.0.1", "The address the server listens on.")
     port: int = setting(8077, "The port the server listens on; 0 takes any free one.", low=0, high=65535)
+    skills: tuple[str, ...] = setting(
+        (), "Folders with SKILL.md files, each of which teaches agents something (see knowledge.md)."
+    )
     tool_sets: tuple[str, ...] = setting(
         ("notes", "journal", "recall", "details"), "The groups of tools that are offered to a model."
     )
