@@ -64,6 +64,7 @@ class AsyncAgentMemory:
     inject = _in_thread(AgentMemory.inject)
     private_memory = _in_thread(AgentMemory.private_memory)
     guidance = _in_thread(AgentMemory.guidance)
+    skills = _in_thread(AgentMemory.skills)
     tools = _in_thread(AgentMemory.tools)
     call_tool = _in_thread(AgentMemory.call_tool)
 

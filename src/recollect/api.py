@@ -16,8 +16,8 @@ from recollect.model import Skill
 from recollect.policy.names import checked_owner, checked_tenant
 from recollect.ports import Clock, Embedder, TokenCounter
 from recollect.providers.embedders import CheckedEmbedder, open_embedder
-from recollect.providers.tokenizers import open_tokenizer
 from recollect.providers.skill_files import SkillFolders
+from recollect.providers.tokenizers import open_tokenizer
 from recollect.services.embedding import Embedding
 from recollect.services.maintain import MaintenanceReport
 from recollect.services.skills import Skills

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
+from recollect.cli.json_text import write_json
 from recollect.cli.view import json_record
-from recollect.model import Json, Skill
+from recollect.model import Skill
 
 
 class JsonKnowledge:
     """The part of `View` that is about knowledge, as JSON."""
 
-    def _write(self, document: Json) -> None:
-        raise NotImplementedError
-
     def skills(self, skills: Sequence[Skill], problems: Sequence[str], *, is_whole: bool) -> None:
-        self._write({"items": [json_record(each) for each in skills], "next_cursor": None, "problems": list(problems)})
+        write_json({"items": [json_record(each) for each in skills], "next_cursor": None, "problems": list(problems)})

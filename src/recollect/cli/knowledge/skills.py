@@ -14,7 +14,9 @@ def skills(
     run: Run,
     name: Annotated[str | None, typer.Argument(help="Show this one in full.", show_default=False)] = None,
 ) -> None:
-    """List the skills: the SKILL.md files in the folders of the setting `skills`. With --agent, those this agent gets."""
+    """List what agents are taught by SKILL.md files; with --agent, what this agent is.
+
+    The files are looked for in the folders of the setting `skills`."""
     found = run.store.skills() if run.flags["agent"] is None else run.memory.skills()
     if name is not None:
         found = [skill for skill in found if skill.name == name]
