@@ -16,6 +16,7 @@ from recollect.model import Skill
 from recollect.policy.names import checked_owner, checked_tenant
 from recollect.ports import Clock, Embedder, TokenCounter
 from recollect.providers.embedders import CheckedEmbedder, open_embedder
+from recollect.providers.models import GivenModel, open_models
 from recollect.providers.skill_files import SkillFolders
 from recollect.providers.tokenizers import open_tokenizer
 from recollect.services.embedding import Embedding
@@ -40,11 +41,13 @@ class Recollect:
         clock: Clock | None = None,
         embedder: Embedder | None = None,
         tokenizer: TokenCounter | Callable[[str], int] | None = None,
+        model: GivenModel | None = None,
         replace_embedder: bool = False,
     ) -> None:
         """Open the store at `url`: `sqlite:///file.db`, `:memory:`, `postgresql://…`; by default a file in the user's
-        data folder. `tokenizer` is an object with `count(text)`, or a function. `replace_embedder` gives up vectors
-        another embedder made, to be made anew by `embed_waiting`.
+        data folder. `tokenizer` is an object with `count(text)`, or a function; `model`, an object or a function, takes
+        the place of those the settings name. `replace_embedder` gives up vectors another embedder made, to be made anew
+        by `embed_waiting`.
 
         Raises: Invalid, StoreError, SchemaMismatch; ModelError when `replace_embedder` finds the new one out of reach.
         """
@@ -63,12 +66,21 @@ class Recollect:
             max_notes=self.settings.max_total,
         )
         try:
+            models = open_models(self.settings, model)
             self._embedding = self._open_embedding(embedder, replace_embedder)
         except BaseException:
             self._store.close()
             raise
         self._store.embed_notes_with(self._embedding.of_texts)
-        self._services = wired(self._store, self._embedding, self._now, self.settings, tokens, skills)
+        self._services = wired(
+            self._store,
+            self._embedding,
+            models=models,
+            tokens=tokens,
+            skills=skills,
+            now=self._now,
+            settings=self.settings,
+        )
         self._is_closed = False
 
     def agent(self, id: str | None = None, tenant: str | None = None) -> AgentMemory:

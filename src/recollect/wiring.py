@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from recollect.model import Kind
-from recollect.ports import Clock, Store, TokenCounter
+from recollect.ports import Clock, Models, Store, TokenCounter
 from recollect.services.echoes import Echoes
 from recollect.services.embedding import Embedding
 from recollect.services.inject import Inject
@@ -28,6 +28,7 @@ class Services:
 
     store: Store
     now: Clock
+    models: Models
     remember: Remember
     recall: Recall
     inject: Inject
@@ -42,7 +43,14 @@ class Services:
 
 
 def wired(
-    store: Store, embedding: Embedding, now: Clock, settings: Settings, tokens: TokenCounter, skills: Skills
+    store: Store,
+    embedding: Embedding,
+    *,
+    models: Models,
+    tokens: TokenCounter,
+    skills: Skills,
+    now: Clock,
+    settings: Settings,
 ) -> Services:
     """The services of one store, as the settings want them."""
     echoes, retrieved = Echoes(), Retrieved(store)
@@ -50,6 +58,7 @@ def wired(
     return Services(
         store=store,
         now=now,
+        models=models,
         remember=Remember(store, embedding, guard, echoes, now, max_counts={Kind.NOTE: settings.max_total}),
         recall=Recall(
             store,

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 from recollect.ports.history import AllowanceStore, AuditStore
 from recollect.ports.knowledge import KnowledgeStore
 from recollect.ports.memories import AgentStore, Aging, EmbeddingStore, MaintenanceStore, MemoryStore, Unembedded
-from recollect.ports.providers import Clock, Embedder, EmbedTexts, TokenCounter, Vector
+from recollect.ports.providers import Clock, Embedder, EmbedTexts, Model, Models, TokenCounter, Vector
 from recollect.ports.skills import SkillFiles
 
 __all__ = [
@@ -27,6 +27,8 @@ __all__ = [
     "KnowledgeStore",
     "MaintenanceStore",
     "MemoryStore",
+    "Model",
+    "Models",
     "SkillFiles",
     "Store",
     "TokenCounter",
