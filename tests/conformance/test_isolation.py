@@ -17,11 +17,11 @@ from psycopg import sql
 
 from recollect import ports
 from recollect.errors import RecollectError, StoreError
-from recollect.model import Kind, Owner
+from recollect.model import Kind, Owner, Role
 from recollect.ports import Store, Unembedded
 from recollect.store import SqlStore
 from tests.conformance.conftest import Place
-from tests.conformance.examples import ALL_KINDS, NOW, agent, document, event, note, owner, vector
+from tests.conformance.examples import ALL_KINDS, NOW, agent, call, document, event, note, owner, vector
 from tests.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.proves("E12")
@@ -36,6 +36,8 @@ class Target:
     seq: int
     document_id: str
     unembedded: tuple[Unembedded, ...]
+    call_id: str = "c-777"
+    session_id: str = "s-777"
 
 
 NOBODYS = Target(
@@ -62,6 +64,10 @@ BY_AN_AGENT: dict[str, Attempt] = {
     "archive_memories": lambda store, me, it: store.archive_memories(me, [it.seq], now=NOW),
     "mark_retrieved": lambda store, me, it: store.mark_retrieved(me, [it.seq], at=NOW),
     "count_memories": lambda store, me, it: store.count_memories(me),
+    "add_context_calls": lambda store, me, it: store.add_context_calls(me, [call(me, id=it.call_id)], keep=1),
+    "get_context_call": lambda store, me, it: store.get_context_call(me, it.call_id),
+    "list_context_calls": lambda store, me, it: store.list_context_calls(me, session_id=it.session_id),
+    "list_tool_results": lambda store, me, it: store.list_tool_results(me, it.session_id, now=NOW),
     "search_memories": lambda store, me, it: store.search_memories(me, "secret", kinds=ALL_KINDS, now=NOW),
     "nearest_memories": lambda store, me, it: store.nearest_memories(me, vector(1), kinds=ALL_KINDS, now=NOW),
     "transaction": lambda store, me, it: store.transaction(me.tenant, lambda: store.delete_memory(me, it.memory_id)),
@@ -121,7 +127,9 @@ def target(store: Store, ann: Owner) -> Target:
     store.add_event(event("secret", ann.tenant))
     store.add_memory(note("secret", ann, held_at=NOW, flag="low trust"))
     store.add_allowance(ann.tenant, "theirs", now=NOW)
-    return Target(ann.agent, "m-3", 3, "plan", tuple(store.list_unembedded(ann.tenant)))
+    store.add_context_calls(ann, [call(ann, id="c-3", session_id="s-3")], keep=5)
+    store.add_memory(note("secret", ann, kind=Kind.EPISODE, role=Role.TOOL_RESULT, session_id="s-3"))
+    return Target(ann.agent, "m-3", 3, "plan", tuple(store.list_unembedded(ann.tenant)), "c-3", "s-3")
 
 
 def everything(store: Store, owner: Owner) -> list[object]:
@@ -138,6 +146,8 @@ def everything(store: Store, owner: Owner) -> list[object]:
         store.list_events(owner.tenant),
         store.verify_events(owner.tenant),
         store.list_aging(owner),
+        store.list_context_calls(owner),
+        store.list_tool_results(owner, "s-3", now=NOW),
         store.list_documents(owner.tenant),
         store.find_chunks(owner.tenant, range(20)),
         store.search_chunks(owner.tenant, "secret mine"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+from recollect.ports.context import ContextStore
 from recollect.ports.history import AllowanceStore, AuditStore
 from recollect.ports.knowledge import KnowledgeStore
 from recollect.ports.memories import AgentStore, Aging, EmbeddingStore, MaintenanceStore, MemoryStore, Unembedded
@@ -21,6 +22,7 @@ __all__ = [
     "AllowanceStore",
     "AuditStore",
     "Clock",
+    "ContextStore",
     "EmbedTexts",
     "Embedder",
     "EmbeddingStore",
@@ -46,6 +48,7 @@ class Store(
     EmbeddingStore,
     AuditStore,
     AllowanceStore,
+    ContextStore,
     MaintenanceStore,
     Protocol,
 ):

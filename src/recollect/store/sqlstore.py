@@ -6,13 +6,16 @@ from recollect.ports import EmbedTexts
 from recollect.store.agents import AgentRows
 from recollect.store.allowances import AllowanceRows
 from recollect.store.audit import AuditRows
+from recollect.store.context import ContextRows
 from recollect.store.embeddings import EmbeddingRows
 from recollect.store.knowledge import KnowledgeRows
 from recollect.store.maintenance import MaintenanceRows
 from recollect.store.memories import MemoryRows
 
 
-class SqlStore(AgentRows, MemoryRows, KnowledgeRows, EmbeddingRows, AuditRows, AllowanceRows, MaintenanceRows):
+class SqlStore(
+    AgentRows, MemoryRows, KnowledgeRows, EmbeddingRows, AuditRows, AllowanceRows, ContextRows, MaintenanceRows
+):
     """`ports.Store` on any engine."""
 
     def embed_notes_with(self, embed: EmbedTexts) -> None:
