@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -243,6 +244,12 @@ def windows(draw: st.DrawFn) -> Window:
     )
 
 
+def spelled_out(source: str) -> list[str]:
+    """Every turn of a run."""
+    run = re.fullmatch(r"turns (\d+) to (\d+)", source)
+    return [source, *(f"turn {n}" for n in range(int(run[1]), int(run[2]) + 1))] if run else [source]
+
+
 @settings(max_examples=150, deadline=None)
 @given(made=windows(), share=st.floats(0, 1))
 def test_any_prompt_fits_any_budget_and_nothing_is_lost_unsaid(made: Window, share: float) -> None:
@@ -259,7 +266,7 @@ def test_any_prompt_fits_any_budget_and_nothing_is_lost_unsaid(made: Window, sha
     assert sum(each.tokens_removed for each in truncations) == prompt_tokens(made, estimated_tokens) - prompt_tokens(
         result, estimated_tokens
     )
-    told = {(each.block, source) for each in truncations for source in each.sources}
+    told = {(each.block, source) for each in truncations for name in each.sources for source in spelled_out(name)}
     for part in Part:
         kept = {id(piece) for piece in result.of(part)}
         for piece in made.of(part):

@@ -174,7 +174,7 @@ class _Fitting:
                 step=step,
                 block=part.value,
                 tokens_removed=self.excess - excess,
-                sources=tuple(dict.fromkeys(piece.id for piece in touched)),
+                sources=_sources(touched),
                 message=says,
                 references=tuple(REFERENCE.findall(made)),
                 dropped_references=tuple(sorted(lost)),
@@ -340,6 +340,13 @@ def _reference(moved: Sequence[Piece], line: str, kept: Mapping[str, str]) -> Pi
 def _unknown(what: str) -> str:
     """A placeholder at least as long as the one that storing will give."""
     return f"[MemoryRef: {LONGEST_KEY} - {what}]"
+
+
+def _sources(pieces: Sequence[Piece]) -> tuple[str, ...]:
+    """What was touched, by id; a run of turns by its first and last."""
+    if all(piece.form is Form.TURN for piece in pieces):
+        return (_turns_named(pieces),)
+    return tuple(dict.fromkeys(piece.id for piece in pieces))
 
 
 def _turns_named(pieces: Sequence[Piece]) -> str:

@@ -110,6 +110,7 @@ class Piece:
     label: str = ""  # in front of the text, such as "m-7, 2026-03-01"
     turn: int = 0  # which turn of the session it belongs to, from 1
     score: float | None = None
+    source: str = ""  # where it was found, if its part does not say
     memory: Memory | None = None
 
 

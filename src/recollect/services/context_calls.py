@@ -19,7 +19,7 @@ PAUSE = 1.0
 """Seconds between batches."""
 
 MAX_WAITING = 1_000
-"""Calls that may wait for their agent to be made; beyond, the oldest are given up."""
+"""Calls that may wait for their agent to be made, or for the store to work again; beyond, the oldest are given up."""
 
 log = logging.getLogger("recollect")
 
@@ -33,6 +33,7 @@ class ContextCalls:
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._waiting: dict[Owner, list[ContextCall]] = {}
+        self._is_new = False  # whether something waits that nobody has tried to write yet
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -42,6 +43,7 @@ class ContextCalls:
             return
         with self._lock:
             self._waiting.setdefault(call.owner, []).append(call)
+            self._is_new = True
             if self._thread is None and not self._closed.is_set():
                 self._thread = threading.Thread(target=self._serve, name="recollect-context-calls", daemon=True)
                 self._thread.start()
@@ -63,7 +65,7 @@ class ContextCalls:
         """
         with self._writing:  # so that who asks sees also what another thread is about to write
             with self._lock:
-                batch, self._waiting = self._waiting, {}
+                batch, self._waiting, self._is_new = self._waiting, {}, False
             try:
                 for owner in list(batch):
                     if self._store.add_context_calls(owner, batch[owner], keep=self._keep):
@@ -86,12 +88,13 @@ class ContextCalls:
             for owner, calls in self._waiting.items():
                 unwritten.setdefault(owner, []).extend(calls)
             self._waiting = {owner: calls[-self._keep :] for owner, calls in unwritten.items()}
-            while len(self._waiting) > MAX_WAITING:
+            while sum(map(len, self._waiting.values())) > MAX_WAITING:
                 del self._waiting[next(iter(self._waiting))]
 
     def _serve(self) -> None:
         while not self._closed.wait(PAUSE):
             try:
-                self.flush()
+                if self._is_new:
+                    self.flush()
             except RecollectError as error:
                 log.warning("What agents were shown could not be written down: %s", error)
