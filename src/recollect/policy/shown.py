@@ -61,7 +61,7 @@ def _named(part: Part, pieces: Sequence[Piece], reason: str) -> Iterator[BlockIt
         for piece in group:
             yield BlockItem(
                 id=piece.id,
-                source=piece.form.value if piece.form is not Form.ITEM else piece.source or SOURCES.get(part, part.value),
+                source=piece.source or (SOURCES.get(part, part.value) if piece.form is Form.ITEM else piece.form.value),
                 score=piece.score,
                 digest=digest(piece.text),
                 left_out=reason,

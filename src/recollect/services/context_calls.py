@@ -53,7 +53,7 @@ class ContextCalls:
         self.flush()
         return self._store.get_context_call(owner, id)
 
-    def list(self, owner: Owner, *, session_id: str, before: str, limit: int) -> Sequence[ContextCall]:
+    def latest(self, owner: Owner, *, session_id: str, before: str, limit: int) -> Sequence[ContextCall]:
         """Newest first."""
         self.flush()
         return self._store.list_context_calls(owner, session_id=session_id, before=before, limit=limit)
