@@ -61,10 +61,16 @@ class AsyncAgentMemory:
     similar = _in_thread(AgentMemory.similar)
     review = _in_thread(AgentMemory.review)
     approve = _in_thread(AgentMemory.approve)
+    store_detail = _in_thread(AgentMemory.store_detail)
+    read_detail = _in_thread(AgentMemory.read_detail)
+    search_details = _in_thread(AgentMemory.search_details)
+    list_details = _in_thread(AgentMemory.list_details)
+    get_detail = _in_thread(AgentMemory.get_detail)
+    hide_detail = _in_thread(AgentMemory.hide_detail)
+    delete_detail = _in_thread(AgentMemory.delete_detail)
     inject = _in_thread(AgentMemory.inject)
     private_memory = _in_thread(AgentMemory.private_memory)
     guidance = _in_thread(AgentMemory.guidance)
-    skills = _in_thread(AgentMemory.skills)
     tools = _in_thread(AgentMemory.tools)
     call_tool = _in_thread(AgentMemory.call_tool)
 
@@ -122,8 +128,6 @@ class AsyncRecollect:
         """Raises: Invalid."""
         return AsyncTenantMemory(self._sync.tenant(id), self._threads)
 
-    skills = _in_thread(Recollect.skills)
-    skill_problems = _in_thread(Recollect.skill_problems)
     maintain = _in_thread(Recollect.maintain)
     embed_waiting = _in_thread(Recollect.embed_waiting)
     count_waiting = _in_thread(Recollect.count_waiting)

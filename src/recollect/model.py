@@ -130,8 +130,8 @@ class Memory:
         return min(self.expires_at, self.valid_to)
 
     def state(self, now: datetime) -> State:
-        """Whether this memory can still be recalled at `now`; what was archived later could."""
-        if self.archived_at is not None and self.archived_at <= now:
+        """Whether this memory can still be recalled at `now`."""
+        if self.archived_at is not None:
             return State.ARCHIVED
         if self.held_at is not None:
             return State.HELD
@@ -150,6 +150,41 @@ class MemoryVersion:
     tags: tuple[str, ...]
     importance: float
     replaced_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detail:
+    """What is known about a big text that prompts only refer to. The text itself is read in parts."""
+
+    key: str  # "npm-install-x7k2m9qp"
+    owner: Owner
+    type: str = "text"  # "command_output", "file_content", "api_response" …
+    description: str = ""  # one line, for the reference
+    summary: str = ""  # what the text holds, made from it
+    session_id: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)  # source, status, duration …
+    content_hash: str = ""  # the store gives it, and the next three
+    size: int = 0  # bytes as UTF-8
+    chars: int = 0
+    lines: int = 0
+    is_active: bool = True  # False: kept, but neither found nor read
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetailPage:
+    """Part of a detail, and what remains of it."""
+
+    key: str
+    content: str
+    offset: int  # where in the text it begins, in characters
+    total: int  # characters of the whole text
+    next_offset: int | None  # where to go on; None: nothing follows
+    first_line: int | None = None  # of the content, counted from 1; None: it is not one run of lines
+    last_line: int | None = None
+    total_lines: int
+    matches: int | None = None  # lines or values found, when something was looked for
+    remaining: str  # a sentence: what there is besides, and how to ask for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,18 +211,6 @@ class Chunk:
     document_id: str
     position: int  # 0 is the document's first passage
     text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Skill:
-    """Something agents are taught by a file, word for word."""
-
-    name: str
-    description: str
-    body: str
-    agents: tuple[str, ...] = ()  # who gets it; none named: everybody
-    path: str  # the file it comes from
-    meta: Mapping[str, Any] = field(default_factory=dict)  # what else the file's front matter says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,68 +264,6 @@ class Hit:
         """The score as a sum a person can check."""
         terms = (f"{self.weights[name]:g}×{value:.3f} {name}" for name, value in self.parts.items())
         return f"{self.score:.3f} = " + " + ".join(terms)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockItem:
-    """One thing a block of a prompt shows, or would have shown. Never its text, which may have to be erased."""
-
-    id: str  # "m-7", "turn 3", "tool 1": of its block
-    source: str = ""  # memory, audit, workflow, knowledge, turn, skill …
-    score: float | None = None
-    digest: str = ""  # of its text: tells later whether it still says the same
-    left_out: str = ""  # why it is not shown: budget, folded, moved, shown elsewhere; empty: it is
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """One part of a prompt: what it costs and what is in it."""
-
-    name: str
-    tokens: int
-    items: tuple[BlockItem, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Truncation:
-    """One step that was taken to make a prompt fit."""
-
-    step: str  # fold, drop or reference
-    block: str
-    tokens_removed: int
-    sources: tuple[str, ...]  # the ids it touched
-    message: str
-    references: tuple[str, ...] = ()  # keys under which to read what was moved
-    dropped_references: tuple[str, ...] = ()  # keys the prompt mentioned before and no longer does
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkingMemory:
-    """What a model is to be shown at one call."""
-
-    id: str  # "c-…": asks later what was shown
-    messages: tuple[Json, ...]
-    tokens: int
-    budget: int
-    layout: str
-    blocks: tuple[Block, ...]
-    truncations: tuple[Truncation, ...]
-    stable_messages: int = 0  # how many of the first are the same at the next call; 0 in the standard layout
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextCall:
-    """What an agent was shown at one call, by ids and digests."""
-
-    id: str
-    owner: Owner
-    session_id: str
-    at: datetime
-    layout: str
-    budget: int
-    tokens: int
-    blocks: tuple[Block, ...]
-    truncations: tuple[Truncation, ...]
 
 
 Json = dict[str, Any]

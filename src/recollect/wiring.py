@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from recollect.model import Kind
-from recollect.ports import Clock, Models, Store, TokenCounter
+from recollect.ports import Clock, Store, TokenCounter
+from recollect.services.details import Details
 from recollect.services.echoes import Echoes
 from recollect.services.embedding import Embedding
 from recollect.services.inject import Inject
@@ -16,7 +17,6 @@ from recollect.services.retrieved import Retrieved
 from recollect.services.scan import Scan
 from recollect.services.secrets import SecretGuard
 from recollect.services.similar import Similar
-from recollect.services.skills import Skills
 from recollect.settings import Settings
 
 PARTS = ("similarity", "recency", "importance", "source")
@@ -28,37 +28,26 @@ class Services:
 
     store: Store
     now: Clock
-    models: Models
     remember: Remember
     recall: Recall
     inject: Inject
     similar: Similar
     scan: Scan
+    details: Details
     guard: SecretGuard
     echoes: Echoes
     maintain: Maintain
     retrieved: Retrieved
     tokens: TokenCounter
-    skills: Skills
 
 
-def wired(
-    store: Store,
-    embedding: Embedding,
-    *,
-    models: Models,
-    tokens: TokenCounter,
-    skills: Skills,
-    now: Clock,
-    settings: Settings,
-) -> Services:
+def wired(store: Store, embedding: Embedding, now: Clock, settings: Settings, tokens: TokenCounter) -> Services:
     """The services of one store, as the settings want them."""
     echoes, retrieved = Echoes(), Retrieved(store)
     guard = SecretGuard(store, now, mode=settings.secrets)
     return Services(
         store=store,
         now=now,
-        models=models,
         remember=Remember(store, embedding, guard, echoes, now, max_counts={Kind.NOTE: settings.max_total}),
         recall=Recall(
             store,
@@ -80,10 +69,10 @@ def wired(
         ),
         similar=Similar(store, embedding, now),
         scan=Scan(store, guard, now),
+        details=Details(store, guard, now),
         guard=guard,
         echoes=echoes,
         maintain=Maintain(store, embedding, now, quota=settings.episode_quota),
         retrieved=retrieved,
         tokens=tokens,
-        skills=skills,
     )

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from recollect.model import Agent, AuditEvent, ContextCall, Document, Kind, Match, Memory, Owner
-from recollect.ports import Vector
+from recollect.model import Agent, AuditEvent, Detail, Document, Kind, Match, Memory, Owner
+from recollect.ports import Store, Vector
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 EARLIER = NOW - timedelta(days=1)
@@ -42,13 +42,24 @@ def document(id: str, tenant: str, **changes: Any) -> Document:
     )
 
 
+def detail(key: str, owner: Owner, **changes: Any) -> Detail:
+    return Detail(**{"key": key, "owner": owner, "created_at": NOW, **changes})
+
+
+def add_detail(store: Store, detail: Detail, *pieces: str) -> Detail:
+    """Store a detail whose text comes in these pieces."""
+    draft = store.begin_content(detail.owner.tenant)
+    try:
+        for piece in pieces:
+            draft.feed(piece)
+        draft.seal()
+        return store.add_detail(detail, draft)
+    finally:
+        draft.close()
+
+
 def event(message: str, tenant: str, **changes: Any) -> AuditEvent:
     return AuditEvent(**{"tenant": tenant, "at": NOW, "action": "memory.add", "message": message, **changes})
-
-
-def call(owner: Owner, **changes: Any) -> ContextCall:
-    known = {"id": "c-1", "session_id": "s-1", "at": NOW, "layout": "standard", "budget": 8000, "tokens": 120}
-    return ContextCall(**{"owner": owner, "blocks": (), "truncations": (), **known, **changes})
 
 
 def vector(*parts: float) -> Vector:

@@ -17,11 +17,23 @@ from psycopg import sql
 
 from recollect import ports
 from recollect.errors import RecollectError, StoreError
-from recollect.model import Kind, Owner, Role
+from recollect.model import Kind, Owner
 from recollect.ports import Store, Unembedded
 from recollect.store import SqlStore
 from tests.conformance.conftest import Place
-from tests.conformance.examples import ALL_KINDS, NOW, agent, call, document, event, note, owner, vector
+from tests.conformance.examples import (
+    ALL_KINDS,
+    LATER,
+    NOW,
+    add_detail,
+    agent,
+    detail,
+    document,
+    event,
+    note,
+    owner,
+    vector,
+)
 from tests.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.proves("E12")
@@ -35,13 +47,19 @@ class Target:
     memory_id: str
     seq: int
     document_id: str
+    key: str
+    content_hash: str
     unembedded: tuple[Unembedded, ...]
-    call_id: str = "c-777"
-    session_id: str = "s-777"
 
 
 NOBODYS = Target(
-    "nobody", "m-777", 777, "no-such-document", (Unembedded(Owner("nowhere", "nobody"), 777, 1, "secret"),)
+    "nobody",
+    "m-777",
+    777,
+    "no-such-document",
+    "no-such-detail",
+    "0" * 64,
+    (Unembedded(Owner("nowhere", "nobody"), 777, 1, "secret"),),
 )
 
 Attempt = Callable[[Store, Owner, Target], Any]
@@ -64,12 +82,16 @@ BY_AN_AGENT: dict[str, Attempt] = {
     "archive_memories": lambda store, me, it: store.archive_memories(me, [it.seq], now=NOW),
     "mark_retrieved": lambda store, me, it: store.mark_retrieved(me, [it.seq], at=NOW),
     "count_memories": lambda store, me, it: store.count_memories(me),
-    "add_context_calls": lambda store, me, it: store.add_context_calls(me, [call(me, id=it.call_id)], keep=1),
-    "get_context_call": lambda store, me, it: store.get_context_call(me, it.call_id),
-    "list_context_calls": lambda store, me, it: store.list_context_calls(me, session_id=it.session_id),
-    "list_tool_results": lambda store, me, it: store.list_tool_results(me, it.session_id, now=NOW),
     "search_memories": lambda store, me, it: store.search_memories(me, "secret", kinds=ALL_KINDS, now=NOW),
     "nearest_memories": lambda store, me, it: store.nearest_memories(me, vector(1), kinds=ALL_KINDS, now=NOW),
+    "begin_content": lambda store, me, it: store.begin_content(me.tenant).close(),
+    "add_detail": lambda store, me, it: add_detail(store, detail(it.key, me), "mine").content_hash,
+    "get_detail": lambda store, me, it: store.get_detail(me, it.key),
+    "list_details": lambda store, me, it: store.list_details(me, is_active=None),
+    "search_details": lambda store, me, it: store.search_details(me, ["secret"]),
+    "set_detail_active": lambda store, me, it: store.set_detail_active(me, it.key, False),
+    "delete_detail": lambda store, me, it: store.delete_detail(me, it.key),
+    "open_content": lambda store, me, it: store.open_content(me, it.key),
     "transaction": lambda store, me, it: store.transaction(me.tenant, lambda: store.delete_memory(me, it.memory_id)),
 }
 
@@ -93,6 +115,8 @@ BY_A_TENANT: dict[str, Attempt] = {
     "add_allowance": lambda store, me, it: store.add_allowance(me.tenant, "mine", now=NOW),
     "list_allowances": lambda store, me, it: "theirs" in store.list_allowances(me.tenant),
     "delete_allowance": lambda store, me, it: store.delete_allowance(me.tenant, "theirs"),
+    "sweep_contents": lambda store, me, it: store.sweep_contents(me.tenant, stored_before=LATER),
+    "drop_content": lambda store, me, it: store.drop_content(me.tenant, it.content_hash),
     "list_unembedded": lambda store, me, it: store.list_unembedded(me.tenant),
     "count_unembedded": lambda store, me, it: store.count_unembedded(me.tenant),
     "set_vectors": lambda store, me, it: store.set_vectors(me.tenant, [(each, vector(1)) for each in it.unembedded]),
@@ -127,9 +151,8 @@ def target(store: Store, ann: Owner) -> Target:
     store.add_event(event("secret", ann.tenant))
     store.add_memory(note("secret", ann, held_at=NOW, flag="low trust"))
     store.add_allowance(ann.tenant, "theirs", now=NOW)
-    store.add_context_calls(ann, [call(ann, id="c-3", session_id="s-3")], keep=5)
-    store.add_memory(note("secret", ann, kind=Kind.EPISODE, role=Role.TOOL_RESULT, session_id="s-3"))
-    return Target(ann.agent, "m-3", 3, "plan", tuple(store.list_unembedded(ann.tenant)), "c-3", "s-3")
+    kept = add_detail(store, detail("secret-log", ann, summary="secret"), "secret")
+    return Target(ann.agent, "m-3", 3, "plan", kept.key, kept.content_hash, tuple(store.list_unembedded(ann.tenant)))
 
 
 def everything(store: Store, owner: Owner) -> list[object]:
@@ -141,13 +164,14 @@ def everything(store: Store, owner: Owner) -> list[object]:
         "theirs" in store.list_allowances(owner.tenant),
         [store.list_versions(owner, f"m-{seq}") for seq in range(1, 6)],
         store.count_memories(owner),
+        store.list_details(owner, is_active=None),
+        store.search_details(owner, ["secret"]),
+        store.open_content(owner, "secret-log").chunk(0),
         store.search_memories(owner, "secret changed mine", kinds=ALL_KINDS, now=NOW),
         store.nearest_memories(owner, vector(1), kinds=ALL_KINDS, now=NOW),
         store.list_events(owner.tenant),
         store.verify_events(owner.tenant),
         store.list_aging(owner),
-        store.list_context_calls(owner),
-        store.list_tool_results(owner, "s-3", now=NOW),
         store.list_documents(owner.tenant),
         store.find_chunks(owner.tenant, range(20)),
         store.search_chunks(owner.tenant, "secret mine"),
@@ -162,7 +186,14 @@ def answer(store: Store, attempt: Attempt, intruder: Owner, target: Target) -> s
         said = repr(attempt(store, intruder, target))
     except RecollectError as error:
         said = f"{type(error).__name__}: {error}"
-    for known in (intruder.tenant, intruder.agent, intruder.agent.title(), target.document_id, target.agent):
+    for known in (
+        intruder.tenant,
+        intruder.agent,
+        intruder.agent.title(),
+        target.document_id,
+        target.key,
+        target.agent,
+    ):
         said = said.replace(f"'{known}'", "…")
     return said.replace(target.document_id.title(), "…").replace(target.document_id, "…").replace("Nobody", "Ann")
 

@@ -15,7 +15,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from recollect.cli.knowledge.terminal import TerminalKnowledge
 from recollect.cli.plain import as_text, details, verdict
 from recollect.cli.view import AgentShown, Check, SettingShown, Shown, mark, one_line, safe, similar_hint
 from recollect.model import AuditEvent, AuditReport, Hit, Kind, Memory, MemoryVersion, State
@@ -35,7 +34,7 @@ MOST_SHOWN = 240
 """Characters of a text in a table; `show` has all of it."""
 
 
-class TerminalView(TerminalKnowledge):
+class TerminalView:
     """`View` in tables."""
 
     def __init__(self) -> None:

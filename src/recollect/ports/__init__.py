@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from recollect.ports.context import ContextStore
+from recollect.ports.details import Content, ContentDraft, DetailStore
 from recollect.ports.history import AllowanceStore, AuditStore
 from recollect.ports.knowledge import KnowledgeStore
 from recollect.ports.memories import AgentStore, Aging, EmbeddingStore, MaintenanceStore, MemoryStore, Unembedded
-from recollect.ports.providers import Clock, Embedder, EmbedTexts, Model, Models, TokenCounter, Vector
-from recollect.ports.skills import SkillFiles
+from recollect.ports.providers import Clock, Embedder, EmbedTexts, TokenCounter, Vector
 
 __all__ = [
     "AgentStore",
@@ -22,16 +21,15 @@ __all__ = [
     "AllowanceStore",
     "AuditStore",
     "Clock",
-    "ContextStore",
+    "Content",
+    "ContentDraft",
+    "DetailStore",
     "EmbedTexts",
     "Embedder",
     "EmbeddingStore",
     "KnowledgeStore",
     "MaintenanceStore",
     "MemoryStore",
-    "Model",
-    "Models",
-    "SkillFiles",
     "Store",
     "TokenCounter",
     "Unembedded",
@@ -44,11 +42,11 @@ T = TypeVar("T")
 class Store(
     AgentStore,
     MemoryStore,
+    DetailStore,
     KnowledgeStore,
     EmbeddingStore,
     AuditStore,
     AllowanceStore,
-    ContextStore,
     MaintenanceStore,
     Protocol,
 ):

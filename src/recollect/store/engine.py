@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from recollect.errors import Invalid
@@ -84,6 +85,7 @@ class Engine(Protocol):
 
     name: str
     index: SearchIndex
+    content_folder: Path | None  # where the texts of details are kept as files; None: in the database
 
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
         """Run `work` on one consistent snapshot.
@@ -99,6 +101,9 @@ class Engine(Protocol):
 
     def numbers(self, seqs: Sequence[int]) -> Any:
         """A list of numbers as this engine's statements take it."""
+
+    def texts(self, texts: Sequence[str]) -> Any:
+        """A list of texts as this engine's statements take it."""
 
     def use_embedder(self, embedder: Registered) -> None:
         """From now on vectors are written and searched as those of `embedder`."""

@@ -37,6 +37,7 @@ class PostgresEngine:
     """One PostgreSQL database with pgvector."""
 
     name = "postgres"
+    content_folder = None
 
     def __init__(self, url: str, *, busy_timeout: float, pool_size: int) -> None:
         """Connect, make or upgrade the schema, and check that row-level security holds.
@@ -75,6 +76,9 @@ class PostgresEngine:
 
     def numbers(self, seqs: Sequence[int]) -> list[int]:
         return list(seqs)
+
+    def texts(self, texts: Sequence[str]) -> list[str]:
+        return list(texts)
 
     def use_embedder(self, embedder: Registered) -> None:
         # An approximate index knows its vectors' length, and is used only by a statement that names the same length.

@@ -7,7 +7,20 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from recollect.model import Agent, AuditEvent, Chunk, Document, Kind, Memory, MemoryVersion, Origin, Owner, Role, Scope
+from recollect.model import (
+    Agent,
+    AuditEvent,
+    Chunk,
+    Detail,
+    Document,
+    Kind,
+    Memory,
+    MemoryVersion,
+    Origin,
+    Owner,
+    Role,
+    Scope,
+)
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.text import content_hash, fold
 from recollect.store.engine import Row
@@ -52,6 +65,22 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "flag",
     ),
     "version": ("seq", "version", "text", "tags", "importance", "replaced_at"),
+    "detail": (
+        "tenant_id",
+        "agent_id",
+        "key",
+        "type",
+        "description",
+        "summary",
+        "session_id",
+        "metadata",
+        "content_hash",
+        "size",
+        "chars",
+        "lines",
+        "is_active",
+        "created_at",
+    ),
     "document": (
         "tenant_id",
         "id",
@@ -64,18 +93,6 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "updated_at",
     ),
     "event": ("tenant_id", "id", "at", "action", "agent_id", "message", "meta", "previous_hash", "hash"),
-    "context_call": (
-        "tenant_id",
-        "agent_id",
-        "id",
-        "session_id",
-        "at",
-        "layout",
-        "budget",
-        "tokens",
-        "blocks",
-        "truncations",
-    ),
     "chunk": ("tenant_id", "id", "document_id", "position", "text"),
 }
 
@@ -222,6 +239,45 @@ def version_from(row: Row) -> MemoryVersion:
         importance=importance,
         replaced_at=moment(replaced_at),
     )
+
+
+def detail_from(row: Row) -> Detail:
+    tenant, agent, key, type, description, summary, session_id, metadata, *content, is_active, created_at = row
+    content_hash, size, chars, lines = content
+    return Detail(
+        key=key,
+        owner=Owner(tenant, agent),
+        type=type,
+        description=description,
+        summary=summary,
+        session_id=session_id,
+        metadata=json.loads(metadata) if isinstance(metadata, str) else metadata,
+        content_hash=content_hash,
+        size=size,
+        chars=chars,
+        lines=lines,
+        is_active=bool(is_active),
+        created_at=moment(created_at),
+    )
+
+
+def detail_values(detail: Detail) -> dict[str, Any]:
+    return {
+        "tenant_id": detail.owner.tenant,
+        "agent_id": detail.owner.agent,
+        "key": detail.key,
+        "type": detail.type,
+        "description": detail.description,
+        "summary": detail.summary,
+        "session_id": detail.session_id,
+        "metadata": json_text(detail.metadata),
+        "content_hash": detail.content_hash,
+        "size": detail.size,
+        "chars": detail.chars,
+        "lines": detail.lines,
+        "is_active": detail.is_active,
+        "created_at": detail.created_at,
+    }
 
 
 def document_from(row: Row) -> Document:

@@ -62,6 +62,7 @@ class SqliteEngine:
         self._in_memory = path == ":memory:"
         # A name with a leading slash in the memdb VFS is shared by all connections of this process.
         self._target = f"file:/recollect-{uuid.uuid4()}?vfs=memdb" if self._in_memory else str(Path(path).absolute())
+        self.content_folder = None if self._in_memory else Path(f"{self._target}.blobs")
         self._queries = {name: as_numbered(sql) for name, sql in load_queries(self.name).items()}
         self._readers: deque[apsw.Connection] = deque()
         self._closed = threading.Event()
@@ -89,6 +90,9 @@ class SqliteEngine:
 
     def numbers(self, seqs: Sequence[int]) -> str:
         return json.dumps(list(seqs))
+
+    def texts(self, texts: Sequence[str]) -> str:
+        return json.dumps(list(texts))
 
     def use_embedder(self, embedder: Registered) -> None:
         self.index.use(embedder)

@@ -6,7 +6,7 @@ from recollect.ports import EmbedTexts
 from recollect.store.agents import AgentRows
 from recollect.store.allowances import AllowanceRows
 from recollect.store.audit import AuditRows
-from recollect.store.context import ContextRows
+from recollect.store.details import DetailRows
 from recollect.store.embeddings import EmbeddingRows
 from recollect.store.knowledge import KnowledgeRows
 from recollect.store.maintenance import MaintenanceRows
@@ -14,7 +14,7 @@ from recollect.store.memories import MemoryRows
 
 
 class SqlStore(
-    AgentRows, MemoryRows, KnowledgeRows, EmbeddingRows, AuditRows, AllowanceRows, ContextRows, MaintenanceRows
+    AgentRows, MemoryRows, DetailRows, KnowledgeRows, EmbeddingRows, AuditRows, AllowanceRows, MaintenanceRows
 ):
     """`ports.Store` on any engine."""
 

@@ -1,0 +1,258 @@
+"""Contents as files beside the database, named by their hash, a folder for each tenant.
+
+A file is whole and on disk, and so is its name, before the row that refers to it is committed. It is written under a
+temporary name and then linked to its own. Inside the transaction it is looked for once more, and put back if somebody
+has swept it away meanwhile: a sweep, too, removes files only inside a transaction, and SQLite lets one at a time write.
+What a dead writer leaves is a temporary file nobody has locked, or a file no row refers to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import re
+import sys
+import uuid
+from collections.abc import Collection, Iterator
+from datetime import datetime
+from pathlib import Path
+
+from recollect.errors import StoreError
+from recollect.model import Detail
+from recollect.store.content import CHUNK_CHARS, DAMAGED, MISSING, ChunkFile, Index, chunk_length, expanded, read_index
+from recollect.store.engine import Engine, Unit
+from recollect.store.notes_disk import Disk
+
+if sys.platform != "win32":
+    import fcntl
+
+SUFFIX = ".zst"
+TEMPORARY = ".tmp"
+SWEEP_BATCH = 20
+"""Files removed in one transaction, while everybody who wants to write waits."""
+
+_NAME = re.compile(r"([0-9a-f]{64})\.zst")
+_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+@contextlib.contextmanager
+def _told(doing: str) -> Iterator[None]:
+    """Raises: StoreError for every OSError inside."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise StoreError("The disk is full; nothing was stored. Free some space and try again.") from error
+        raise StoreError(f"The text of a detail cannot be {doing}: {error.strerror or error}.") from error
+
+
+class FileDraft:
+    """`ports.ContentDraft`: a temporary file, locked for as long as its writer lives."""
+
+    def __init__(self, folder: Path, disk: Disk) -> None:
+        self._folder = folder
+        self._disk = disk
+        self._temporary = folder / f"{uuid.uuid4().hex}{TEMPORARY}"
+        self._is_synced = self._is_in_place = False
+        with _told("stored"):
+            _make_folder(folder, disk)
+            fd = os.open(self._temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o666)
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            self._file = os.fdopen(fd, "w+b")
+        self.chunks = ChunkFile(self._file)
+        self.is_sealed = False
+
+    @property
+    def path(self) -> Path:
+        return self._folder / f"{self.chunks.content_hash}{SUFFIX}"
+
+    def feed(self, text: str) -> None:
+        with _told("stored"):
+            self.chunks.feed(text)
+
+    def seal(self) -> None:
+        if self.is_sealed:
+            return
+        with _told("stored"):
+            self.chunks.finish()
+            if not self._is_there():
+                self._sync()
+                self._link()
+            # Also when somebody else has linked it: they may not have come to this yet.
+            self._disk.sync_folder(self._folder)
+        self.is_sealed = True
+
+    def settle(self, now: datetime) -> None:
+        """See that the file is there. Inside the transaction, so that nobody sweeps until it is committed."""
+        with _told("stored"):
+            if not self._is_in_place and not self._is_there():
+                self._sync()
+                os.replace(self._temporary, self.path)
+                self._disk.sync_folder(self._folder)
+                self._is_in_place = True
+            os.utime(self.path, (now.timestamp(), now.timestamp()))  # a sweep leaves what is young alone
+
+    def close(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._temporary)
+        with contextlib.suppress(OSError):  # what it could not write belongs to a file that is gone
+            self._file.close()
+
+    def _is_there(self) -> bool:
+        """A damaged file of this name counts as none: ours takes its place."""
+        try:
+            index = _read_index_at(self.path)
+        except StoreError:
+            return False
+        return (index.size, index.chars) == (self.chunks.size, self.chunks.chars)
+
+    def _sync(self) -> None:
+        if not self._is_synced:
+            self._disk.sync(self._file.fileno())
+            self._is_synced = True
+
+    def _link(self) -> None:
+        try:
+            os.link(self._temporary, self.path)
+        except FileExistsError:
+            return  # it is the same, or it is damaged and `settle` replaces it
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise  # else `settle` renames it, inside the transaction
+
+
+class FileContent:
+    """`ports.Content`."""
+
+    chunk_chars = CHUNK_CHARS
+
+    def __init__(self, path: Path, index: Index, lines: int) -> None:
+        self._path = path
+        self._starts = index.starts
+        self.chars = index.chars
+        self.lines = lines
+        self.newlines = index.newlines
+
+    def chunk(self, position: int) -> str:
+        begin, end = self._starts[position : position + 2]
+        try:
+            with open(self._path, "rb") as file:
+                frame = os.pread(file.fileno(), end - begin, begin)
+        except FileNotFoundError as error:
+            raise StoreError(MISSING) from error
+        except OSError as error:
+            raise StoreError(DAMAGED) from error
+        return expanded(frame, chars=chunk_length(position, self.chars))
+
+
+class ContentFiles:
+    """Every tenant's contents, each once. Tenants share no file."""
+
+    def __init__(self, engine: Engine, folder: Path) -> None:
+        self._engine = engine
+        self._folder = folder
+        self._disk = Disk()
+
+    def begin(self, tenant: str) -> FileDraft:
+        return FileDraft(self._of(tenant), self._disk)
+
+    def keep(self, unit: Unit, draft: FileDraft, *, now: datetime) -> None:
+        """Inside the transaction that adds the detail."""
+        draft.settle(now)
+
+    def open(self, detail: Detail) -> FileContent:
+        path = self._of(detail.owner.tenant) / f"{detail.content_hash}{SUFFIX}"
+        index = _read_index_at(path)
+        if (index.size, index.chars) != (detail.size, detail.chars):
+            raise StoreError(DAMAGED)
+        return FileContent(path, index, detail.lines)
+
+    def sweep(self, tenant: str, *, stored_before: datetime) -> int:
+        folder, oldest = self._of(tenant), stored_before.timestamp()
+        with _told("swept"):
+            if not folder.is_dir():
+                return 0
+            with os.scandir(folder) as entries:
+                old = [entry.name for entry in entries if _is_older(Path(entry.path), oldest)]
+            swept = sum(_swept_temporary(folder / name) for name in old if name.endswith(TEMPORARY))
+        hashes = [match[1] for name in old if (match := _NAME.fullmatch(name))]
+        for start in range(0, len(hashes), SWEEP_BATCH):
+            swept += self._remove(tenant, hashes[start : start + SWEEP_BATCH], oldest)
+        return swept
+
+    def drop(self, tenant: str, content_hash: str) -> bool:
+        return self._remove(tenant, [content_hash], None) > 0
+
+    def _remove(self, tenant: str, hashes: Collection[str], oldest: float | None) -> int:
+        """Remove those no detail refers to; how many there were."""
+        folder, values = self._of(tenant), {"tenant": tenant, "hashes": json.dumps(list(hashes))}
+
+        def known(unit: Unit) -> set[str]:
+            return {content_hash for (content_hash,) in unit.all("list_known_contents", **values)}
+
+        def remove(unit: Unit) -> int:
+            # What this transaction sees deleted may yet come back, if it fails; what a reader sees is committed.
+            needed = known(unit) | self._engine.read(tenant, known)
+            paths = [folder / f"{each}{SUFFIX}" for each in hashes if each not in needed]
+            with _told("removed"):
+                removed = [path for path in paths if oldest is None or _is_older(path, oldest)]
+                count = sum(_unlinked(path) for path in removed)
+                if count:
+                    self._disk.sync_folder(folder)
+            return count
+
+        if known_now := self._engine.read(tenant, known):
+            hashes = [each for each in hashes if each not in known_now]
+        return self._engine.write(tenant, remove) if hashes else 0
+
+    def _of(self, tenant: str) -> Path:
+        """Told apart also where file names ignore case."""
+        return self._folder / f"{tenant.lower()}-{hashlib.sha256(tenant.encode()).hexdigest()[:16]}"
+
+
+def _make_folder(folder: Path, disk: Disk) -> None:
+    for each in (folder.parent, folder):
+        if not each.is_dir():
+            with contextlib.suppress(FileExistsError):
+                disk.make_folder(each)
+            disk.sync_folder(each.parent)
+
+
+def _read_index_at(path: Path) -> Index:
+    """Raises: StoreError."""
+    try:
+        with open(path, "rb") as file:
+            return read_index(file.fileno())
+    except FileNotFoundError as error:
+        raise StoreError(MISSING) from error
+    except OSError as error:
+        raise StoreError(DAMAGED) from error
+
+
+def _is_older(path: Path, moment: float) -> bool:
+    try:
+        return path.stat().st_mtime < moment
+    except FileNotFoundError:
+        return False
+
+
+def _swept_temporary(path: Path) -> bool:
+    """Remove a temporary file unless its writer lives: the lock goes with the process."""
+    try:
+        with open(path, "rb") as file:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return _unlinked(path)
+    except (FileNotFoundError, BlockingIOError):
+        return False
+
+
+def _unlinked(path: Path) -> bool:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return False
+    return True
