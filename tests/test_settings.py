@@ -166,7 +166,7 @@ def test_variables_of_other_programs_and_of_tests_are_passed_over() -> None:
         ("recollect.toml", "'openai.baseURL' = 'http://x'"),
         ("recollect.yaml", "openai: {baseURL: http://x}"),
         ("recollect.yml", "openai.baseURL: http://x"),
-        ("agent.json", '{"openai": {"baseURL": "http://x", "model": "theirs"}}'),
+        ("agent.json", '{"openai": {"baseURL": "http://x", "organization": "theirs"}}'),
         ("agent.json", '{"openai.baseURL": "http://x"}'),
         ("agent.json", '{"memory": {"openai_base_url": "http://x"}}'),
         ("agent.json", '{"memory": {"openai": {"baseURL": "http://x"}}}'),

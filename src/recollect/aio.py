@@ -71,6 +71,7 @@ class AsyncAgentMemory:
     inject = _in_thread(AgentMemory.inject)
     private_memory = _in_thread(AgentMemory.private_memory)
     guidance = _in_thread(AgentMemory.guidance)
+    skills = _in_thread(AgentMemory.skills)
     tools = _in_thread(AgentMemory.tools)
     call_tool = _in_thread(AgentMemory.call_tool)
 
@@ -128,6 +129,8 @@ class AsyncRecollect:
         """Raises: Invalid."""
         return AsyncTenantMemory(self._sync.tenant(id), self._threads)
 
+    skills = _in_thread(Recollect.skills)
+    skill_problems = _in_thread(Recollect.skill_problems)
     maintain = _in_thread(Recollect.maintain)
     embed_waiting = _in_thread(Recollect.embed_waiting)
     count_waiting = _in_thread(Recollect.count_waiting)

@@ -5,19 +5,23 @@ Nothing is kept between calls except what the store holds, so one `Recollect` se
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
 from recollect.agent_memory import AgentMemory
+from recollect.model import Skill
 from recollect.policy.names import checked_owner, checked_tenant
 from recollect.ports import Clock, Embedder, TokenCounter
 from recollect.providers.embedders import CheckedEmbedder, open_embedder
+from recollect.providers.models import GivenModel, open_models
+from recollect.providers.skill_files import SkillFolders
 from recollect.providers.tokenizers import open_tokenizer
 from recollect.services.embedding import Embedding
 from recollect.services.maintain import MaintenanceReport
+from recollect.services.skills import Skills
 from recollect.settings import Settings
 from recollect.store import open_store
 from recollect.tenant_memory import TenantMemory
@@ -37,17 +41,20 @@ class Recollect:
         clock: Clock | None = None,
         embedder: Embedder | None = None,
         tokenizer: TokenCounter | Callable[[str], int] | None = None,
+        model: GivenModel | None = None,
         replace_embedder: bool = False,
     ) -> None:
         """Open the store at `url`: `sqlite:///file.db`, `:memory:`, `postgresql://…`; by default a file in the user's
-        data folder. `tokenizer` is an object with `count(text)`, or a function. `replace_embedder` gives up vectors
-        another embedder made, to be made anew by `embed_waiting`.
+        data folder. `tokenizer` is an object with `count(text)`, or a function; `model`, an object or a function, takes
+        the place of those the settings name. `replace_embedder` gives up vectors another embedder made, to be made anew
+        by `embed_waiting`.
 
         Raises: Invalid, StoreError, SchemaMismatch; ModelError when `replace_embedder` finds the new one out of reach.
         """
         self.settings = settings if settings is not None else Settings.load()
         if url is not None:
             self.settings = replace(self.settings, url=url)
+        skills = Skills(SkillFolders(self.settings.skills))
         tokens = open_tokenizer(tokenizer or self.settings.tokenizer, folder=self.settings.tiktoken_cache_dir)
         self._now = clock if clock is not None else _utc_now
         self._store = open_store(
@@ -59,12 +66,21 @@ class Recollect:
             max_notes=self.settings.max_total,
         )
         try:
+            models = open_models(self.settings, model)
             self._embedding = self._open_embedding(embedder, replace_embedder)
         except BaseException:
             self._store.close()
             raise
         self._store.embed_notes_with(self._embedding.of_texts)
-        self._services = wired(self._store, self._embedding, self._now, self.settings, tokens)
+        self._services = wired(
+            self._store,
+            self._embedding,
+            models=models,
+            tokens=tokens,
+            skills=skills,
+            now=self._now,
+            settings=self.settings,
+        )
         self._is_closed = False
 
     def agent(self, id: str | None = None, tenant: str | None = None) -> AgentMemory:
@@ -80,6 +96,14 @@ class Recollect:
         Raises: Invalid.
         """
         return TenantMemory(self._services, checked_tenant(id or self.settings.tenant))
+
+    def skills(self) -> Sequence[Skill]:
+        """What agents are taught by the files of the setting `skills`, by name; read again when a file changed."""
+        return self._services.skills()
+
+    def skill_problems(self) -> Sequence[str]:
+        """What is wrong with those files at the moment; what was read before stays in use."""
+        return self._services.skills.problems()
 
     def maintain(self) -> MaintenanceReport:
         """Let memories fade: archive what expired, what decayed and what exceeds the quota; embed what waits.

@@ -130,8 +130,8 @@ class Memory:
         return min(self.expires_at, self.valid_to)
 
     def state(self, now: datetime) -> State:
-        """Whether this memory can still be recalled at `now`."""
-        if self.archived_at is not None:
+        """Whether this memory can still be recalled at `now`; what was archived later could."""
+        if self.archived_at is not None and self.archived_at <= now:
             return State.ARCHIVED
         if self.held_at is not None:
             return State.HELD
@@ -214,6 +214,18 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Skill:
+    """Something agents are taught by a file, word for word."""
+
+    name: str
+    description: str
+    body: str
+    agents: tuple[str, ...] = ()  # who gets it; none named: everybody
+    path: str  # the file it comes from
+    meta: Mapping[str, Any] = field(default_factory=dict)  # what else the file's front matter says
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEvent:
     """One thing that was done, told without the text it was done to."""
 
@@ -264,6 +276,68 @@ class Hit:
         """The score as a sum a person can check."""
         terms = (f"{self.weights[name]:g}×{value:.3f} {name}" for name, value in self.parts.items())
         return f"{self.score:.3f} = " + " + ".join(terms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockItem:
+    """One thing a block of a prompt shows, or would have shown. Never its text, which may have to be erased."""
+
+    id: str  # "m-7", "turn 3", "tool 1": of its block
+    source: str = ""  # memory, audit, workflow, knowledge, turn, skill …
+    score: float | None = None
+    digest: str = ""  # of its text: tells later whether it still says the same
+    left_out: str = ""  # why it is not shown: budget, folded, moved, shown elsewhere; empty: it is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One part of a prompt: what it costs and what is in it."""
+
+    name: str
+    tokens: int
+    items: tuple[BlockItem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncation:
+    """One step that was taken to make a prompt fit."""
+
+    step: str  # fold, drop or reference
+    block: str
+    tokens_removed: int
+    sources: tuple[str, ...]  # the ids it touched
+    message: str
+    references: tuple[str, ...] = ()  # keys under which to read what was moved
+    dropped_references: tuple[str, ...] = ()  # keys the prompt mentioned before and no longer does
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkingMemory:
+    """What a model is to be shown at one call."""
+
+    id: str  # "c-…": asks later what was shown
+    messages: tuple[Json, ...]
+    tokens: int
+    budget: int
+    layout: str
+    blocks: tuple[Block, ...]
+    truncations: tuple[Truncation, ...]
+    stable_messages: int = 0  # how many of the first are the same at the next call; 0 in the standard layout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextCall:
+    """What an agent was shown at one call, by ids and digests."""
+
+    id: str
+    owner: Owner
+    session_id: str
+    at: datetime
+    layout: str
+    budget: int
+    tokens: int
+    blocks: tuple[Block, ...]
+    truncations: tuple[Truncation, ...]
 
 
 Json = dict[str, Any]

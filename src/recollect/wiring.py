@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from recollect.model import Kind
-from recollect.ports import Clock, Store, TokenCounter
+from recollect.ports import Clock, Models, Store, TokenCounter
 from recollect.services.details import Details
 from recollect.services.echoes import Echoes
 from recollect.services.embedding import Embedding
@@ -17,6 +17,7 @@ from recollect.services.retrieved import Retrieved
 from recollect.services.scan import Scan
 from recollect.services.secrets import SecretGuard
 from recollect.services.similar import Similar
+from recollect.services.skills import Skills
 from recollect.settings import Settings
 
 PARTS = ("similarity", "recency", "importance", "source")
@@ -28,6 +29,7 @@ class Services:
 
     store: Store
     now: Clock
+    models: Models
     remember: Remember
     recall: Recall
     inject: Inject
@@ -39,15 +41,26 @@ class Services:
     maintain: Maintain
     retrieved: Retrieved
     tokens: TokenCounter
+    skills: Skills
 
 
-def wired(store: Store, embedding: Embedding, now: Clock, settings: Settings, tokens: TokenCounter) -> Services:
+def wired(
+    store: Store,
+    embedding: Embedding,
+    *,
+    models: Models,
+    tokens: TokenCounter,
+    skills: Skills,
+    now: Clock,
+    settings: Settings,
+) -> Services:
     """The services of one store, as the settings want them."""
     echoes, retrieved = Echoes(), Retrieved(store)
     guard = SecretGuard(store, now, mode=settings.secrets)
     return Services(
         store=store,
         now=now,
+        models=models,
         remember=Remember(store, embedding, guard, echoes, now, max_counts={Kind.NOTE: settings.max_total}),
         recall=Recall(
             store,
@@ -75,4 +88,5 @@ def wired(store: Store, embedding: Embedding, now: Clock, settings: Settings, to
         maintain=Maintain(store, embedding, now, quota=settings.episode_quota),
         retrieved=retrieved,
         tokens=tokens,
+        skills=skills,
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from recollect.model import Agent, AuditEvent, Detail, Document, Kind, Match, Memory, Owner
+from recollect.model import Agent, AuditEvent, ContextCall, Detail, Document, Kind, Match, Memory, Owner
 from recollect.ports import Store, Vector
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -60,6 +60,11 @@ def add_detail(store: Store, detail: Detail, *pieces: str) -> Detail:
 
 def event(message: str, tenant: str, **changes: Any) -> AuditEvent:
     return AuditEvent(**{"tenant": tenant, "at": NOW, "action": "memory.add", "message": message, **changes})
+
+
+def call(owner: Owner, **changes: Any) -> ContextCall:
+    known = {"id": "c-1", "session_id": "s-1", "at": NOW, "layout": "standard", "budget": 8000, "tokens": 120}
+    return ContextCall(**{"owner": owner, "blocks": (), "truncations": (), **known, **changes})
 
 
 def vector(*parts: float) -> Vector:

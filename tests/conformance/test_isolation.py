@@ -17,7 +17,7 @@ from psycopg import sql
 
 from recollect import ports
 from recollect.errors import RecollectError, StoreError
-from recollect.model import Kind, Owner
+from recollect.model import Kind, Owner, Role
 from recollect.ports import Store, Unembedded
 from recollect.store import SqlStore
 from tests.conformance.conftest import Place
@@ -27,6 +27,7 @@ from tests.conformance.examples import (
     NOW,
     add_detail,
     agent,
+    call,
     detail,
     document,
     event,
@@ -50,6 +51,8 @@ class Target:
     key: str
     content_hash: str
     unembedded: tuple[Unembedded, ...]
+    call_id: str = "c-777"
+    session_id: str = "s-777"
 
 
 NOBODYS = Target(
@@ -82,6 +85,10 @@ BY_AN_AGENT: dict[str, Attempt] = {
     "archive_memories": lambda store, me, it: store.archive_memories(me, [it.seq], now=NOW),
     "mark_retrieved": lambda store, me, it: store.mark_retrieved(me, [it.seq], at=NOW),
     "count_memories": lambda store, me, it: store.count_memories(me),
+    "add_context_calls": lambda store, me, it: store.add_context_calls(me, [call(me, id=it.call_id)], keep=1),
+    "get_context_call": lambda store, me, it: store.get_context_call(me, it.call_id),
+    "list_context_calls": lambda store, me, it: store.list_context_calls(me, session_id=it.session_id),
+    "list_tool_results": lambda store, me, it: store.list_tool_results(me, it.session_id, now=NOW),
     "search_memories": lambda store, me, it: store.search_memories(me, "secret", kinds=ALL_KINDS, now=NOW),
     "nearest_memories": lambda store, me, it: store.nearest_memories(me, vector(1), kinds=ALL_KINDS, now=NOW),
     "begin_content": lambda store, me, it: store.begin_content(me.tenant).close(),
@@ -151,8 +158,11 @@ def target(store: Store, ann: Owner) -> Target:
     store.add_event(event("secret", ann.tenant))
     store.add_memory(note("secret", ann, held_at=NOW, flag="low trust"))
     store.add_allowance(ann.tenant, "theirs", now=NOW)
+    store.add_context_calls(ann, [call(ann, id="c-3", session_id="s-3")], keep=5)
+    store.add_memory(note("secret", ann, kind=Kind.EPISODE, role=Role.TOOL_RESULT, session_id="s-3"))
     kept = add_detail(store, detail("secret-log", ann, summary="secret"), "secret")
-    return Target(ann.agent, "m-3", 3, "plan", kept.key, kept.content_hash, tuple(store.list_unembedded(ann.tenant)))
+    missing = tuple(store.list_unembedded(ann.tenant))
+    return Target(ann.agent, "m-3", 3, "plan", kept.key, kept.content_hash, missing, "c-3", "s-3")
 
 
 def everything(store: Store, owner: Owner) -> list[object]:
@@ -172,6 +182,8 @@ def everything(store: Store, owner: Owner) -> list[object]:
         store.list_events(owner.tenant),
         store.verify_events(owner.tenant),
         store.list_aging(owner),
+        store.list_context_calls(owner),
+        store.list_tool_results(owner, "s-3", now=NOW),
         store.list_documents(owner.tenant),
         store.find_chunks(owner.tenant, range(20)),
         store.search_chunks(owner.tenant, "secret mine"),

@@ -71,7 +71,7 @@ def step(number: int, *statements: str) -> Migration:
 
 
 def next_number(place: Place) -> int:
-    return len(load_migrations(place.name)) + 1
+    return load_migrations(place.name)[-1].number + 1
 
 
 def test_a_new_database_gets_every_step(new_place: Place) -> None:
@@ -104,7 +104,7 @@ def test_an_older_database_gets_what_it_lacks(new_place: Place, monkeypatch: pyt
     new_place.open().close()
 
     assert run(new_place, "SELECT x FROM extra") == [(1,)]
-    assert [number for number, *_ in applied(new_place)] == list(range(1, number + 2))
+    assert [number for number, *_ in applied(new_place)][-2:] == [number, number + 1]
 
 
 def test_a_step_that_fails_half_way_leaves_nothing(new_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ def test_a_step_that_fails_half_way_leaves_nothing(new_place: Place, monkeypatch
         with pytest.raises(StoreError):
             new_place.open()
     assert "extra" not in tables(new_place)
-    assert len(applied(new_place)) == number - 1
+    assert len(applied(new_place)) == len(load_migrations(new_place.name))
 
     know(monkeypatch, step(number, "CREATE TABLE extra (x INTEGER)"))  # mended
     new_place.open().close()

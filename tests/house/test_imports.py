@@ -113,7 +113,7 @@ def test_only_the_api_reads_the_clock(module: Module) -> None:
 
 PAUSES = {
     "recollect.store.sqlite": "waits for another process that is making the same file",
-    "recollect.providers.openai_embedder": "waits before it tries again, and for no answer longer than allowed",
+    "recollect.providers.endpoint": "waits before it tries again, and for no answer longer than allowed",
     "recollect.services.embedding": "leaves an embedder that failed alone for a while",
 }
 

@@ -21,7 +21,7 @@ MAY_CATCH_ALL = {
     ("recollect.store", "open_store"): "closes the engine and raises again",
     ("recollect.store.postgres", "__init__"): "closes the pool and raises again",
     ("recollect.api", "__init__"): "closes the store and raises again",
-    ("recollect.providers.embedders", "_ask"): "an embedder is anybody's code: whatever it raises, it failed",
+    ("recollect.providers.foreign", "asked"): "an embedder or a model is anybody's code: whatever it raises, it failed",
     ("recollect.providers.onnx_embedder", "encode"): "the runtime's errors share no narrower type",
     ("recollect.providers.onnx_embedder", "_opened"): "a file of the wrong kind has no narrower type",
     ("recollect.server.request_id", "__call__"): "the last one who can answer; what nobody foresaw goes to the log",

@@ -2,21 +2,19 @@
 
 import json
 import socket
-import threading
 import time
 import traceback
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pytest
 
 from recollect.errors import Invalid, ModelError
-from recollect.providers.openai_embedder import MAX_ANSWER_BYTES, MAX_CHARS, OpenAIEmbedder
+from recollect.providers.endpoint import MAX_ANSWER_BYTES
+from recollect.providers.openai_embedder import MAX_CHARS, OpenAIEmbedder
+from tests.model_server import Answer, Handler, ModelServer, content, drips, hangs, status
 
 KEY = "sk-do-not-show-me"
 TEXT = "the user's private text"
@@ -32,96 +30,20 @@ def vector_of(text: str) -> list[float]:
     return vector
 
 
-Answer = Callable[["Handler", Any], None]
-
-
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    endpoint: "Endpoint"
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        with self.endpoint.lock:
-            self.endpoint.requests.append((self.path, dict(self.headers.items()), body))
-            self.endpoint.connections.add(self.client_address)
-            answer = self.endpoint.script.popleft() if self.endpoint.script else self.endpoint.usual
-        answer(self, body)
-
-    def reply(self, status: int, content: bytes = b"", **headers: str) -> None:
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 def vectors(handler: Handler, body: Any) -> None:
     entries = [{"index": place, "embedding": vector_of(text)} for place, text in enumerate(body["input"])]
     handler.reply(200, json.dumps({"object": "list", "data": entries[::-1]}).encode())  # order is told by the index
 
 
-def status(code: int, **headers: str) -> Answer:
-    return lambda handler, body: handler.reply(code, b'{"error": {"message": "no"}}', **headers)
-
-
-def content(answer: object) -> Answer:
-    encoded = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-    return lambda handler, body: handler.reply(200, encoded)
-
-
-def hangs(handler: Handler, body: Any) -> None:
-    handler.endpoint.released.wait(30)
-    handler.close_connection = True
-
-
-def drips(handler: Handler, body: Any) -> None:
-    handler.send_response(200)
-    handler.send_header("Content-Length", "1000")
-    handler.end_headers()
-    while not handler.endpoint.released.wait(0.05):
-        handler.wfile.write(b" ")
-
-
-class Endpoint:
-    """An OpenAI-compatible server on loopback. It answers by its `script`, then as `usual`."""
+class Endpoint(ModelServer):
+    """An OpenAI-compatible server that knows vectors."""
 
     def __init__(self, port: int = 0) -> None:
-        self.requests: list[tuple[str, dict[str, str], Any]] = []
-        self.connections: set[Any] = set()
-        self.script: deque[Answer] = deque()
-        self.usual: Answer = vectors
-        self.lock = threading.Lock()
-        self.released = threading.Event()
-        self._server = _Server(("127.0.0.1", port), type("Bound", (Handler,), {"endpoint": self}))
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
+        super().__init__(vectors, port=port)
 
     @property
     def sizes(self) -> list[int]:
-        return [len(body["input"]) for _, _, body in self.requests]
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.released.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        pass  # a client that gave up on a hanging answer
+        return [len(body["input"]) for body in self.bodies]
 
 
 @pytest.fixture

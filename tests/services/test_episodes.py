@@ -269,6 +269,7 @@ def test_the_quota_counts_what_is_live(fresh_place: Place, clock: Clock) -> None
         assert (report.expired, report.over_quota, ids(ann.list(state="archived"))) == (1, 0, {gone.id})
         assert ids(ann.list()) == {right.id, other.id}
         assert ids(ann.list(as_of=START)) == {wrong.id}  # the past can still be read
+        assert gone.id in ids(ann.list(as_of=START + timedelta(hours=2)))  # also of what was archived since
 
 
 @pytest.mark.proves("E4")

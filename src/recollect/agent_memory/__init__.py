@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from recollect.agent_memory.details import AgentDetails
+from recollect.agent_memory.knowledge import Knowledge
 from recollect.agent_memory.prompts import Prompts
 from recollect.agent_memory.records import ANY_STATE, MAX_PAGE, PAGE, SEARCH_LIMIT, Records
 
 __all__ = ["ANY_STATE", "MAX_PAGE", "PAGE", "SEARCH_LIMIT", "AgentMemory"]
 
 
-class AgentMemory(Records, Prompts, AgentDetails):
+class AgentMemory(Records, Prompts, AgentDetails, Knowledge):
     """One agent's memory: its own records, and nobody else's."""

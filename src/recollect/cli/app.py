@@ -9,10 +9,12 @@ import typer
 
 import recollect
 from recollect.cli import finding, memories, overview, serving, upkeep
+from recollect.cli.knowledge import skills
 from recollect.cli.run import callback_of
 
 GROUPS = {
     "Memories": (*memories.COMMANDS, *finding.COMMANDS),
+    "Knowledge": skills.COMMANDS,
     "Looking after the store": (*overview.COMMANDS, *upkeep.COMMANDS),
     "For other programs": serving.COMMANDS,
 }

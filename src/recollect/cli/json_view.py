@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import codecs
-import json
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from recollect.cli.view import UNSAFE, AgentShown, Check, SettingShown, Shown, json_record, json_value
+from recollect.cli.json_text import write_json as _write
+from recollect.cli.knowledge.json_view import JsonKnowledge
+from recollect.cli.view import AgentShown, Check, SettingShown, Shown, json_record, json_value
 from recollect.model import AuditEvent, AuditReport, Hit, Json, Memory, MemoryVersion
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 EVENT = ("id", "at", "action", "agent_id", "message", "meta", "hash")
 
 
-class JsonView:
+class JsonView(JsonKnowledge):
     """`View` as JSON: snake_case, times in UTC with Z."""
 
     def remembered(self, shown: Shown, similar: Sequence[Memory]) -> None:
@@ -87,13 +86,6 @@ class JsonView:
 
     def distributed(self, tables: Sequence[str]) -> None:
         _write({"ok": True, "tables": list(tables)})
-
-
-def _write(document: Json) -> None:
-    is_unicode = sys.stdout is not None and codecs.lookup(sys.stdout.encoding).name.startswith("utf")
-    text = json.dumps(document, indent=2, ensure_ascii=not is_unicode, allow_nan=False)
-    # Only strings can hold such a character, and JSON knows no other control characters than line breaks.
-    print(UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def _memory(shown: Shown) -> Json:

@@ -9,6 +9,7 @@ from dataclasses import asdict, fields
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from recollect.cli.knowledge.plain import PlainKnowledge
 from recollect.cli.view import AgentShown, Check, SettingShown, Shown, mark, one_line, safe, similar_hint
 from recollect.model import AuditEvent, AuditReport, Hit, Memory, MemoryVersion
 
@@ -20,7 +21,7 @@ EMPTY = "-"
 REPORT_EVERY = 1000
 
 
-class PlainView:
+class PlainView(PlainKnowledge):
     """`View` as lines without colours or frames."""
 
     def remembered(self, shown: Shown, similar: Sequence[Memory]) -> None:

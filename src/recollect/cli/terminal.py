@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from recollect.cli.knowledge.terminal import TerminalKnowledge
 from recollect.cli.plain import as_text, details, verdict
 from recollect.cli.view import AgentShown, Check, SettingShown, Shown, mark, one_line, safe, similar_hint
 from recollect.model import AuditEvent, AuditReport, Hit, Kind, Memory, MemoryVersion, State
@@ -34,7 +35,7 @@ MOST_SHOWN = 240
 """Characters of a text in a table; `show` has all of it."""
 
 
-class TerminalView:
+class TerminalView(TerminalKnowledge):
     """`View` in tables."""
 
     def __init__(self) -> None:

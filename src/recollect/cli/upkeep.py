@@ -133,10 +133,22 @@ def _checks(run: Run) -> Iterator[Check]:
         yield Check(name="settings", is_ok=False, says=str(error), advice="Correct it; recollect settings shows them.")
         return
     yield Check(name="settings", is_ok=True, says="all of them can be read")
+    if settings.skills:
+        yield _skills(settings)
+        settings = replace(settings, skills=())
     engine = [*_engine_checks(settings)]
     yield from engine
     if all(check.is_ok for check in engine):
         yield from _store_checks(settings)
+
+
+def _skills(settings: Settings) -> Check:
+    files = import_module("recollect.providers.skill_files").SkillFolders(settings.skills)
+    try:
+        count = len(import_module("recollect.services.skills").Skills(files)())
+    except Invalid as error:
+        return Check(name="skills", is_ok=False, says=str(error), advice="Nothing opens the store before it is mended.")
+    return Check(name="skills", is_ok=True, says=f"{count:,} {'skill' if count == 1 else 'skills'} can be read")
 
 
 def _engine_checks(settings: Settings) -> Iterator[Check]:

@@ -16,7 +16,7 @@ from enum import StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from recollect.model import Agent, AuditEvent, AuditReport, Hit, Json, Kind, Memory, MemoryVersion, State
+from recollect.model import Agent, AuditEvent, AuditReport, Hit, Json, Kind, Memory, MemoryVersion, Skill, State
 
 if TYPE_CHECKING:
     from recollect.services.maintain import MaintenanceReport
@@ -113,6 +113,9 @@ class View(Protocol):
 
     def distributed(self, tables: Sequence[str]) -> None: ...
 
+    def skills(self, skills: Sequence[Skill], problems: Sequence[str], *, is_whole: bool) -> None:
+        """What is wrong with the files goes to whoever looks on."""
+
 
 def pick_view(*, as_json: bool) -> View:
     """The view for whoever reads our output; only that one is imported."""
@@ -126,7 +129,7 @@ def pick_view(*, as_json: bool) -> View:
     return cast(View, getattr(import_module(f"recollect.cli.{module}"), view)())
 
 
-def json_record(record: Memory | MemoryVersion | Agent | AuditEvent) -> Json:
+def json_record(record: Memory | MemoryVersion | Agent | AuditEvent | Skill) -> Json:
     """Every field by its name, except whose it is."""
     names = (each.name for each in fields(record))
     return {name: json_value(getattr(record, name)) for name in names if name != "owner"}

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+from recollect.ports.context import ContextStore
 from recollect.ports.details import Content, ContentDraft, DetailStore
 from recollect.ports.history import AllowanceStore, AuditStore
 from recollect.ports.knowledge import KnowledgeStore
 from recollect.ports.memories import AgentStore, Aging, EmbeddingStore, MaintenanceStore, MemoryStore, Unembedded
-from recollect.ports.providers import Clock, Embedder, EmbedTexts, TokenCounter, Vector
+from recollect.ports.providers import Clock, Embedder, EmbedTexts, Model, Models, TokenCounter, Vector
+from recollect.ports.skills import SkillFiles
 
 __all__ = [
     "AgentStore",
@@ -23,6 +25,7 @@ __all__ = [
     "Clock",
     "Content",
     "ContentDraft",
+    "ContextStore",
     "DetailStore",
     "EmbedTexts",
     "Embedder",
@@ -30,6 +33,9 @@ __all__ = [
     "KnowledgeStore",
     "MaintenanceStore",
     "MemoryStore",
+    "Model",
+    "Models",
+    "SkillFiles",
     "Store",
     "TokenCounter",
     "Unembedded",
@@ -47,6 +53,7 @@ class Store(
     EmbeddingStore,
     AuditStore,
     AllowanceStore,
+    ContextStore,
     MaintenanceStore,
     Protocol,
 ):

@@ -1,10 +1,13 @@
-"""What turns text into something else: embedders, token counters, and the clock."""
+"""What turns text into something else: embedders, token counters and language models; and the clock."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from recollect.model import Json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,3 +44,26 @@ class TokenCounter(Protocol):
     """Counts tokens as a language model would, or estimates them."""
 
     def count(self, text: str) -> int: ...
+
+
+class Model(Protocol):
+    """A language model: it answers a conversation with text."""
+
+    @property
+    def name(self) -> str: ...
+
+    def complete(self, messages: Sequence[Json], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
+        """The text it answers `messages` (each a role and a content) with. `timeout` is for all of it, in seconds;
+        None means as the settings say.
+
+        Raises: ModelError.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Models:
+    """The model for each purpose; None where there is none, and the caller does without."""
+
+    main: Model | None = None
+    summary: Model | None = None
+    fast: Model | None = None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import Invalid, ModelError
 from recollect.ports import Embedder, Vector
+from recollect.providers.foreign import asked
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,12 +86,7 @@ class CheckedEmbedder:
         return self._checked(answer, 1)[0]  # type: ignore[no-any-return]
 
     def _ask(self, question: Callable[[], Any]) -> Any:
-        try:
-            return question()
-        except ModelError:
-            raise
-        except Exception as error:  # an embedder is anybody's code: whatever it raises, it failed
-            raise ModelError(f"The embedder {self.name!r} failed ({type(error).__name__}).") from error
+        return asked(f"embedder {self.name!r}", question)
 
     def _checked(self, answer: Any, count: int) -> NDArray[np.float32]:
         matrix = self._ask(lambda: self._numpy.asarray(answer, dtype=self._numpy.float32))

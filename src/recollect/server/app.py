@@ -15,7 +15,7 @@ from recollect.server import reference
 from recollect.server.errors import add_error_handlers
 from recollect.server.guard import BodyLimit, HostGuard
 from recollect.server.request_id import RequestId
-from recollect.server.rest import agents, audit, health, memories, upkeep
+from recollect.server.rest import agents, audit, health, memories, skills, upkeep
 from recollect.server.rest.answers import ErrorBody
 
 THREADS = 64
@@ -44,7 +44,7 @@ def create_app(recollect: Recollect, *, tenant: str | None = None, hosts: Sequen
     )
     app.state.recollect = recollect
     app.state.tenant = recollect.tenant(tenant)
-    for router in (health.router, agents.router, memories.router, audit.router, upkeep.router):
+    for router in (health.router, agents.router, memories.router, audit.router, upkeep.router, skills.router):
         app.include_router(router)
     reference.add_docs(app)
     add_error_handlers(app)

@@ -50,6 +50,65 @@ class Settings:
         "The folder tiktoken keeps its files in; empty means its own default.",
         environment=("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"),
     )
+    openai_model: str = setting(
+        "",
+        "The language model that is asked at the endpoint; empty means none, and everything works without one.",
+        aliases=("openai.model",),
+        environment=("OPENAI_MODEL",),
+    )
+    openai_timeout: float = setting(60.0, "Seconds a model's answer may take, retries included.", low=0.001)
+    openai_summary_model: str = setting(
+        "",
+        "Another model for summaries of conversations.",
+        aliases=("openai.summaryModel",),
+        environment=("OPENAI_SUMMARY_MODEL",),
+    )
+    openai_summary_base_url: str = setting(
+        "",
+        "Another endpoint for summaries of conversations.",
+        aliases=("openai.summaryBaseURL",),
+        environment=("OPENAI_SUMMARY_URL",),
+    )
+    openai_summary_api_key: str = setting(
+        "",
+        "Another key for summaries of conversations; it is never shown.",
+        aliases=("openai.summaryApiKey",),
+        environment=("OPENAI_SUMMARY_API_KEY",),
+        is_secret=True,
+    )
+    openai_summary_timeout: float = setting(0.0, "Seconds a summary may take; 0 means `openai_timeout`.", low=0)
+    openai_fast_model: str = setting(
+        "",
+        "Another model for what must be quick, such as fitting a prompt into its budget.",
+        aliases=("openai.fastModel",),
+        environment=("OPENAI_FAST_MODEL",),
+    )
+    openai_fast_base_url: str = setting(
+        "", "Another endpoint for the fast model.", aliases=("openai.fastBaseURL",), environment=("OPENAI_FAST_URL",)
+    )
+    openai_fast_api_key: str = setting(
+        "",
+        "Another key for the fast model; it is never shown.",
+        aliases=("openai.fastApiKey",),
+        environment=("OPENAI_FAST_API_KEY",),
+        is_secret=True,
+    )
+    openai_fast_timeout: float = setting(0.0, "Seconds the fast model may take; 0 means `openai_timeout`.", low=0)
+    summary_enabled: bool = setting(
+        False, "Whether the oldest turns of a long conversation are folded into a summary.", aliases=("summaryEnabled",)
+    )
+    summary_threshold: int = setting(
+        40, "How many messages without a summary a conversation may have.", low=1, aliases=("summaryThreshold",)
+    )
+    summary_keep_last: int = setting(
+        12, "How many of the newest messages stay as they were said.", low=0, aliases=("summaryKeepLast",)
+    )
+    summary_input_chars: int = setting(
+        60_000, "Characters of old turns in one request for a summary; longer turns are shortened.", low=1_000
+    )
+    capture_turns: bool = setting(
+        False, "Whether the messages of a logged turn are also remembered as episodes, and so can be recalled."
+    )
     busy_timeout: float = setting(10.0, "Seconds to wait for a database that someone else is writing to.", low=0)
     pool_size: int = setting(10, "How many connections to a database server may be open at once.", low=1)
     index_cache_mb: int = setting(256, "Megabytes of memory that vector indexes may keep between searches.", low=1)
@@ -79,6 +138,9 @@ class Settings:
     episode_quota: int = setting(10_000, "Live episodes an agent may have after maintenance.", low=1)
     host: str = setting("127.0.0.1", "The address the server listens on.")
     port: int = setting(8077, "The port the server listens on; 0 takes any free one.", low=0, high=65535)
+    skills: tuple[str, ...] = setting(
+        (), "Folders with SKILL.md files, each of which teaches agents something (see knowledge.md)."
+    )
     tool_sets: tuple[str, ...] = setting(
         ("notes", "journal", "recall", "details"), "The groups of tools that are offered to a model."
     )

@@ -93,6 +93,18 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "updated_at",
     ),
     "event": ("tenant_id", "id", "at", "action", "agent_id", "message", "meta", "previous_hash", "hash"),
+    "context_call": (
+        "tenant_id",
+        "agent_id",
+        "id",
+        "session_id",
+        "at",
+        "layout",
+        "budget",
+        "tokens",
+        "blocks",
+        "truncations",
+    ),
     "chunk": ("tenant_id", "id", "document_id", "position", "text"),
 }
 

@@ -6,6 +6,7 @@ from recollect.ports import EmbedTexts
 from recollect.store.agents import AgentRows
 from recollect.store.allowances import AllowanceRows
 from recollect.store.audit import AuditRows
+from recollect.store.context import ContextRows
 from recollect.store.details import DetailRows
 from recollect.store.embeddings import EmbeddingRows
 from recollect.store.knowledge import KnowledgeRows
@@ -14,7 +15,15 @@ from recollect.store.memories import MemoryRows
 
 
 class SqlStore(
-    AgentRows, MemoryRows, DetailRows, KnowledgeRows, EmbeddingRows, AuditRows, AllowanceRows, MaintenanceRows
+    AgentRows,
+    MemoryRows,
+    DetailRows,
+    KnowledgeRows,
+    EmbeddingRows,
+    AuditRows,
+    AllowanceRows,
+    ContextRows,
+    MaintenanceRows,
 ):
     """`ports.Store` on any engine."""
 

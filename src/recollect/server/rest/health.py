@@ -33,10 +33,10 @@ def get_health(recollect: CurrentRecollect, tenant: CurrentTenant) -> Health | J
         log.error("The store does not answer: %s", error)
         down = health.model_copy(update={"status": "degraded", "problems": [str(error)]})
         return error_response(503, str(error), error.code, also=down.model_dump())
+    problems = list(recollect.skill_problems())
     if waiting:
-        problem = f"Texts that wait for their vector, and are found by their words alone until then: {waiting}."
-        return health.model_copy(update={"status": "degraded", "problems": [problem]})
-    return health
+        problems.append(f"Texts that wait for their vector, and are found by their words alone until then: {waiting}.")
+    return health.model_copy(update={"status": "degraded", "problems": problems}) if problems else health
 
 
 def _engine(settings: Settings) -> Literal["sqlite", "postgres"]:

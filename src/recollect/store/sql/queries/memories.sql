@@ -7,7 +7,7 @@ SELECT {memory} FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AN
 
 -- What every listing of memories asks, and in which order.
 -- fragment: listed
-:state IN ('all', CASE WHEN archived_at IS NOT NULL THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'
+:state IN ('all', CASE WHEN archived_at <= :now THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'
                        WHEN expires_at <= :now OR valid_to <= :now THEN 'expired' ELSE 'live' END)
   AND (NOT :is_past OR COALESCE(valid_from, created_at) <= :now)
   AND folded LIKE :needle ESCAPE '!' AND folded_tags LIKE :tag ESCAPE '!'

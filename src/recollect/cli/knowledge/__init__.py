@@ -1,0 +1,1 @@
+"""What agents share: documents, and skills. The commands, and how each view shows what they answer."""

@@ -1,0 +1,197 @@
+"""Asking an OpenAI-compatible endpoint something, over the network.
+
+The endpoint is somebody else's program, so nothing it does is taken for granted: it may be slow, busy, gone, redirect
+us elsewhere or answer with more than anybody can hold. Each of these ends in a ModelError whose sentence holds neither
+key nor text, or in `Refused`, which the caller may know what to do about.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import threading
+import time
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from urllib.parse import urlsplit, urlunsplit
+
+import httpx2
+
+from recollect.errors import Invalid, ModelError
+from recollect.model import Json
+
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+MAX_ANSWER_BYTES = 32 * 1024 * 1024
+LONGEST_PAUSE = 20.0
+
+BUSY = frozenset(
+    {
+        HTTPStatus.REQUEST_TIMEOUT,
+        HTTPStatus.TOO_MANY_REQUESTS,
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        HTTPStatus.BAD_GATEWAY,
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        HTTPStatus.GATEWAY_TIMEOUT,
+    }
+)
+"""Answers after which the same request may succeed."""
+
+ADVICE: Mapping[int, str] = {
+    HTTPStatus.UNAUTHORIZED: "; check {key}",
+    HTTPStatus.FORBIDDEN: "; check {key}",
+    HTTPStatus.NOT_FOUND: "; check {url} and the name of the model",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long one question may take, and how often it may be asked again."""
+
+    seconds: float  # for each attempt
+    retries: int
+    total: float = math.inf  # for all attempts and the pauses between them
+
+
+class Refused(Exception):
+    """The endpoint answered, but not with what it was asked for."""
+
+    def __init__(self, status: int, retry_after: float | None) -> None:
+        super().__init__(status)
+        self.status = status
+        self.retry_after = retry_after  # in seconds, if it said
+
+
+class Endpoint:
+    """One address to send questions to. It opens no connection before the first one, and serves many threads."""
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        what: str,
+        api_key: str,
+        base_url: str,
+        url_setting: str = "openai_base_url",
+        key_setting: str = "openai_api_key",
+        first_pause: float = 0.5,
+    ) -> None:
+        """`what` names it in sentences; the two settings are what those sentences advise to check.
+
+        Raises: Invalid.
+        """
+        self._settings = {"url": url_setting, "key": key_setting}
+        self._url, self.host = self._address(base_url or DEFAULT_BASE_URL, path)
+        self._headers = {"Authorization": f"Bearer {self._checked_key(api_key)}"} if api_key.strip() else {}
+        self.named = f"The {what} at {self.host}"  # as sentences begin
+        self._first_pause = first_pause
+        self._client: httpx2.Client | None = None
+        self._lock = threading.Lock()
+
+    def ask(self, question: Json, patience: Patience, *, max_bytes: int = MAX_ANSWER_BYTES) -> bytes:
+        """The body of the answer, after retries.
+
+        Raises: Refused, ModelError.
+        """
+        deadline = time.monotonic() + patience.total
+        for attempt in range(patience.retries + 1):
+            pause = min(self._first_pause * 2**attempt, LONGEST_PAUSE) * random.uniform(0.5, 1.5)
+            try:
+                return self._post(question, min(patience.seconds, max(deadline - time.monotonic(), 0.001)), max_bytes)
+            except Refused as refusal:
+                asked_for = refusal.retry_after or 0.0
+                if refusal.status not in BUSY or asked_for > LONGEST_PAUSE:
+                    raise
+                failure: Exception = refusal
+                pause = max(pause, asked_for)
+            except httpx2.RequestError as error:
+                failure = ModelError(f"{self.named} {_trouble(error)}.")
+                failure.__cause__ = error
+            if attempt == patience.retries or time.monotonic() + pause >= deadline:
+                raise failure
+            time.sleep(pause)
+        raise AssertionError("the last attempt answers or raises")
+
+    def explained(self, refusal: Refused) -> ModelError:
+        """The refusal as a sentence that says what to check."""
+        status = refusal.status
+        if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
+            final = f"set {self._settings['url']} to the final address"
+            return ModelError(f"{self.named} wants to send us elsewhere, which is not followed; {final}.")
+        advice = ADVICE.get(status, "").format(**self._settings)
+        return ModelError(f"{self.named} answered with status {status}{advice}.")
+
+    def _post(self, question: Json, seconds: float, max_bytes: int) -> bytes:
+        """Raises: Refused, ModelError, httpx2.RequestError."""
+        deadline = time.monotonic() + seconds
+        with self._opened().stream(
+            "POST", self._url, json=question, headers=self._headers, timeout=seconds, follow_redirects=False
+        ) as response:
+            if response.status_code != HTTPStatus.OK:
+                raise Refused(response.status_code, _retry_after(response.headers))
+            answer = bytearray()
+            for part in response.iter_bytes():
+                answer += part
+                if len(answer) > max_bytes:
+                    raise ModelError(f"{self.named} answered with too much.")
+                if time.monotonic() > deadline:  # the client's own timeout starts anew with every part
+                    raise httpx2.ReadTimeout("the answer came too slowly")
+            return bytes(answer)
+
+    def _opened(self) -> httpx2.Client:
+        """One client for all threads, so that connections are used again; it goes when this endpoint goes."""
+        with self._lock:
+            if self._client is None:
+                self._client = httpx2.Client()
+                weakref.finalize(self, self._client.close).atexit = False
+            return self._client
+
+    def _address(self, base_url: str, path: str) -> tuple[str, str]:
+        """The full address below a base address, and the host as it may be shown."""
+        name = self._settings["url"]
+        try:
+            parts = urlsplit(base_url)
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host, port = None, None
+        if not host or parts.scheme not in ("http", "https"):
+            raise Invalid(f"{name} is an address such as https://api.openai.com/v1.")
+        if parts.username is not None or parts.password is not None:
+            key = self._settings["key"]
+            raise Invalid(f"{name} must not hold a name or password; the key belongs in {key}.")
+        url = urlunsplit((parts.scheme, parts.netloc, f"{parts.path.rstrip('/')}/{path}", parts.query, ""))
+        return url, host if port is None else f"{host}:{port}"
+
+    def _checked_key(self, api_key: str) -> str:
+        key = api_key.strip()
+        if not key.isascii() or not key.isprintable():
+            raise Invalid(f"{self._settings['key']} holds characters that no key has; copy it again.")
+        return key
+
+
+def _trouble(error: httpx2.RequestError) -> str:
+    if isinstance(error, httpx2.TimeoutException):
+        return "did not answer in time"
+    return "cannot be reached" if isinstance(error, httpx2.TransportError) else "answered with what cannot be read"
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """How many seconds the endpoint asks us to wait: it says a number, or a date, to be read by its own clock.
+
+    >>> _retry_after({"retry-after": "1.5"})
+    1.5
+    >>> _retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:09 GMT", "date": "Wed, 21 Oct 2015 07:28:00 GMT"})
+    9.0
+    """
+    value = headers.get("retry-after", "")
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            until, now = parsedate_to_datetime(value), parsedate_to_datetime(headers.get("date", ""))
+            seconds = (until - now).total_seconds()
+        except (ValueError, TypeError):
+            return None
+    return max(seconds, 0.0) if math.isfinite(seconds) else None

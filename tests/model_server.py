@@ -1,0 +1,144 @@
+"""A scripted HTTP server on a real socket, in the place of an OpenAI-compatible endpoint.
+
+It answers by its `script`, one entry a request, and then as `usual`; what it was sent is in `requests`. An answer is a
+function of the handler and the body, so it can do what real endpoints do: hang, drip, hang up, refuse, redirect, or
+answer with half a document, the wrong one, or too much.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+from collections import deque
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+
+Answer = Callable[["Handler", Any], None]
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One request."""
+
+    protocol_version = "HTTP/1.1"
+    server_of: ModelServer
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        with self.server_of.lock:
+            self.server_of.requests.append((self.path, dict(self.headers.items()), body))
+            self.server_of.connections.add(self.client_address)
+            answer = self.server_of.script.popleft() if self.server_of.script else self.server_of.usual
+        answer(self, body)
+
+    def reply(self, status: int, content: bytes = b"", **headers: str) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def completion(text: object) -> dict[str, Any]:
+    """What a chat endpoint answers with."""
+    return {"object": "chat.completion", "choices": [{"index": 0, "message": {"role": "assistant", "content": text}}]}
+
+
+def says(text: object) -> Answer:
+    """Answers every question with the same text."""
+    return content(completion(text))
+
+
+def content(answer: object) -> Answer:
+    """Answers with this document, or with these bytes."""
+    encoded = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+    return lambda handler, body: handler.reply(200, encoded)
+
+
+def status(code: int, **headers: str) -> Answer:
+    """Refuses."""
+    return lambda handler, body: handler.reply(code, b'{"error": {"message": "no"}}', **headers)
+
+
+def hangs(handler: Handler, body: Any) -> None:
+    """Takes the question and says nothing."""
+    handler.server_of.released.wait(30)
+    handler.close_connection = True
+
+
+def drips(handler: Handler, body: Any) -> None:
+    """Never stops answering, and never gets anywhere."""
+    handler.send_response(200)
+    handler.send_header("Content-Length", "1000")
+    handler.end_headers()
+    while not handler.server_of.released.wait(0.05):
+        handler.wfile.write(b" ")
+
+
+def drips_headers(handler: Handler, body: Any) -> None:
+    """The same, before it has even begun."""
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+    while not handler.server_of.released.wait(0.05):
+        handler.wfile.write(b"x")
+
+
+def resets(handler: Handler, body: Any) -> None:
+    """Hangs up in the middle, without a goodbye."""
+    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    handler.connection.close()
+    handler.close_connection = True
+
+
+def stops_half_way(handler: Handler, body: Any) -> None:
+    """Promises a document and sends half of it."""
+    whole = json.dumps(completion("a whole answer")).encode()
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(len(whole)))
+    handler.end_headers()
+    handler.wfile.write(whole[: len(whole) // 2])
+    handler.close_connection = True
+
+
+class ModelServer:
+    """An endpoint on loopback, for as long as the `with` block lasts."""
+
+    def __init__(self, usual: Answer | None = None, *, port: int = 0) -> None:
+        self.requests: list[tuple[str, dict[str, str], Any]] = []
+        self.connections: set[Any] = set()
+        self.script: deque[Answer] = deque()
+        self.usual: Answer = says("A summary.") if usual is None else usual
+        self.lock = threading.Lock()
+        self.released = threading.Event()
+        self._server = _Server(("127.0.0.1", port), type("Bound", (Handler,), {"server_of": self}))
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
+
+    @property
+    def bodies(self) -> list[Any]:
+        return [body for _, _, body in self.requests]
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.released.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        pass  # a client that gave up on a hanging answer

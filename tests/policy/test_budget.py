@@ -1,0 +1,290 @@
+"""A prompt fits its budget, in the stated order, and nothing leaves it without being said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect.errors import Invalid, OverBudget
+from recollect.model import Kind, Memory, Owner, Truncation
+from recollect.policy.budget import FOUND, KEPT_TURNS, Ways, checked_budget, fitted, prompt_tokens
+from recollect.policy.message_tokens import count_messages
+from recollect.policy.tokens import estimated_tokens
+from recollect.policy.window import REFERENCE, Form, Layout, Part, Piece, Window, prompt, references
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MESSAGE = "what now?"
+
+
+@dataclass
+class Outside:
+    """Folds in a few words, and keeps what it is asked to store."""
+
+    kept: dict[str, list[str]] = field(default_factory=dict)
+    folded: list[str] = field(default_factory=list)
+
+    def fold(self, pieces: Sequence[Piece]) -> str:
+        self.folded += [piece.text for piece in pieces]
+        return f"[Earlier] {len(pieces)} messages."
+
+    def refer(self, pieces: Sequence[Piece], what: str) -> str:
+        key = f"kept-{len(self.kept) + 1}"
+        self.kept[key] = [piece.text for piece in pieces]
+        return f"[MemoryRef: {key} - {what}]"
+
+    @property
+    def ways(self) -> Ways:
+        return Ways(count=estimated_tokens, fold=self.fold, refer=self.refer)
+
+
+def memory(text: str, kind: Kind, seq: int) -> Piece:
+    made = Memory(id=f"m-{seq}", owner=Owner("acme", "atlas"), kind=kind, text=text, created_at=NOW)
+    return Piece(id=made.id, text=text, label=made.id, memory=made)
+
+
+def turns(count: int, text: str = "word " * 20) -> tuple[Piece, ...]:
+    return tuple(
+        Piece(id=f"turn {n}", turn=n, text=f"{role} {n} {text}", role=role, form=Form.TURN)
+        for n in range(1, count + 1)
+        for role in ("user", "assistant")
+    )
+
+
+def window(layout: Layout = Layout.STANDARD, **parts: Sequence[Piece]) -> Window:
+    fixed = {
+        Part.SYSTEM_PROMPT: (Piece(id="system prompt", text="You are careful."),),
+        Part.MESSAGE: (Piece(id="message", text=MESSAGE),),
+    }
+    return Window(layout=layout, pieces=fixed | {Part(name): tuple(pieces) for name, pieces in parts.items()})
+
+
+def found(count: int, text: str = "something recalled " * 10) -> tuple[Piece, ...]:
+    return tuple(Piece(id=f"m-{n}", label=f"m-{n}", text=f"{text} {n}", score=1 - n / 10) for n in range(1, count + 1))
+
+
+def shown(made: Window, part: Part) -> list[str]:
+    return [piece.id for piece in made.of(part)]
+
+
+def fit(made: Window, budget: int) -> tuple[Window, Sequence[Truncation], Outside]:
+    outside = Outside()
+    result, truncations = fitted(made, budget, outside.ways)
+    assert prompt_tokens(result, estimated_tokens) <= budget
+    return result, truncations, outside
+
+
+def short_by(made: Window, tokens: int) -> int:
+    return prompt_tokens(made, estimated_tokens) - tokens
+
+
+def test_what_fits_is_left_as_it_is() -> None:
+    made = window(conversation=turns(30), memories=found(FOUND), knowledge=found(FOUND))
+
+    assert fit(made, short_by(made, 0))[:2] == (made, [])
+
+
+def test_the_steps_come_in_their_order() -> None:
+    made = window(conversation=turns(30), memories=found(FOUND), knowledge=found(FOUND))
+
+    taken: list[str] = []
+    for budget in range(short_by(made, 1), 100, -20):
+        _, truncations, _ = fit(made, budget)
+        steps = [f"{each.step} {each.block}" for each in truncations]
+        assert steps[: len(taken)] == taken[: len(steps)]
+        taken = max(steps, taken, key=len)
+    assert taken[:4] == ["fold conversation", "drop memories", "drop knowledge", "reference conversation"]
+
+
+def test_turns_beyond_the_newest_twenty_become_one_message() -> None:
+    made = window(conversation=turns(30))
+
+    result, (truncation,), outside = fit(made, short_by(made, 1))
+
+    first, *rest = result.of(Part.CONVERSATION)
+    assert first.text == "[Earlier] 20 messages."
+    assert rest == list(turns(30)[-2 * KEPT_TURNS :])
+    assert outside.folded == [piece.text for piece in turns(10)]
+    assert truncation.message == "turns 1 to 10 became one message."
+    assert truncation.tokens_removed == prompt_tokens(made, estimated_tokens) - prompt_tokens(result, estimated_tokens)
+
+
+def test_the_best_three_memories_and_two_passages_stay() -> None:
+    made = window(memories=found(FOUND), knowledge=found(FOUND))
+
+    result, truncations, _ = fit(made, short_by(made, 150))
+
+    assert shown(result, Part.MEMORIES) == ["m-1", "m-2", "m-3"]
+    assert shown(result, Part.KNOWLEDGE) == ["m-1", "m-2"]
+    assert [each.sources for each in truncations] == [("m-4", "m-5"), ("m-3", "m-4", "m-5")]
+    assert [each.piece.id for each in result.left_out[Part.MEMORIES]] == ["m-4", "m-5"]
+
+
+def test_large_tool_results_move_before_turns_and_the_newest_of_both_stays_longest() -> None:
+    results = [Piece(id=f"tool {n}", label="npm install", text="line\n" * 800) for n in range(3)]
+    made = window(conversation=turns(4), tool_results=results)
+
+    result, truncations, outside = fit(made, short_by(made, 1700))
+
+    assert [piece.form for piece in result.of(Part.TOOL_RESULTS)] == [Form.REFERENCE, Form.REFERENCE, Form.ITEM]
+    assert result.of(Part.CONVERSATION) == turns(4)
+    assert [each.references for each in truncations] == [("kept-1",), ("kept-2",)]
+    assert outside.kept == {"kept-1": [results[0].text], "kept-2": [results[1].text]}
+
+
+def test_the_oldest_turns_move_together_and_can_be_read_again() -> None:
+    made = window(conversation=turns(10))
+
+    result, (truncation,), outside = fit(made, short_by(made, 120))
+
+    ((key, texts),) = outside.kept.items()
+    assert texts == [piece.text for piece in turns(len(texts) // 2)]
+    assert result.of(Part.CONVERSATION)[0].text.endswith(f"[MemoryRef: {key} - turns 1 to {len(texts) // 2}]")
+    assert result.of(Part.CONVERSATION)[1:] == turns(10)[len(texts) :]
+    assert truncation.references == (key,)
+
+
+def test_in_the_stable_layout_turns_are_folded_in_steps_of_ten_and_moved_in_steps_of_five() -> None:
+    for count in range(31, 40):
+        made = window(Layout.CACHE_STABLE, conversation=turns(count))
+        result, _, _ = fit(made, short_by(made, 1))
+        assert shown(result, Part.CONVERSATION)[0] == "turns 1 to 10"
+    for count in range(14, 19):
+        made = window(Layout.CACHE_STABLE, conversation=turns(count))
+        _, (truncation,), _ = fit(made, short_by(made, 300))
+        assert truncation.message.startswith("Turns 1 to 10 moved")
+
+
+def test_a_fold_that_is_longer_than_what_it_folds_is_not_taken() -> None:
+    made = window(conversation=turns(25, "x"))
+    outside = Outside()
+    ways = Ways(count=estimated_tokens, fold=lambda pieces: "long " * 500, refer=outside.refer)
+
+    _, truncations = fitted(made, short_by(made, 1), ways)
+
+    assert [each.step for each in truncations] == ["reference"]
+
+
+def test_a_reference_only_a_folded_or_moved_turn_mentions_is_named_beside_it() -> None:
+    first, *rest = turns(30)
+    mentioning = Piece(
+        id=first.id, turn=1, text=f"see [MemoryRef: log-1 - the log] {first.text}", role="user", form=Form.TURN
+    )
+    made = window(conversation=[mentioning, *rest])
+
+    for removed in (1, 700, 900):
+        result, truncations, _ = fit(made, short_by(made, removed))
+        assert references(result)["log-1"] == "[MemoryRef: log-1 - the log]"
+        assert not any(each.dropped_references for each in truncations)
+
+
+def test_a_reference_that_has_to_go_is_named_as_dropped() -> None:
+    text = "see [MemoryRef: log-1 - the log] " + "word " * 50
+    made = window(memories=[Piece(id=f"m-{n}", label=f"m-{n}", text=text if n == 5 else f"{n}") for n in range(1, 6)])
+
+    _, (truncation,), _ = fit(made, short_by(made, 10))
+
+    assert truncation.dropped_references == ("log-1",)
+
+
+def test_what_may_never_be_cut_is_an_error_that_says_by_how_much() -> None:
+    made = window(skills=[Piece(id="skill", text="do " * 400)], conversation=turns(3))
+    needed = prompt_tokens(window(skills=made.of(Part.SKILLS)), estimated_tokens)
+
+    with pytest.raises(OverBudget, match=rf"need {needed:,} tokens .* 7 more than the budget of {needed - 7:,}"):
+        fitted(made, needed - 7, Outside().ways)
+    assert prompt_tokens(fit(made, needed)[0], estimated_tokens) == needed
+
+
+@pytest.mark.parametrize("budget", [0, -1, True, 1.5, "8000", None])
+def test_a_budget_is_a_positive_whole_number(budget: Any) -> None:
+    with pytest.raises(Invalid, match="whole number"):
+        checked_budget(budget)
+
+
+# --- for any prompt and any budget
+
+texts = st.text(st.sampled_from("abc \n[]-é漢"), max_size=200) | st.builds(
+    "{} [MemoryRef: {} - log] {}".format,
+    st.text("ab ", max_size=100),
+    st.sampled_from("klmn"),
+    st.text("cd", max_size=9),
+)
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> Window:
+    def some(kind: Kind | None, most: int) -> list[Piece]:
+        drawn = draw(st.lists(texts, max_size=most))
+        if kind is None:
+            return [Piece(id=f"p-{n}", label=f"p-{n}", text=text) for n, text in enumerate(drawn)]
+        return [memory(text, kind, n + 1) for n, text in enumerate(drawn)]
+
+    said = draw(st.lists(texts, max_size=60))
+    summary = [Piece(id="summary", text=draw(texts), form=Form.SUMMARY)] if draw(st.booleans()) else []
+    spoken = [
+        Piece(id=f"turn {n // 2 + 1}", turn=n // 2 + 1, text=text, role=("user", "assistant")[n % 2], form=Form.TURN)
+        for n, text in enumerate(said)
+    ]
+    return window(
+        draw(st.sampled_from(Layout)),
+        core=some(Kind.CORE, 4),
+        journal=some(Kind.JOURNAL, 4),
+        notes=some(Kind.NOTE, 10),
+        memories=some(None, FOUND),
+        knowledge=some(None, FOUND),
+        tool_results=some(None, 8),
+        conversation=[*summary, *spoken],
+    )
+
+
+def spelled_out(source: str) -> list[str]:
+    """Every turn of a run."""
+    run = re.fullmatch(r"turns (\d+) to (\d+)", source)
+    return [source, *(f"turn {n}" for n in range(int(run[1]), int(run[2]) + 1))] if run else [source]
+
+
+@settings(max_examples=150, deadline=None)
+@given(made=windows(), share=st.floats(0, 1))
+def test_any_prompt_fits_any_budget_and_nothing_is_lost_unsaid(made: Window, share: float) -> None:
+    fixed = prompt_tokens(window(made.layout), estimated_tokens)
+    budget = fixed + int(share * (prompt_tokens(made, estimated_tokens) - fixed))
+    outside = Outside()
+
+    result, truncations = fitted(made, budget, outside.ways)
+
+    messages = prompt(result)
+    assert count_messages(messages, estimated_tokens) <= budget
+    assert messages[0]["content"] == "You are careful."
+    assert messages[-1] == {"role": "user", "content": MESSAGE}
+    assert sum(each.tokens_removed for each in truncations) == prompt_tokens(made, estimated_tokens) - prompt_tokens(
+        result, estimated_tokens
+    )
+    told = {(each.block, source) for each in truncations for name in each.sources for source in spelled_out(name)}
+    for part in Part:
+        kept = {id(piece) for piece in result.of(part)}
+        for piece in made.of(part):
+            assert id(piece) in kept or (part.value, piece.id) in told
+        order = {id(piece): place for place, piece in enumerate(made.of(part))}
+        places = [order[id(piece)] for piece in result.of(part) if id(piece) in order]
+        assert places == sorted(places)
+    lost = set(references(made)) - set(references(result))
+    assert lost <= {key for each in truncations for key in each.dropped_references}
+
+
+@settings(max_examples=60, deadline=None)
+@given(made=windows(), share=st.floats(0, 1))
+def test_no_placeholder_is_ever_cut_in_half(made: Window, share: float) -> None:
+    fixed = prompt_tokens(window(made.layout), estimated_tokens)
+    budget = fixed + int(share * (prompt_tokens(made, estimated_tokens) - fixed))
+
+    result, _ = fitted(made, budget, Outside().ways)
+
+    for message in prompt(result):
+        assert message["content"].count("[MemoryRef:") == len(REFERENCE.findall(message["content"]))
