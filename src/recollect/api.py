@@ -134,6 +134,7 @@ class Recollect:
             self._is_closed = True
             try:
                 self._embedding.close()
+                self._services.recall.close()
                 self._services.retrieved.close()
             finally:
                 self._store.close()

@@ -6,7 +6,7 @@ picks the rules it lives by, never its schema. Records are values: nothing here 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -238,6 +238,7 @@ class AuditEvent:
     meta: Mapping[str, Any] = field(default_factory=dict)
     previous_hash: str = ""
     hash: str = ""
+    is_damaged: bool = False  # somebody changed the row past us, and not all of it can be read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,6 +271,7 @@ class Hit:
     weights: Mapping[str, float]
     created_at: datetime
     memory: Memory | None = None  # the whole record, when the source is memory
+    agent_id: str | None = None  # whose it is, or who did it
 
     @property
     def explain(self) -> str:
@@ -338,6 +340,24 @@ class ContextCall:
     tokens: int
     blocks: tuple[Block, ...]
     truncations: tuple[Truncation, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unanswered:
+    """A source that did not answer a question, or not in time."""
+
+    source: str
+    reason: str
+
+
+class Recalled(list[Hit]):
+    """What fits a question best, best first; `unanswered` names the sources that have no say in it, and why."""
+
+    __slots__ = ("unanswered",)
+
+    def __init__(self, hits: Iterable[Hit] = (), unanswered: Iterable[Unanswered] = ()) -> None:
+        super().__init__(hits)
+        self.unanswered = tuple(unanswered)
 
 
 Json = dict[str, Any]

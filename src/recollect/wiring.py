@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recollect.model import Kind
@@ -18,6 +19,10 @@ from recollect.services.scan import Scan
 from recollect.services.secrets import SecretGuard
 from recollect.services.similar import Similar
 from recollect.services.skills import Skills
+from recollect.services.sources.audit import Audit
+from recollect.services.sources.knowledge import Knowledge
+from recollect.services.sources.own_memories import OwnMemories
+from recollect.services.sources.question import RecallSource
 from recollect.settings import Settings
 
 PARTS = ("similarity", "recency", "importance", "source")
@@ -63,13 +68,13 @@ def wired(
         models=models,
         remember=Remember(store, embedding, guard, echoes, now, max_counts={Kind.NOTE: settings.max_total}),
         recall=Recall(
-            store,
+            _sources(store, settings),
             embedding,
             echoes,
             retrieved,
             now,
             weights={name: getattr(settings, f"weight_{name}") for name in PARTS},
-            words_share=settings.similarity_words,
+            deadline=settings.recall_deadline,
         ),
         inject=Inject(
             store,
@@ -89,4 +94,13 @@ def wired(
         retrieved=retrieved,
         tokens=tokens,
         skills=skills,
+    )
+
+
+def _sources(store: Store, settings: Settings) -> Sequence[RecallSource]:
+    """Where recall looks, in the order in which equals are listed."""
+    return (
+        OwnMemories(store, words_share=settings.similarity_words),
+        Audit(store),
+        Knowledge(store, words_share=settings.similarity_words),
     )

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import apsw
 import psycopg
 import pytest
 
+from recollect.errors import StoreError
 from recollect.model import Owner
 from recollect.ports import Store
+from recollect.store import audit, words
+from recollect.store.words import SPARE
 from tests.conformance.conftest import Place
-from tests.conformance.examples import LATER, event
+from tests.conformance.examples import LATER, event, owner
 
 
 @pytest.fixture
@@ -103,3 +107,120 @@ def test_an_event_is_part_of_its_transaction(store: Store, tenant: str) -> None:
     assert store.list_events(tenant) == []
     assert store.add_event(event("kept", tenant)).id == 1
     assert store.verify_events(tenant).is_intact
+
+
+# --- finding by words
+
+
+def found(store: Store, tenant: str, query: str, **options: int) -> list[str]:
+    matches = store.search_events(tenant, query, **options)
+    events = store.find_events(tenant, [match.seq for match in matches])
+    assert all(0 < match.score <= 1 for match in matches)
+    assert [match.score for match in matches] == sorted((match.score for match in matches), reverse=True)
+    return [events[match.seq].message for match in matches]
+
+
+def test_events_are_found_by_the_words_they_share_with_a_question(store: Store, tenant: str) -> None:
+    for message in (
+        "Refund of 30 euro approved",
+        "Invoice sent",
+        "A refund was refused: no receipt",
+        "Note m-17 stored.",
+    ):
+        store.add_event(event(message, tenant))
+
+    assert found(store, tenant, "was a REFUND approved?") == [
+        "Refund of 30 euro approved",
+        "A refund was refused: no receipt",
+    ]
+    assert found(store, tenant, "refunds", limit=1) == ["A refund was refused: no receipt"]  # of equals the shorter
+    assert found(store, tenant, "what became of m-17") == ["Note m-17 stored."]
+    assert found(store, tenant, "17 things") == []  # an id is one word
+    assert found(store, tenant, "nothing of the kind") == []
+
+
+@pytest.mark.parametrize(
+    "query", ["%", "_", "''", "refund' OR 1=1 --", '"refund"', "refund:*", "(refund", "!refund & x"]
+)
+def test_a_question_about_events_is_only_words(store: Store, tenant: str, query: str) -> None:
+    store.add_event(event("Refund paid", tenant))
+    store.add_event(event("100% _done_", tenant))
+
+    assert found(store, tenant, query) == (["Refund paid"] if "refund" in query else [])
+
+
+def test_the_next_search_sees_every_new_event(lasting_place: Place, store: Store, tenant: str) -> None:
+    other = lasting_place.open()
+    try:
+        for number in range(3):
+            (store, other)[number % 2].add_event(event(f"refund {number}", tenant))
+            assert len(found(store, tenant, "refund")) == len(found(other, tenant, "refund")) == number + 1
+    finally:
+        other.close()
+
+
+def test_a_rare_word_says_more_than_a_common_one(store: Store, tenant: str) -> None:
+    for number in range(20):
+        store.add_event(event(f"order {number} was shipped", tenant))
+    store.add_event(event("order 99 was lost", tenant))
+
+    lost, shipped = store.search_events(tenant, "lost order")[:2]
+    assert lost.seq == 21
+    assert lost.score > 5 * shipped.score
+
+
+def test_only_the_newest_are_searched_and_the_list_stays_short(
+    store: Store, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = replace(audit.EVENTS, max_searched=10)
+    monkeypatch.setattr(audit, "EVENTS", few)
+    for number in range(40):
+        store.add_event(event(f"refund {number}", tenant))
+        if number % 3 == 0:
+            store.search_events(tenant, "refund")
+
+    newest = {match.seq for match in store.search_events(tenant, "refund", limit=100)}
+    assert newest >= set(range(31, 41))
+    assert len(newest) <= 10 * SPARE
+    assert [match.seq for match in store.search_events(tenant, "5")] == []
+
+
+def test_more_histories_than_fit_into_memory_are_all_searched(
+    lasting_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(words, "MAX_BYTES", 200)
+    store = lasting_place.open()
+    tenants = [owner().tenant for _ in range(5)]
+    for name in tenants:
+        store.add_event(event(f"refund for {name}", name))
+    for name in (*tenants, *tenants):
+        assert found(store, name, "refund") == [f"refund for {name}"]
+    store.close()
+
+
+def test_a_search_inside_a_transaction_is_refused(store: Store, tenant: str) -> None:
+    with pytest.raises(StoreError, match="only what is committed"):
+        store.transaction(tenant, lambda: store.search_events(tenant, "refund"))
+
+
+@pytest.mark.parametrize("damage", ["at = 'the day before'", "meta = '{{'", "meta = '[1]'"])
+def test_what_somebody_has_damaged_is_listed_with_a_mark(
+    lasting_place: Place, store: Store, tenant: str, damage: str
+) -> None:
+    for number in range(3):
+        store.add_event(event(f"refund {number}", tenant, meta={"number": number}))
+    statement = f"UPDATE audit_log SET {damage} WHERE tenant_id = '{{tenant}}' AND id = 2"
+    if lasting_place.name != "sqlite" and damage != "meta = '[1]'":
+        with pytest.raises(psycopg.DataError):  # PostgreSQL lets nobody write these
+            tamper(lasting_place, tenant, statement)
+        return
+    tamper(lasting_place, tenant, statement)
+
+    listed = store.list_events(tenant)
+    assert [(each.message, each.is_damaged) for each in listed] == [
+        ("refund 2", False),
+        ("refund 1", True),
+        ("refund 0", False),
+    ]
+    assert store.find_events(tenant, [2])[2].is_damaged
+    assert store.verify_events(tenant).broken_at == 2

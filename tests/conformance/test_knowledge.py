@@ -92,6 +92,14 @@ def test_documents_are_listed_by_id_in_pages(store: Store, tenant: str) -> None:
     assert first + [each.id for each in store.list_documents(tenant, after=first[-1])] == ["Z", "a", "b", "c"]
 
 
+def test_documents_are_found_by_their_ids(store: Store, tenant: str, stranger: Owner) -> None:
+    kept = {id: put(store, tenant, id, "text") for id in ("a", "b", "it's")}
+    put(store, stranger.tenant, "c", "text")
+
+    assert store.find_documents(tenant, ["a", "it's", "c", "%"]) == {id: kept[id] for id in ("a", "it's")}
+    assert store.find_documents(tenant, []) == {}
+
+
 def test_a_deleted_document_is_gone_with_its_passages(store: Store, tenant: str) -> None:
     put(store, tenant, "a", "apples")
     put(store, tenant, "b", "apples too")

@@ -8,12 +8,12 @@ from typing import Any
 
 from recollect.agent_memory.view import AgentView
 from recollect.errors import Invalid
-from recollect.model import Hit, Kind, Memory, MemoryVersion, State
+from recollect.model import Kind, Memory, MemoryVersion, Recalled, State
 from recollect.policy.kinds import checked_kind
 from recollect.policy.names import memory_seq
 from recollect.policy.text import checked_text
 from recollect.services.drafts import Draft, checked_moment
-from recollect.services.recall import checked_limit
+from recollect.services.recall import checked_limit, checked_sources
 
 MAX_PAGE = 500
 PAGE = 100
@@ -113,16 +113,29 @@ class Records(AgentView):
         return self.list(kind=kind, tag=tag, query=query, limit=limit)
 
     def recall(
-        self, query: str, *, limit: int = 5, kinds: Collection[str] | None = None, as_of: datetime | None = None
-    ) -> Sequence[Hit]:
-        """What fits a question best, by meaning and by words, each hit with the parts of its score; `as_of` asks what
-        would have been recalled then.
+        self,
+        query: str,
+        *,
+        limit: int = 5,
+        kinds: Collection[str] | None = None,
+        sources: Collection[str] | None = None,
+        as_of: datetime | None = None,
+    ) -> Recalled:
+        """What fits a question best, each hit with the parts of its score: from the agent's own memories, and the
+        tenant's audit log, workflow steps and knowledge. `sources` names some of memory, audit, workflow, knowledge;
+        `kinds` means memories of these kinds; `as_of` asks what would have been recalled then. What did not answer in
+        time is in the result's `unanswered`.
 
-        Raises: Invalid.
+        Raises: Invalid; StoreError when nothing could answer.
         """
-        wanted = tuple(Kind) if kinds is None else tuple(checked_kind(kind) for kind in kinds)
-        moment = None if as_of is None else checked_moment(as_of, "as_of")
-        return self._services.recall(self.owner, query, limit=limit, kinds=wanted, as_of=moment)
+        return self._services.recall(
+            self.owner,
+            query,
+            limit=limit,
+            kinds=None if kinds is None else tuple(checked_kind(kind) for kind in kinds),
+            sources=checked_sources(sources),
+            as_of=None if as_of is None else checked_moment(as_of, "as_of"),
+        )
 
     def similar(self, id: str) -> Sequence[Memory]:
         """Live memories that say nearly the same as this one, most alike first: candidates for merging.

@@ -8,7 +8,7 @@ import typer
 
 from recollect.cli.memories import AsOf, MemoryId, OfKind, WithTag, as_shown, given_text
 from recollect.cli.run import Command, Run
-from recollect.model import Kind
+from recollect.model import Kind, Source
 from recollect.policy.relevance import Mode
 
 
@@ -31,11 +31,15 @@ def recall(
     kind: Annotated[
         list[Kind] | None, typer.Option(metavar="KIND", help="Only this kind; repeat for more.", show_default=False)
     ] = None,
+    source: Annotated[
+        list[Source] | None,
+        typer.Option(metavar="SOURCE", help="Only from here; repeat for more.", show_default=False),
+    ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say how each score came about.")] = False,
     as_of: AsOf = None,
 ) -> None:
     """Ask a question and see what fits it best, by meaning and by words."""
-    hits = run.memory.recall(query, limit=limit, kinds=kind or None, as_of=as_of)
+    hits = run.memory.recall(query, limit=limit, kinds=kind or None, sources=source or None, as_of=as_of)
     run.view.hits(hits, is_explained=explain)
 
 

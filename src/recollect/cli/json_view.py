@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from recollect.cli.json_text import write_json as _write
 from recollect.cli.knowledge.json_view import JsonKnowledge
 from recollect.cli.view import AgentShown, Check, SettingShown, Shown, json_record, json_value
-from recollect.model import AuditEvent, AuditReport, Hit, Json, Memory, MemoryVersion
+from recollect.model import AuditEvent, AuditReport, Hit, Json, Memory, MemoryVersion, Recalled
 
 if TYPE_CHECKING:
     from recollect.services.maintain import MaintenanceReport
     from recollect.services.scan import Sighting
 
-EVENT = ("id", "at", "action", "agent_id", "message", "meta", "hash")
+EVENT = ("id", "at", "action", "agent_id", "message", "meta", "hash", "is_damaged")
 
 
 class JsonView(JsonKnowledge):
@@ -46,8 +46,9 @@ class JsonView(JsonKnowledge):
     def injected(self, block: str | None) -> None:
         _write({"text": block})
 
-    def hits(self, hits: Sequence[Hit], *, is_explained: bool) -> None:
-        _write({"hits": [_hit(each, is_explained=is_explained) for each in hits]})
+    def hits(self, hits: Recalled, *, is_explained: bool) -> None:
+        missing = [asdict(each) for each in hits.unanswered]
+        _write({"hits": [_hit(each, is_explained=is_explained) for each in hits], "missing": missing})
 
     def agents(self, agents: Sequence[AgentShown], *, next_cursor: str | None) -> None:
         _write({"items": [_agent(each) for each in agents], "next_cursor": next_cursor})
@@ -100,6 +101,7 @@ def _hit(hit: Hit, *, is_explained: bool) -> Json:
         "score": hit.score,
         "parts": dict(hit.parts),
         "created_at": json_value(hit.created_at),
+        "agent_id": hit.agent_id,
     }
     if hit.memory is not None:
         found |= {"kind": hit.memory.kind.value, "tags": list(hit.memory.tags)}

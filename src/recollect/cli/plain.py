@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from recollect.cli.knowledge.plain import PlainKnowledge
-from recollect.cli.view import AgentShown, Check, SettingShown, Shown, mark, one_line, safe, similar_hint
-from recollect.model import AuditEvent, AuditReport, Hit, Memory, MemoryVersion
+from recollect.cli.view import AgentShown, Check, SettingShown, Shown, mark, missing_hint, one_line, safe, similar_hint
+from recollect.model import AuditEvent, AuditReport, Memory, MemoryVersion, Recalled
 
 if TYPE_CHECKING:
     from recollect.services.maintain import MaintenanceReport
@@ -57,11 +57,13 @@ class PlainView(PlainKnowledge):
         if block is not None:
             print(safe(block))
 
-    def hits(self, hits: Sequence[Hit], *, is_explained: bool) -> None:
+    def hits(self, hits: Recalled, *, is_explained: bool) -> None:
         for hit in hits:
             print("\t".join([f"{hit.score:.3f}", hit.id, one_line(hit.text)]))
             if is_explained:
                 print(f"\t{hit.explain}")
+        for each in hits.unanswered:
+            print(missing_hint(each), file=sys.stderr)
 
     def agents(self, agents: Sequence[AgentShown], *, next_cursor: str | None) -> None:
         for each in agents:
@@ -71,7 +73,7 @@ class PlainView(PlainKnowledge):
     def events(self, events: Sequence[AuditEvent], *, next_cursor: int | None) -> None:
         for each in events:
             agent = safe(each.agent_id or EMPTY)
-            print("\t".join([str(each.id), _time(each.at), each.action, agent, one_line(each.message)]))
+            print("\t".join([str(each.id), _time(each.at), each.action, agent, message_of(each)]))
 
     def verified(self, report: AuditReport) -> None:
         print(verdict(report))
@@ -127,6 +129,11 @@ def verdict(report: AuditReport) -> str:
     if not report.is_intact:
         return one_line(report.problem)
     return f"The log is whole: {report.events:,} {'event' if report.events == 1 else 'events'}."
+
+
+def message_of(event: AuditEvent) -> str:
+    """What an event says, with a mark if somebody has damaged it."""
+    return f"[damaged] {one_line(event.message)}" if event.is_damaged else one_line(event.message)
 
 
 def details(shown: Shown) -> dict[str, str]:

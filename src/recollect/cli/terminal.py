@@ -16,9 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 from recollect.cli.knowledge.terminal import TerminalKnowledge
-from recollect.cli.plain import as_text, details, verdict
-from recollect.cli.view import AgentShown, Check, SettingShown, Shown, mark, one_line, safe, similar_hint
-from recollect.model import AuditEvent, AuditReport, Hit, Kind, Memory, MemoryVersion, State
+from recollect.cli.plain import as_text, details, message_of, verdict
+from recollect.cli.view import AgentShown, Check, SettingShown, Shown, mark, missing_hint, one_line, safe, similar_hint
+from recollect.model import AuditEvent, AuditReport, Kind, Memory, MemoryVersion, Recalled, State
 
 if TYPE_CHECKING:
     from recollect.services.maintain import MaintenanceReport
@@ -97,7 +97,9 @@ class TerminalView(TerminalKnowledge):
     def injected(self, block: str | None) -> None:
         self._console.print(Text("No notes.", style="dim") if block is None else Text(safe(block)))
 
-    def hits(self, hits: Sequence[Hit], *, is_explained: bool) -> None:
+    def hits(self, hits: Recalled, *, is_explained: bool) -> None:
+        for each in hits.unanswered:
+            self._console.print(Text(missing_hint(each), style="yellow"))
         if not hits:
             self._console.print(Text("Nothing comes to mind.", style="dim"))
             return
@@ -134,7 +136,7 @@ class TerminalView(TerminalKnowledge):
         table = _table("Event", *(() if self._is_narrow else ("When", "Agent")), "Done")
         for each in events:
             more = (Text(_time(each.at), style="dim"), _id(each.agent_id or ""))
-            table.add_row(str(each.id), *(() if self._is_narrow else more), _cut(each.message))
+            table.add_row(str(each.id), *(() if self._is_narrow else more), _cut(message_of(each)))
         self._console.print(table)
         if next_cursor is not None:
             self._console.print(Text(f" There is more: add --before {next_cursor}", style="dim"))

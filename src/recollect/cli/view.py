@@ -16,7 +16,19 @@ from enum import StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from recollect.model import Agent, AuditEvent, AuditReport, Hit, Json, Kind, Memory, MemoryVersion, Skill, State
+from recollect.model import (
+    Agent,
+    AuditEvent,
+    AuditReport,
+    Json,
+    Kind,
+    Memory,
+    MemoryVersion,
+    Recalled,
+    Skill,
+    State,
+    Unanswered,
+)
 
 if TYPE_CHECKING:
     from recollect.services.maintain import MaintenanceReport
@@ -87,7 +99,7 @@ class View(Protocol):
 
     def injected(self, block: str | None) -> None: ...
 
-    def hits(self, hits: Sequence[Hit], *, is_explained: bool) -> None: ...
+    def hits(self, hits: Recalled, *, is_explained: bool) -> None: ...
 
     def agents(self, agents: Sequence[AgentShown], *, next_cursor: str | None) -> None: ...
 
@@ -167,6 +179,11 @@ def similar_hint(memory: Memory) -> str:
     text = one_line(memory.text)
     shown = text if len(text) <= HINT_CHARS else f"{text[: HINT_CHARS - 1]}…"
     return f"similar: {memory.id} {shown}; to replace it use --supersedes {memory.id}"
+
+
+def missing_hint(unanswered: Unanswered) -> str:
+    """That an answer is not complete, and why."""
+    return f"missing: {unanswered.source}. {one_line(unanswered.reason)}"
 
 
 def mark(is_ok: bool) -> str:

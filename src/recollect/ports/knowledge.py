@@ -18,6 +18,9 @@ class KnowledgeStore(Protocol):
     def get_document(self, tenant: str, id: str) -> Document:
         """Raises: NotFound."""
 
+    def find_documents(self, tenant: str, ids: Collection[str]) -> Mapping[str, Document]:
+        """Those that exist, by id."""
+
     def list_documents(self, tenant: str, *, after: str = "", limit: int = 100) -> Sequence[Document]:
         """By id, beginning behind `after`."""
 

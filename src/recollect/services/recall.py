@@ -1,51 +1,68 @@
-"""Finding the memories a question is about, ranked, each with the reason."""
+"""Finding what a question is about, in four places at once, ranked, each with the reason.
+
+Every source runs on a thread of its own. One that does not answer in time, or fails, is named in the answer and not
+waited for; the others' answers stand.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
-from recollect.errors import Invalid
-from recollect.model import Hit, Kind, Memory, Owner, Source
-from recollect.policy import ranking
+from recollect.errors import Invalid, RecollectError, SchemaMismatch
+from recollect.model import Hit, Kind, Owner, Recalled, Source, Unanswered
+from recollect.policy import merging, ranking
 from recollect.policy.names import memory_seq
 from recollect.policy.text import checked_text
-from recollect.ports import Clock, MemoryStore, Vector
+from recollect.ports import Clock, Vector
 from recollect.services.echoes import Echoes
 from recollect.services.embedding import Embedding
 from recollect.services.retrieved import Retrieved
-
-CANDIDATES = 50
-"""How many each way of searching may propose, per hit that is wanted and at least."""
-
-PAST_STEP = 8
-"""How much further a question about the past looks, each time it found too little that is old enough."""
+from recollect.services.sources.question import Candidate, Found, Question, RecallSource
+from recollect.services.workers import Workers
 
 MAX_LIMIT = 100
 MAX_QUERY_CHARS = 10_000
 
+EMBEDDER = "embedder"
+EMBEDDER_SHARE = 0.75
+"""Of the time a source has, how much it waits for the question's vector before words alone have to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """Everything that was proposed, best first, before it is cut to what was asked for."""
+
+    hits: Sequence[Hit]
+    doubles: Mapping[str, str] = field(default_factory=dict)  # what says the same as a better one, by id
+    unanswered: Sequence[Unanswered] = ()
+
 
 class Recall:
-    """Searches by words and by meaning, and ranks by the weighted sum of similarity, recency, importance and source."""
+    """Asks the sources and ranks by the weighted sum of similarity, recency, importance and source."""
 
     def __init__(
         self,
-        store: MemoryStore,
+        sources: Sequence[RecallSource],
         embedding: Embedding,
         echoes: Echoes,
         retrieved: Retrieved,
         now: Clock,
         *,
         weights: Mapping[str, float],
-        words_share: float,
+        deadline: float,
     ) -> None:
-        self._store = store
+        self._sources = {source.name: source for source in sources}
         self._embedding = embedding
         self._echoes = echoes
         self._retrieved = retrieved
         self._now = now
         self._weights = weights
-        self._words_share = words_share
+        self._deadline = deadline
+        self._workers = Workers()
 
     def __call__(
         self,
@@ -53,69 +70,128 @@ class Recall:
         query: str,
         *,
         limit: int = 5,
-        kinds: Collection[Kind] = tuple(Kind),
+        kinds: Collection[Kind] | None = None,
+        sources: Collection[Source] | None = None,
         as_of: datetime | None = None,
-    ) -> Sequence[Hit]:
-        """The best first; `as_of` asks what would have been recalled then.
+    ) -> Recalled:
+        """The best first; `as_of` asks what would have been recalled then. Who asks for kinds means memories.
 
-        Raises: Invalid.
+        Raises: Invalid; StoreError when no source could answer.
         """
-        query = checked_query(query)
         checked_limit(limit)
-        now = self._now() if as_of is None else as_of
-        hits = self._hits(owner, query, kinds, now, max(CANDIDATES, limit), is_past=as_of is not None)
-        hits.sort(key=lambda hit: (hit.score, memory_seq(hit.id) or 0), reverse=True)
-        best = hits[:limit]
+        ranking = self.ranked(owner, query, limit=limit, kinds=kinds, sources=sources, as_of=as_of)
+        best = ranking.hits[:limit]
         self._echoes.shown(owner, [hit.text for hit in best])
         if as_of is None:
-            self._retrieved.mark(owner, [memory_seq(hit.id) or 0 for hit in best], now)
-        return best
+            seqs = [memory_seq(hit.id) or 0 for hit in best if hit.source is Source.MEMORY]
+            self._retrieved.mark(owner, seqs, self._now())
+        return Recalled(best, ranking.unanswered)
 
-    def _hits(
-        self, owner: Owner, query: str, kinds: Collection[Kind], now: datetime, limit: int, *, is_past: bool
-    ) -> list[Hit]:
-        """What was true at `now` among the `limit` most similar; in the past, among more until there are enough."""
-        vector, wanted = self._embedding.of_query(query), limit
-        while True:
-            similarity = self._similarity(owner, query, vector, kinds, now, limit)
-            memories = self._store.find_memories(owner, list(similarity))
-            hits = [
-                self._hit(memory, similarity[seq], now)
-                for seq, memory in memories.items()
-                if not is_past or (memory.valid_from or memory.created_at) <= now
-            ]
-            if not is_past or len(hits) >= wanted or len(similarity) < limit:
-                return hits
-            limit *= PAST_STEP
+    def ranked(
+        self,
+        owner: Owner,
+        query: str,
+        *,
+        limit: int,
+        kinds: Collection[Kind] | None = None,
+        sources: Collection[Source] | None = None,
+        as_of: datetime | None = None,
+        depth: int = 1,
+    ) -> Ranking:
+        """All that the sources propose, `depth` times as much as a recall looks at.
 
-    def _similarity(
-        self, owner: Owner, query: str, vector: Vector | None, kinds: Collection[Kind], now: datetime, limit: int
-    ) -> Mapping[int, float]:
-        words = self._store.search_memories(owner, query, kinds=kinds, now=now, limit=limit)
-        near = [] if vector is None else self._store.nearest_memories(owner, vector, kinds=kinds, now=now, limit=limit)
-        return ranking.hybrid(
-            {match.seq: match.score for match in words},
-            {match.seq: match.score for match in near},
-            words_share=self._words_share,
+        Raises: Invalid; StoreError when no source could answer.
+        """
+        query = checked_query(query)
+        wanted = sources or ((Source.MEMORY,) if kinds is not None else tuple(Source))
+        asked = [name for name in wanted if name in self._sources]
+        meaning = _Meaning(self._workers, self._embedding, query, patience=self._deadline * EMBEDDER_SHARE)
+        question = Question(
+            owner=owner,
+            text=query,
+            now=self._now() if as_of is None else as_of,
+            is_past=as_of is not None,
+            kinds=tuple(Kind) if kinds is None else kinds,
+            limit=limit,
+            vector=meaning.vector,
         )
+        found, unanswered = self._answers(asked, question, depth)
+        if meaning.is_late:
+            reason = "It did not answer in time, so memories and documents were searched by words alone."
+            unanswered.append(Unanswered(source=EMBEDDER, reason=reason))
+        hits, doubles = self._merged(found, question.now)
+        return Ranking(hits=hits, doubles=doubles, unanswered=unanswered)
 
-    def _hit(self, memory: Memory, similarity: float, now: datetime) -> Hit:
+    def close(self) -> None:
+        self._workers.close()
+
+    def _answers(
+        self, asked: Sequence[Source], question: Question, depth: int
+    ) -> tuple[dict[Source, Found], list[Unanswered]]:
+        begun = {name: self._workers.submit(partial(self._sources[name].find, question, depth=depth)) for name in asked}
+        wait(begun.values(), timeout=self._deadline)
+        found: dict[Source, Found] = {}
+        unanswered, failures = [], []
+        for name, future in begun.items():
+            if not future.done():
+                unanswered.append(Unanswered(source=name, reason=f"It did not answer within {self._deadline:g} s."))
+                continue
+            try:
+                found[name] = future.result()
+            except SchemaMismatch:
+                raise  # every other answer would be as wrong
+            except RecollectError as error:
+                failures.append(error)
+                unanswered.append(Unanswered(source=name, reason=str(error)))
+        if failures and not found:
+            raise failures[0]
+        return found, unanswered
+
+    def _merged(self, found: Mapping[Source, Found], now: datetime) -> tuple[list[Hit], dict[str, str]]:
+        scales = merging.scales({name: each.strength for name, each in found.items() if each.candidates})
+        scored = [
+            (each, self._hit(each, scales[name], now)) for name, answer in found.items() for each in answer.candidates
+        ]
+        scored.sort(key=lambda pair: (-pair[1].score, -(memory_seq(pair[1].id) or 0)))
+        doubles = merging.without_doubles([candidate.content_hash for candidate, _ in scored])
+        hits = [hit for position, (_, hit) in enumerate(scored) if position not in doubles]
+        return hits, {scored[each][1].id: scored[first][1].id for each, first in doubles.items()}
+
+    def _hit(self, candidate: Candidate, scale: float, now: datetime) -> Hit:
         parts = {
-            "similarity": similarity,
-            "recency": ranking.recency(memory.created_at, now=now),
-            "importance": memory.importance,
-            "source": ranking.SOURCE_PRIORITY[Source.MEMORY],
+            "similarity": candidate.similarity * scale,
+            "recency": ranking.recency(candidate.created_at, now=now),
+            "importance": candidate.importance,
+            "source": ranking.SOURCE_PRIORITY[candidate.source],
         }
         return Hit(
-            source=Source.MEMORY,
-            id=memory.id,
-            text=memory.text,
+            source=candidate.source,
+            id=candidate.id,
+            text=candidate.text,
             score=ranking.weighted(parts, self._weights),
             parts=parts,
             weights=self._weights,
-            created_at=memory.created_at,
-            memory=memory,
+            created_at=candidate.created_at,
+            memory=candidate.memory,
+            agent_id=candidate.agent_id,
         )
+
+
+class _Meaning:
+    """A question's vector, on its way since somebody first asked for it."""
+
+    def __init__(self, workers: Workers, embedding: Embedding, text: str, *, patience: float) -> None:
+        self._future: Future[Vector | None] = workers.submit(partial(embedding.of_query, text))
+        self._patience = patience
+        self.is_late = False
+
+    def vector(self) -> Vector | None:
+        """Raises: SchemaMismatch."""
+        try:
+            return self._future.result(self._patience)
+        except TimeoutError:
+            self.is_late = True
+            return None
 
 
 def checked_query(query: str) -> str:
@@ -131,3 +207,21 @@ def checked_limit(limit: object, *, most: int = MAX_LIMIT) -> int:
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= most:
         raise Invalid(f"The limit is a whole number from 1 to {most}.")
     return limit
+
+
+def checked_sources(names: Collection[str] | None) -> Sequence[Source] | None:
+    """The sources of these names; None means all of them.
+
+    Raises: Invalid.
+    """
+    if names is None:
+        return None
+    if isinstance(names, str):
+        raise Invalid("The sources are a list of names.")
+    known = {each.value: each for each in Source}
+    for name in names:
+        if name not in known:
+            raise Invalid(f"There is no source {str(name)[:40]!r}; choose among {', '.join(known)}.")
+    if not names:
+        raise Invalid(f"Name at least one source: {', '.join(known)}.")
+    return [known[name] for name in dict.fromkeys(names)]

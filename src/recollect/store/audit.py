@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from recollect.model import AuditEvent, AuditReport
+from recollect.model import AuditEvent, AuditReport, Match
 from recollect.policy.audit import START, event_hash
+from recollect.policy.history import MAX_SEARCHED, history_terms
 from recollect.policy.text import fold, like_literal
-from recollect.store.engine import Row, Unit
-from recollect.store.rows import BEHIND_ALL, event_from, event_values
+from recollect.store.engine import Engine, Row, Unit
+from recollect.store.rows import BEHIND_ALL, event_from, event_values, readable_event
 from recollect.store.units import Units
+from recollect.store.words import Shelf, WordLists, encoded
 
 SHELF = "audit"
 PAGE = 1000
@@ -18,6 +20,10 @@ PAGE = 1000
 
 class AuditRows(Units):
     """`ports.AuditStore`. The tenant's shelf row is the chain's head: whoever writes an event holds it until commit."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self._words = WordLists(engine.read)
 
     def add_event(self, event: AuditEvent) -> AuditEvent:
         def add(unit: Unit) -> AuditEvent:
@@ -45,7 +51,16 @@ class AuditRows(Units):
             "before": BEHIND_ALL if before is None else before,
             "limit": limit,
         }
-        return [event_from(row) for row in self._read(tenant, lambda unit: unit.all("list_events", **values))]
+        return [readable_event(row) for row in self._read(tenant, lambda unit: unit.all("list_events", **values))]
+
+    def find_events(self, tenant: str, ids: Sequence[int]) -> Mapping[int, AuditEvent]:
+        numbers = self._engine.numbers(ids)
+        rows = self._read(tenant, lambda unit: unit.all("find_events", tenant=tenant, ids=numbers))
+        return {row[1]: readable_event(row) for row in rows}
+
+    def search_events(self, tenant: str, query: str, *, limit: int = 10) -> Sequence[Match]:
+        self._check_outside(tenant)
+        return self._words.search(tenant, EVENTS, history_terms(query), limit=limit)
 
     def verify_events(self, tenant: str) -> AuditReport:
         def verify(unit: Unit) -> AuditReport:
@@ -78,3 +93,16 @@ def _problem(row: Row, expected_id: int, previous_hash: str) -> str:
     if not is_whole or folded != fold(event.message):  # it must also be found by the words it has
         return f"Event {expected_id} was changed after it was written."
     return ""
+
+
+def _last_event(unit: Unit) -> int:
+    head = unit.one("audit_head", tenant=unit.tenant)
+    return 0 if head is None else int(head[0])
+
+
+def _events_after(unit: Unit, id: int) -> Sequence[tuple[int, bytes]]:
+    rows = unit.all("event_words_after", tenant=unit.tenant, id=id)
+    return [(number, encoded(history_terms(str(message)))) for number, message in rows]
+
+
+EVENTS = Shelf(SHELF, _last_event, _events_after, MAX_SEARCHED)

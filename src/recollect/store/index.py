@@ -102,6 +102,10 @@ class OwnerIndex:
         self._words = _Words(_NO_WORDS, _NO_WORDS)
 
     @property
+    def count(self) -> int:
+        return self._rows.count
+
+    @property
     def nbytes(self) -> int:
         return self._rows.nbytes + int(self._words.inverted.nbytes + self._words.tail.nbytes)
 
@@ -180,6 +184,12 @@ class OwnerIndex:
             weight = np.log1p((total - holding + 0.5) / (holding + 0.5))
             scores[numbers] += weight * counts * (BM25_K1 + 1) / (counts + norms[numbers])
         return rows.best(scores, limit, above=0.0)
+
+    def full_score(self, terms: Sequence[str]) -> float:
+        """What a text of average length would score that holds every one of the words once, also those nobody holds."""
+        words, total = self._words, self._rows.count
+        holding = (len(words.holding(key)) for key in {word_key(term) for term in terms})
+        return float(sum(np.log1p((total - min(each, total) + 0.5) / (each + 0.5)) for each in holding))
 
     def nearest(self, vector: Floats, wanted: Wanted, limit: int) -> list[Match]:
         """Rows by cosine to `vector`."""

@@ -55,6 +55,11 @@ class KnowledgeRows(Units):
             raise NotFound(NO_SUCH_DOCUMENT)
         return document_from(row)
 
+    def find_documents(self, tenant: str, ids: Collection[str]) -> Mapping[str, Document]:
+        names = self._engine.texts(list(ids))
+        rows = self._read(tenant, lambda unit: unit.all("find_documents", tenant=tenant, ids=names)) if ids else ()
+        return {row[1]: document_from(row) for row in rows}
+
     def list_documents(self, tenant: str, *, after: str = "", limit: int = 100) -> Sequence[Document]:
         rows = self._read(tenant, lambda unit: unit.all("list_documents", tenant=tenant, after=after, limit=limit))
         return [document_from(row) for row in rows]

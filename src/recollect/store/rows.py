@@ -336,6 +336,32 @@ def event_from(row: Row) -> AuditEvent:
     )
 
 
+def readable_event(row: Row) -> AuditEvent:
+    """The event, or what can still be read of one that somebody has damaged past us."""
+    try:
+        event = event_from(row)
+        if isinstance(event.meta, dict):
+            return event
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        pass
+    tenant, id, at, action, agent_id, message, _, previous_hash, hash = row
+    try:
+        known_at = moment(at)
+    except (ValueError, OverflowError):
+        known_at = datetime.fromtimestamp(0, UTC)
+    return AuditEvent(
+        id=id,
+        tenant=tenant,
+        at=known_at,
+        action=action,
+        agent_id=agent_id,
+        message=message,
+        previous_hash=previous_hash,
+        hash=hash,
+        is_damaged=True,
+    )
+
+
 def event_values(event: AuditEvent) -> dict[str, Any]:
     return {
         "tenant_id": event.tenant,

@@ -41,9 +41,12 @@ class Units:
         return self._engine.write(tenant, work) if unit is None else work(unit)
 
     def _search(self, tenant: str) -> SearchIndex:
+        self._check_outside(tenant)
+        return self._engine.index
+
+    def _check_outside(self, tenant: str) -> None:
         if self._unit(tenant) is not None:  # it would wait for itself, or search without the transaction's own writes
             raise StoreError("A search sees only what is committed; search before the transaction or after it.")
-        return self._engine.index
 
     def _unit(self, tenant: str) -> Unit | None:
         unit: Unit | None = getattr(self._current, "unit", None)

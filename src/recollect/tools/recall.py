@@ -19,7 +19,10 @@ def search_my_memories(memory: AgentMemory | None, query: str, limit: int = DEFA
     if memory is None:
         return NO_AGENT
     hits = memory.recall(query, limit=max(1, min(limit, MAX_LIMIT)))
-    return {"count": len(hits), "results": [_shown(hit) for hit in hits]}
+    answer: Json = {"count": len(hits), "results": [_shown(hit) for hit in hits]}
+    if hits.unanswered:
+        answer["missing"] = [{"source": each.source, "reason": each.reason} for each in hits.unanswered]
+    return answer
 
 
 def _shown(hit: Hit) -> Json:
@@ -33,8 +36,9 @@ TOOLS = (
         set="recall",
         title="Recall",
         description=(
-            "Ask your memory a question in your own words. Answers with what fits best by meaning and by words, from "
-            "everything you have kept, best first. Use it before a task to see what you know about it."
+            "Ask your memory a question in your own words. Answers with what fits best by meaning and by words, best "
+            "first: from everything you have kept, and from what was done and is known in your organisation. Use it "
+            "before a task to see what you know about it."
         ),
         parameters={
             "query": Parameter(description="What you want to know.", is_required=True),

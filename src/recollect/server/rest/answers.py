@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field
 
+import recollect.model
 from recollect.model import Agent, AuditEvent, Hit, Kind, Memory, MemoryVersion, Origin, Role, Scope, Source, State
 
 
@@ -124,6 +125,7 @@ class HitBody(_Told):
     score: Annotated[float, Field(description="The sum of each part times its weight.")]
     parts: Annotated[dict[str, float], Field(description="similarity, recency, importance, source: each 0 to 1")]
     created_at: datetime
+    agent_id: Annotated[str | None, Field(description="Whose it is, or who did it; null: nobody's.")]
     explain: Annotated[str, Field(description="The score as a sum, with the weights.")]
 
     @classmethod
@@ -152,10 +154,23 @@ class VersionPage(BaseModel):
     next_cursor: str | None = None
 
 
+class MissingBody(_Told):
+    """A source that has no say in an answer."""
+
+    source: Annotated[str, Field(description="memory, audit, workflow, knowledge, or the embedder")]
+    reason: str
+
+
 class Recalled(BaseModel):
     """What fits a question best, best first."""
 
     hits: list[HitBody]
+    missing: Annotated[list[MissingBody], Field(description="What did not answer, or not in time; mostly empty.")]
+
+    @classmethod
+    def of(cls, recalled: recollect.model.Recalled) -> Self:
+        missing = [MissingBody._of(each) for each in recalled.unanswered]
+        return cls(hits=[HitBody.of(hit) for hit in recalled], missing=missing)
 
 
 class PrivateMemory(BaseModel):
@@ -180,6 +195,7 @@ class EventBody(_Told):
     message: str
     meta: dict[str, Any]
     hash: Annotated[str, Field(description="Seals this event and, through it, all before it.")]
+    is_damaged: Annotated[bool, Field(description="Somebody changed the row past us; this is what can be read of it.")]
 
     @classmethod
     def of(cls, event: AuditEvent) -> Self:

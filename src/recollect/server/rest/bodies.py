@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, mode
 from pydantic_core import PydanticCustomError
 
 from recollect.agent_memory import ANY_STATE, MAX_PAGE, PAGE
-from recollect.model import Kind, Origin, Role, Scope, State
+from recollect.model import Kind, Origin, Role, Scope, Source, State
 from recollect.policy.agents import MAX_CHARS, MAX_TOOLS
 from recollect.policy.kinds import MAX_TAGS, RULES
 from recollect.policy.relevance import Mode
@@ -150,6 +150,10 @@ class Question(Given):
     query: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["which indentation?"])]
     limit: Annotated[int, Strict(), Field(json_schema_extra={"minimum": 1, "maximum": MAX_LIMIT})] = 5
     kinds: Annotated[list[str] | None, Field(description=f"Only these of {', '.join(Kind)}; null: all.")] = None
+    sources: Annotated[
+        list[str] | None,
+        Field(description=f"Only these of {', '.join(Source)}; null: all, or memory if there are kinds."),
+    ] = None
     as_of: Annotated[Moment | None, Field(description="What would have been recalled then; null: now.")] = None
 
 

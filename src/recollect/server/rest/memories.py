@@ -14,7 +14,6 @@ from fastapi import APIRouter, Path, Query
 from recollect.server.auth import CurrentAgent, CurrentRecollect
 from recollect.server.rest import cursor
 from recollect.server.rest.answers import (
-    HitBody,
     Injected,
     KeptMemory,
     MemoryBody,
@@ -143,6 +142,7 @@ def inject(memory: CurrentAgent, body: Prompted) -> Injected:
 
 @router.post("/recall")
 def recall(memory: CurrentAgent, body: Question) -> Recalled:
-    """What fits a question best, by meaning and by words, each hit with the parts of its score."""
-    hits = memory.recall(body.query, limit=body.limit, kinds=body.kinds, as_of=body.as_of)
-    return Recalled(hits=[HitBody.of(hit) for hit in hits])
+    """What fits a question best, by meaning and by words, each hit with the parts of its score: from the agent's own
+    memories and the tenant's audit log, workflow steps and knowledge."""
+    found = memory.recall(body.query, limit=body.limit, kinds=body.kinds, sources=body.sources, as_of=body.as_of)
+    return Recalled.of(found)

@@ -10,6 +10,12 @@ SELECT {memory} FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AN
 -- name: find_chunks
 SELECT {chunk} FROM kb_chunks WHERE tenant_id = :tenant AND id = ANY(:seqs)
 
+-- name: find_documents
+SELECT {document} FROM kb_documents WHERE tenant_id = :tenant AND id = ANY(:ids)
+
+-- name: find_events
+SELECT {event} FROM audit_log WHERE tenant_id = :tenant AND id = ANY(:ids)
+
 -- name: index_memory
 INSERT INTO memory_index
   (tenant_id, agent_id, seq, version, kind, expires_at, words, length, embedder_id, embedding)

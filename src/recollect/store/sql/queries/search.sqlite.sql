@@ -11,6 +11,12 @@ WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (SELECT value FROM js
 -- name: find_chunks
 SELECT {chunk} FROM kb_chunks WHERE tenant_id = :tenant AND id IN (SELECT value FROM json_each(:seqs))
 
+-- name: find_documents
+SELECT {document} FROM kb_documents WHERE tenant_id = :tenant AND id IN (SELECT value FROM json_each(:ids))
+
+-- name: find_events
+SELECT {event} FROM audit_log WHERE tenant_id = :tenant AND id IN (SELECT value FROM json_each(:ids))
+
 -- name: index_memory
 INSERT INTO memory_index (tenant_id, agent_id, seq, version, kind, expires_at, terms, embedder_id, vector)
 VALUES (:tenant_id, :agent_id, :seq, :version, :kind, :ends_at, :terms, :embedder_id, :vector)

@@ -1,0 +1,1 @@
+"""Where recall looks: each source proposes candidates, and `services.recall` ranks them together."""

@@ -1,0 +1,49 @@
+"""What was done in the tenant, by whomever."""
+
+from __future__ import annotations
+
+from recollect.model import AuditEvent, Source
+from recollect.policy.history import event_id, event_importance
+from recollect.policy.text import content_hash
+from recollect.ports import AuditStore
+from recollect.services.sources.question import PAST_STEP, Candidate, Found, Question
+
+CANDIDATES = 10
+
+
+class Audit:
+    """A tenant's audit log, by words. It holds no content, so every agent may look."""
+
+    name = Source.AUDIT
+
+    def __init__(self, store: AuditStore) -> None:
+        self._store = store
+
+    def find(self, question: Question, *, depth: int = 1) -> Found:
+        tenant, limit = question.owner.tenant, max(CANDIDATES, question.limit) * depth
+        wanted = limit
+        while True:
+            matches = self._store.search_events(tenant, question.text, limit=limit)
+            events = self._store.find_events(tenant, [match.seq for match in matches])
+            found = [(match.score, event) for match in matches if (event := events.get(match.seq)) is not None]
+            known = [(score, event) for score, event in found if not question.is_past or event.at <= question.now]
+            if len(known) >= wanted or len(matches) < limit:
+                break
+            limit *= PAST_STEP
+        best = max((score for score, _ in known), default=0.0)
+        candidates = [_candidate(event, score / best) for score, event in known[:wanted]]
+        return Found(candidates=candidates, strength=best)
+
+
+def _candidate(event: AuditEvent, similarity: float) -> Candidate:
+    return Candidate(
+        source=Source.AUDIT,
+        id=event_id(event.id),
+        text=event.message,
+        similarity=similarity,
+        importance=event_importance(event),
+        created_at=event.at,
+        content_hash=content_hash(event.message),
+        agent_id=event.agent_id,
+        action=event.action,
+    )

@@ -1,0 +1,65 @@
+"""What a source is asked, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from recollect.model import Kind, Memory, Owner, Source
+from recollect.ports import Vector
+
+PAST_STEP = 8
+"""How much further a question about the past looks, each time it found too little that is old enough."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One question, the same for all sources."""
+
+    owner: Owner
+    text: str
+    now: datetime
+    is_past: bool = False  # `now` lies in the past: what came later is not known yet
+    kinds: Collection[Kind] = tuple(Kind)
+    limit: int = 5  # how many hits are wanted of all sources together
+    vector: Callable[[], Vector | None] = field(default=lambda: None)  # waits for the embedder; None: words must do
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One thing a source proposes."""
+
+    source: Source
+    id: str
+    text: str
+    similarity: float  # 0 to 1, the source's best being 1
+    importance: float  # 0 to 1
+    created_at: datetime
+    content_hash: str  # the same for texts that say the same
+    memory: Memory | None = None
+    agent_id: str | None = None
+    action: str = ""  # what was done, or how it ended; empty for what was only said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A source's candidates. `strength` says how well the best of them answers the question, 0 to 1, and is what the
+    sources are compared by: each knows only its own best."""
+
+    candidates: Sequence[Candidate] = ()
+    strength: float = 0.0
+
+
+class RecallSource(Protocol):
+    """One place to look."""
+
+    @property
+    def name(self) -> Source: ...
+
+    def find(self, question: Question, *, depth: int = 1) -> Found:
+        """The best candidates; `depth` times as many as usual.
+
+        Raises: StoreError.
+        """

@@ -1,0 +1,104 @@
+"""Finding a tenant's history by its words, on any engine: an inverted list in memory, extended before every search.
+
+What was done is only ever added to, so a number says how far a list has come, and what lies above it is read. Nothing
+is written for this when an event is recorded, which every change of a memory is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from recollect.lazy import LazyModule
+from recollect.model import Match
+from recollect.store.engine import Registered, Row, Unit
+
+if TYPE_CHECKING:
+    from recollect.store import index
+else:
+    index = LazyModule("recollect.store.index")
+
+MAX_BYTES = 64 * 1024 * 1024
+"""What all lists together may take; the least recently used go."""
+
+SPARE = 1.25
+"""A list grows to this many times what is searched before its oldest part is dropped."""
+
+NO_VECTORS = Registered(0, "", 0)
+ALWAYS = float("-inf")
+
+Read = Callable[[str, Callable[[Unit], None]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """One kind of history: how far it has come, and what came after a number, as (number, encoded words)."""
+
+    name: str
+    last: Callable[[Unit], int]
+    after: Callable[[Unit, int], Sequence[tuple[int, bytes]]]
+    max_searched: int
+
+
+@dataclass(slots=True)
+class _Held:
+    words: index.OwnerIndex = field(default_factory=lambda: index.OwnerIndex(NO_VECTORS))
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class WordLists:
+    """The lists in use, one for each tenant and shelf."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._lock = threading.Lock()
+        self._held: OrderedDict[tuple[str, str], _Held] = OrderedDict()
+
+    def search(self, tenant: str, shelf: Shelf, terms: Sequence[str], *, limit: int) -> list[Match]:
+        """Best first; the score is how much of the question a text holds, 0 to 1."""
+        if not terms:
+            return []
+        words = self._current(tenant, shelf)
+        full = words.full_score(terms)
+        found = words.search(terms, index.Wanted((), ALWAYS), limit)
+        return [Match(match.seq, min(1.0, match.score / full)) for match in found]
+
+    def _current(self, tenant: str, shelf: Shelf) -> index.OwnerIndex:
+        with self._lock:
+            held = self._held.setdefault((tenant, shelf.name), _Held())
+            self._held.move_to_end((tenant, shelf.name))
+        with held.lock:
+            self._read(tenant, lambda unit: _extend(held, shelf, unit))
+            words = held.words
+        self._evict()
+        return words
+
+    def _evict(self) -> None:
+        with self._lock:
+            total = sum(held.words.nbytes for held in self._held.values())
+            while total > MAX_BYTES and len(self._held) > 1:
+                total -= self._held.popitem(last=False)[1].words.nbytes
+
+
+def encoded(terms: Sequence[str]) -> bytes:
+    """A text's words as a list takes them."""
+    return index.encode_terms(terms)
+
+
+def _extend(held: _Held, shelf: Shelf, unit: Unit) -> None:
+    last = shelf.last(unit)
+    if last < held.words.last_seq:  # another history under the same name
+        held.words = index.OwnerIndex(NO_VECTORS)
+    if last == held.words.last_seq:
+        return
+    oldest = last - shelf.max_searched
+    held.words.append([_row(*each) for each in shelf.after(unit, max(held.words.last_seq, oldest))])
+    if held.words.count > SPARE * shelf.max_searched:
+        held.words = held.words.without([seq for seq in held.words.versions() if seq <= oldest])
+
+
+def _row(number: int, terms: bytes) -> Row:
+    return (number, 1, "", None, terms, None, None)
