@@ -95,7 +95,7 @@ def test_the_audit_log_is_shown_and_checked(program: Program) -> None:
     )
     assert ([each["id"] for each in page.json["items"]], page.json["next_cursor"]) == ([3, 2], 2)
     assert [each["id"] for each in older.json["items"]] == [1]
-    assert list(page.json["items"][0]) == ["id", "at", "action", "agent_id", "message", "meta", "hash"]
+    assert list(page.json["items"][0]) == ["id", "at", "action", "agent_id", "message", "meta", "hash", "is_damaged"]
     assert whole.json == {"ok": True, "events": 3, "broken_at": None, "problem": ""}
     number, _time, action, agent, message = lines.out.rstrip("\n").split("\t")
     assert (number, action, agent, message) == ("1", "memory.add", "default", "Note m-1 was stored.")

@@ -188,7 +188,7 @@ def test_a_journal_entry_expires_and_can_still_be_listed(client: httpx2.Client, 
 def test_an_agent_nobody_has_written_to_is_an_empty_one(client: httpx2.Client, ann: str) -> None:
     assert client.get(f"{ann}/memories").json() == {"items": [], "next_cursor": None}
     assert client.get(f"{ann}/private-memory").json() == {"text": None}
-    assert client.post(f"{ann}/recall", json={"query": "anything"}).json() == {"hits": []}
+    assert client.post(f"{ann}/recall", json={"query": "anything"}).json() == {"hits": [], "missing": []}
     assert client.get(ann).status_code == 404, "reading made it"
 
 
@@ -204,7 +204,7 @@ def test_the_parts_of_a_recalled_score_add_up(client: httpx2.Client, ann: str, r
     assert hits[0]["text"] == "Prefers tabs over spaces"
     assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
     for hit in hits:
-        assert list(hit) == ["source", "id", "text", "score", "parts", "created_at", "explain"]
+        assert list(hit) == ["source", "id", "text", "score", "parts", "created_at", "agent_id", "explain"]
         assert set(hit["parts"]) == {"similarity", "recency", "importance", "source"}
         weighted = sum(getattr(settings, f"weight_{name}") * part for name, part in hit["parts"].items())
         assert hit["score"] == pytest.approx(weighted)
