@@ -32,8 +32,8 @@ ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-
 """What colours a terminal."""
 
 STAMP = re.compile(
-    r"[\[(<\"']{0,2}(?:\d{4}[-/.]\d\d[-/.]\d\d[T_ ,]|\d\d[-/.]\d\d[-/.]\d{4} |\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:"
-    r"|\d{10}[.\d ]|[\d.]{7,15} \S+ \S+ \[\d\d/)"
+    r"[\[(<\"']{0,2}(?:\d{4}[-/.]\d\d[-/.]\d\d[T_ ,]|\d\d[-/.]\d\d[-/.]\d{4} |\d\d:\d\d:\d\d"
+    r"|[A-Z][a-z]{2} [ \d]\d \d\d:|\d{10}[.\d ]|[\d.]{7,15} \S+ \S+ \[\d\d/)"
 )
 LEVEL = re.compile(
     r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL|SEVERE|VERBOSE)\b"
@@ -50,9 +50,9 @@ _FRAME = re.compile(r"\s+(?:at \S|File \".*\", line \d+|from \S+:\d+:in |\d+: +0
 _MARKUP = re.compile(r"<[A-Za-z_][\w:.-]*[\s/>]|<\?xml |<!--|<!doctype ", re.IGNORECASE)
 _HTML = re.compile(r"<!doctype html|<html[\s>]", re.IGNORECASE)
 _CODE = re.compile(
-    r"(?:import \w|from [\w.]+ import |def \w+\(|class \w+[:({ ]|async def |#include [<\"]|#!/|package [\w.]+;?$|func \w*\("
-    r"|fn \w+[<(]|(?:pub |use |impl |struct |enum |interface |namespace |using )\w|(?:export )?(?:const|let|var|function) \w"
-    r"|(?:public|private|protected|static) \w|<\?php)"
+    r"(?:import \w|from [\w.]+ import |def \w+\(|class \w+[:({ ]|async def |#include [<\"]|#!/|package [\w.]+;?$"
+    r"|func \w*\(|fn \w+[<(]|(?:pub |use |impl |struct |enum |interface |namespace |using )\w"
+    r"|(?:export )?(?:const|let|var|function) \w|(?:public|private|protected|static) \w|<\?php)"
 )
 _ALIGNED = re.compile(r"\s{2,}")
 _DELIMITERS = (",", "\t", ";", "|")

@@ -29,7 +29,8 @@ _CALM = re.compile(
 )
 _FRAME = re.compile(r"\s+(?:raise |throw |at |File \"|except |catch )|\s*\"?(?:error|fail)\w*\"?: *\w*[\[{]")
 _EXCEPTION = re.compile(
-    r"(?:Exception in thread \"[^\"]*\" |Caused by: |Uncaught )?[A-Za-z_][\w.$]*(?:Error|Exception|Interrupt)\b(?:: .*)?$"
+    r"(?:Exception in thread \"[^\"]*\" |Caused by: |Uncaught )?"
+    r"[A-Za-z_][\w.$]*(?:Error|Exception|Interrupt)\b(?:: .*)?$"
     r"|panic: .*|thread '.*' panicked at .*"
 )
 CALM_CHARS = 120
