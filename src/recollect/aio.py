@@ -101,6 +101,10 @@ class AsyncTenantMemory:
     count_memories = _in_thread(TenantMemory.count_memories)
     scan = _in_thread(_scanned)
     allow_secret = _in_thread(TenantMemory.allow_secret)
+    add_key = _in_thread(TenantMemory.add_key)
+    list_keys = _in_thread(TenantMemory.list_keys)
+    revoke_key = _in_thread(TenantMemory.revoke_key)
+    maintain = _in_thread(TenantMemory.maintain)
     audit_events = _in_thread(TenantMemory.audit_events)
     verify_audit = _in_thread(TenantMemory.verify_audit)
     call_tool = _in_thread(TenantMemory.call_tool)
@@ -134,6 +138,9 @@ class AsyncRecollect:
     maintain = _in_thread(Recollect.maintain)
     embed_waiting = _in_thread(Recollect.embed_waiting)
     count_waiting = _in_thread(Recollect.count_waiting)
+    has_keys = _in_thread(Recollect.has_keys)
+    recent_key = _in_thread(Recollect.recent_key)
+    verify_key = _in_thread(Recollect.verify_key)
     now = _in_thread(Recollect.now)
 
     async def close(self) -> None:

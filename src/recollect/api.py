@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from recollect.agent_memory import AgentMemory
-from recollect.model import Skill
+from recollect.model import ApiKey, Skill
 from recollect.policy.names import checked_owner, checked_tenant
 from recollect.ports import Clock, Embedder, TokenCounter
 from recollect.providers.embedders import CheckedEmbedder, open_embedder
@@ -124,6 +124,21 @@ class Recollect:
         """How many texts have no vector yet, in every tenant."""
         return self._embedding.count_waiting()
 
+    def verify_key(self, key: str) -> ApiKey:
+        """Whose key this is and what it allows.
+
+        Raises: Unauthorized when it is unknown, revoked or has expired.
+        """
+        return self._services.keys.verify(key)
+
+    def has_keys(self) -> bool:
+        """Whether there is a key that opens something, in whatever tenant."""
+        return self._services.keys.is_any_valid()
+
+    def recent_key(self, key: str) -> ApiKey | None:
+        """What `verify_key` answered within the last second; waits for nothing, so an event loop may call it."""
+        return self._services.keys.recent(key)
+
     def now(self) -> datetime:
         """The time by this store's clock, which decides what has expired."""
         return self._now()
@@ -135,6 +150,7 @@ class Recollect:
             try:
                 self._embedding.close()
                 self._services.recall.close()
+                self._services.keys.close()
                 self._services.retrieved.close()
             finally:
                 self._store.close()

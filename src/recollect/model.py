@@ -251,6 +251,36 @@ class AuditReport:
     problem: str = ""
 
 
+class KeyScope(StrEnum):
+    """What a key allows: each scope allows what those before it do."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey:
+    """A key to one tenant's memories, without the key itself: nobody can tell it a second time."""
+
+    id: str
+    tenant: str
+    scope: KeyScope
+    name: str = ""
+    created_at: datetime
+    last_used_at: datetime | None = None  # to within a few minutes; None: never
+    expires_at: datetime | None = None  # None: never
+    revoked_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuedKey:
+    """A key that was just made: the only moment at which it can be told."""
+
+    record: ApiKey
+    key: str = field(repr=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Match:
     """One search result inside the store: a record's number and how well it fits (higher is better)."""

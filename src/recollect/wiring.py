@@ -11,6 +11,7 @@ from recollect.services.details import Details
 from recollect.services.echoes import Echoes
 from recollect.services.embedding import Embedding
 from recollect.services.inject import Inject
+from recollect.services.keys import Keys
 from recollect.services.maintain import Maintain
 from recollect.services.recall import Recall
 from recollect.services.remember import Remember
@@ -47,6 +48,7 @@ class Services:
     retrieved: Retrieved
     tokens: TokenCounter
     skills: Skills
+    keys: Keys
 
 
 def wired(
@@ -94,6 +96,7 @@ def wired(
         retrieved=retrieved,
         tokens=tokens,
         skills=skills,
+        keys=Keys(store, now),
     )
 
 

@@ -9,7 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from recollect.model import Agent, AuditEvent, ContextCall, Detail, Document, Kind, Match, Memory, Owner
+from recollect.model import (
+    Agent,
+    ApiKey,
+    AuditEvent,
+    ContextCall,
+    Detail,
+    Document,
+    KeyScope,
+    Kind,
+    Match,
+    Memory,
+    Owner,
+)
 from recollect.ports import Store, Vector
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -65,6 +77,10 @@ def event(message: str, tenant: str, **changes: Any) -> AuditEvent:
 def call(owner: Owner, **changes: Any) -> ContextCall:
     known = {"id": "c-1", "session_id": "s-1", "at": NOW, "layout": "standard", "budget": 8000, "tokens": 120}
     return ContextCall(**{"owner": owner, "blocks": (), "truncations": (), **known, **changes})
+
+
+def api_key(id: str, tenant: str, **changes: Any) -> ApiKey:
+    return ApiKey(**{"id": id, "tenant": tenant, "scope": KeyScope.READ, "created_at": NOW, **changes})
 
 
 def vector(*parts: float) -> Vector:

@@ -27,6 +27,7 @@ from tests.conformance.examples import (
     NOW,
     add_detail,
     agent,
+    api_key,
     call,
     detail,
     document,
@@ -53,6 +54,7 @@ class Target:
     unembedded: tuple[Unembedded, ...]
     call_id: str = "c-777"
     session_id: str = "s-777"
+    key_id: str = "nokey"
 
 
 NOBODYS = Target(
@@ -127,6 +129,11 @@ BY_A_TENANT: dict[str, Attempt] = {
     "delete_allowance": lambda store, me, it: store.delete_allowance(me.tenant, "theirs"),
     "sweep_contents": lambda store, me, it: store.sweep_contents(me.tenant, stored_before=LATER),
     "drop_content": lambda store, me, it: store.drop_content(me.tenant, it.content_hash),
+    "add_key": lambda store, me, it: replace(store.add_key(api_key(it.key_id, me.tenant), "mine"), tenant=""),
+    "find_key": lambda store, me, it: store.find_key(me.tenant, it.key_id),
+    "list_keys": lambda store, me, it: store.list_keys(me.tenant),
+    "revoke_key": lambda store, me, it: store.revoke_key(me.tenant, it.key_id, at=NOW),
+    "mark_used": lambda store, me, it: store.mark_used(me.tenant, [it.key_id], at=NOW),
     "list_unembedded": lambda store, me, it: store.list_unembedded(me.tenant),
     "count_unembedded": lambda store, me, it: store.count_unembedded(me.tenant),
     "set_vectors": lambda store, me, it: store.set_vectors(me.tenant, [(each, vector(1)) for each in it.unembedded]),
@@ -165,7 +172,8 @@ def target(store: Store, ann: Owner) -> Target:
     store.add_memory(note("secret", ann, kind=Kind.EPISODE, role=Role.TOOL_RESULT, session_id="s-3"))
     kept = add_detail(store, detail("secret-log", ann, summary="secret"), "secret")
     missing = tuple(store.list_unembedded(ann.tenant))
-    return Target(ann.agent, "m-3", 3, "plan", kept.key, kept.content_hash, missing, "c-3", "s-3")
+    store.add_key(api_key("theirs", ann.tenant), "hash of their secret")
+    return Target(ann.agent, "m-3", 3, "plan", kept.key, kept.content_hash, missing, "c-3", "s-3", "theirs")
 
 
 def everything(store: Store, owner: Owner) -> list[object]:
@@ -180,6 +188,7 @@ def everything(store: Store, owner: Owner) -> list[object]:
         store.list_details(owner, is_active=None),
         store.search_details(owner, ["secret"]),
         store.open_content(owner, "secret-log").chunk(0),
+        store.list_keys(owner.tenant),
         store.search_memories(owner, "secret changed mine", kinds=ALL_KINDS, now=NOW),
         store.nearest_memories(owner, vector(1), kinds=ALL_KINDS, now=NOW),
         store.list_events(owner.tenant),
@@ -209,6 +218,8 @@ def answer(store: Store, attempt: Attempt, intruder: Owner, target: Target) -> s
         target.document_id,
         target.key,
         target.agent,
+        target.agent,
+        target.key_id,
     ):
         said = said.replace(f"'{known}'", "…")
     return said.replace(target.document_id.title(), "…").replace(target.document_id, "…").replace("Nobody", "Ann")

@@ -27,14 +27,16 @@ PROGRAM = """
 import sys
 from recollect.server.run import serve
 from recollect.settings import Settings
-serve(Settings(url=sys.argv[1], port=0), no_auth=True)
+serve(Settings(url=sys.argv[1], port=0), no_auth=sys.argv[2] == "True")
 """
 
 
 @contextmanager
-def serving(recollect: Recollect, change: Callable[[FastAPI], None] = lambda app: None) -> Iterator[str]:
+def serving(
+    recollect: Recollect, change: Callable[[FastAPI], None] = lambda app: None, *, no_auth: bool = True
+) -> Iterator[str]:
     """The address of a server for `recollect`, run in a thread; `change` may add routes to it."""
-    app = create_app(recollect)
+    app = create_app(recollect, no_auth=no_auth)
     change(app)
     listener = listening("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none", timeout_graceful_shutdown=5))
@@ -50,18 +52,20 @@ def serving(recollect: Recollect, change: Callable[[FastAPI], None] = lambda app
 
 
 @contextmanager
-def client_of(address: str) -> Iterator[httpx2.Client]:
-    with httpx2.Client(base_url=address, timeout=30, trust_env=False) as client:
+def client_of(address: str, key: str = "") -> Iterator[httpx2.Client]:
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    with httpx2.Client(base_url=address, timeout=30, trust_env=False, headers=headers) as client:
         yield client
 
 
 class ServerProcess:
     """`serve` in a process of its own, which ends with the `with` block; what it printed first is in `said`."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, no_auth: bool = True, lines: int = 3) -> None:
+        self._lines = lines
         environment = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")}
         self._process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, url],
+            [sys.executable, "-c", PROGRAM, url, str(no_auth)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -70,7 +74,7 @@ class ServerProcess:
 
     def __enter__(self) -> Self:
         assert self._process.stdout is not None
-        self.said = [self._process.stdout.readline().rstrip() for _ in range(3)]
+        self.said = [self._process.stdout.readline().rstrip() for _ in range(self._lines)]
         if not all(self.said):
             raise AssertionError(self._process.communicate()[1])
         self.address = self.said[2].split()[-1].removesuffix("/docs")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,9 +18,34 @@ CLIENTS = 16
 WRITES = 15
 
 
-def test_it_does_not_start_without_saying_that_there_is_no_login() -> None:
-    with pytest.raises(Invalid, match="start it with: recollect serve --no-auth"):
-        serve(Settings(url=":memory:"), no_auth=False)
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_other_machines_are_let_in_only_when_there_are_keys(host: str) -> None:
+    with pytest.raises(Invalid, match="recollect keys create --scope admin"):
+        serve(Settings(url=":memory:", host=host, port=0), no_auth=False)
+
+
+def test_the_first_start_makes_an_admin_key_and_shows_it_once(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    with ServerProcess(url, no_auth=False, lines=5) as server:
+        key = (tmp_path / "memory.db.admin-key").read_text().strip()
+        with client_of(server.address, key) as client:
+            made = client.post("/api/keys", json={"scope": "read"})
+        with client_of(server.address) as stranger:
+            refused = stranger.get("/api/agents")
+        _, out, errors = server.stop()
+
+    assert server.said[1] == f"REST      {server.address}/api  (by key)"
+    assert server.said[3].endswith(key)
+    assert server.said[4] == f"          shown this once; kept in {tmp_path / 'memory.db.admin-key'}"
+    assert stat.S_IMODE((tmp_path / "memory.db.admin-key").stat().st_mode) == 0o600
+    assert (made.status_code, refused.status_code) == (201, 401)
+    assert key not in out + errors
+
+    with ServerProcess(url, no_auth=False) as server:
+        with client_of(server.address, key) as client:
+            assert client.get("/api/agents").status_code == 200
+        _, out, _ = server.stop()
+    assert key not in "".join(server.said) + out
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::", "example.org", ""])

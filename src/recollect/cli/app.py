@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import recollect
-from recollect.cli import finding, memories, overview, serving, upkeep
+from recollect.cli import finding, keys, memories, overview, serving, upkeep
 from recollect.cli.knowledge import skills
 from recollect.cli.run import callback_of
 
@@ -46,10 +46,14 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 db = typer.Typer(help="The database behind the store.", no_args_is_help=True)
+keys_app = typer.Typer(help="The keys that let programs use the server.", no_args_is_help=True)
 app.callback(epilog="Start with: recollect remember 'Prefers tabs over spaces' --tag preference")(_program)
 for panel, commands in GROUPS.items():
     for command in commands:
         app.command(command.name, epilog=f"Example: {command.example}", rich_help_panel=panel)(callback_of(command))
 for command in upkeep.DB_COMMANDS:
     db.command(command.name, epilog=f"Example: {command.example}")(callback_of(command))
+for command in keys.COMMANDS:
+    keys_app.command(command.name, epilog=f"Example: {command.example}")(callback_of(command))
+app.add_typer(keys_app, name="keys", rich_help_panel="For other programs")
 app.add_typer(db, name="db", rich_help_panel="Looking after the store")

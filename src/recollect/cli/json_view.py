@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from recollect.cli.json_text import write_json as _write
 from recollect.cli.knowledge.json_view import JsonKnowledge
-from recollect.cli.view import AgentShown, Check, SettingShown, Shown, json_record, json_value
-from recollect.model import AuditEvent, AuditReport, Hit, Json, Memory, MemoryVersion, Recalled
+from recollect.cli.view import AgentShown, Check, SettingShown, Shown, json_record, json_value, key_state
+from recollect.model import ApiKey, AuditEvent, AuditReport, Hit, IssuedKey, Json, Memory, MemoryVersion, Recalled
 
 if TYPE_CHECKING:
     from recollect.services.maintain import MaintenanceReport
@@ -84,6 +85,15 @@ class JsonView(JsonKnowledge):
 
     def allowed(self, count: int) -> None:
         _write({"allowed": count})
+
+    def key_made(self, issued: IssuedKey) -> None:
+        _write({"key": issued.key} | json_record(issued.record))
+
+    def keys(self, keys: Sequence[ApiKey], *, now: datetime) -> None:
+        _write({"items": [json_record(each) | {"state": key_state(each, now)} for each in keys], "next_cursor": None})
+
+    def key_revoked(self, id: str) -> None:
+        _write({"ok": True, "id": id})
 
     def distributed(self, tables: Sequence[str]) -> None:
         _write({"ok": True, "tables": list(tables)})

@@ -31,7 +31,7 @@ OfKind = Annotated[Kind | None, typer.Option(help="Only this kind.", show_defaul
 WithTag = Annotated[str, typer.Option(help="Only what has this tag.", show_default=False)]
 
 
-def _moment(text: str) -> datetime:
+def given_time(text: str) -> datetime:
     """A time as it is typed; without a zone it is local time, as tables show it."""
     try:
         moment = datetime.fromisoformat(text)
@@ -42,7 +42,7 @@ def _moment(text: str) -> datetime:
 
 AsOf = Annotated[
     datetime | None,
-    typer.Option(metavar="TIME", parser=_moment, help="What was true then; local time if no zone is named."),
+    typer.Option(metavar="TIME", parser=given_time, help="What was true then; local time if no zone is named."),
 ]
 
 

@@ -10,8 +10,19 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from recollect.cli.knowledge.plain import PlainKnowledge
-from recollect.cli.view import AgentShown, Check, SettingShown, Shown, mark, missing_hint, one_line, safe, similar_hint
-from recollect.model import AuditEvent, AuditReport, Memory, MemoryVersion, Recalled
+from recollect.cli.view import (
+    AgentShown,
+    Check,
+    SettingShown,
+    Shown,
+    key_state,
+    mark,
+    missing_hint,
+    one_line,
+    safe,
+    similar_hint,
+)
+from recollect.model import ApiKey, AuditEvent, AuditReport, IssuedKey, Memory, MemoryVersion, Recalled
 
 if TYPE_CHECKING:
     from recollect.services.maintain import MaintenanceReport
@@ -113,6 +124,18 @@ class PlainView(PlainKnowledge):
 
     def allowed(self, count: int) -> None:
         print(f"Allowed: {count}")
+
+    def key_made(self, issued: IssuedKey) -> None:
+        print(issued.key)
+
+    def keys(self, keys: Sequence[ApiKey], *, now: datetime) -> None:
+        for each in keys:
+            used = EMPTY if each.last_used_at is None else _time(each.last_used_at)
+            state = key_state(each, now)
+            print("\t".join([each.id, each.scope.value, state, _time(each.created_at), used, safe(each.name) or EMPTY]))
+
+    def key_revoked(self, id: str) -> None:
+        print(f"Revoked: {safe(id)}")
 
     def distributed(self, tables: Sequence[str]) -> None:
         for name in tables:

@@ -17,10 +17,14 @@ def serve(
     port: Annotated[
         int | None, typer.Option(help="The port to listen on; 8077 if not set.", show_default=False)
     ] = None,
+    public_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A name it also answers to, such as memory.example.org.", show_default=False),
+    ] = None,
     no_auth: Annotated[bool, typer.Option("--no-auth", help="Ask for no key; only on a loopback address.")] = False,
 ) -> None:
-    """Serve REST over HTTP until Ctrl-C."""
-    run.flags |= {"host": host, "port": port}
+    """Serve REST over HTTP until Ctrl-C. On its first start it makes an admin key and shows it once."""
+    run.flags |= {"host": host, "port": port, "public_hosts": public_host or None}
     server = optional_module("recollect.server.run", needs="The server", extra="server")
     server.serve(run.settings, no_auth=no_auth)
 

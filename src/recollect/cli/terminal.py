@@ -17,8 +17,19 @@ from rich.text import Text
 
 from recollect.cli.knowledge.terminal import TerminalKnowledge
 from recollect.cli.plain import as_text, details, message_of, verdict
-from recollect.cli.view import AgentShown, Check, SettingShown, Shown, mark, missing_hint, one_line, safe, similar_hint
-from recollect.model import AuditEvent, AuditReport, Kind, Memory, MemoryVersion, Recalled, State
+from recollect.cli.view import (
+    AgentShown,
+    Check,
+    SettingShown,
+    Shown,
+    key_state,
+    mark,
+    missing_hint,
+    one_line,
+    safe,
+    similar_hint,
+)
+from recollect.model import ApiKey, AuditEvent, AuditReport, IssuedKey, Kind, Memory, MemoryVersion, Recalled, State
 
 if TYPE_CHECKING:
     from recollect.services.maintain import MaintenanceReport
@@ -197,6 +208,26 @@ class TerminalView(TerminalKnowledge):
     def allowed(self, count: int) -> None:
         self._console.print(_tick(True), Text(f"Allowed: {count}"))
 
+    def key_made(self, issued: IssuedKey) -> None:
+        print(issued.key)  # as it is: a line broken to fit could not be copied
+        self._console.print(Text("It is shown this once; whoever has it is let in.", style="yellow"))
+
+    def keys(self, keys: Sequence[ApiKey], *, now: datetime) -> None:
+        if not keys:
+            self._console.print(Text("There is no key yet: recollect keys create --scope write", style="dim"))
+            return
+        table = _table("Id", "Scope", "State", *(() if self._is_narrow else ("Made", "Last used", "Name")))
+        for each in keys:
+            state = key_state(each, now)
+            used = Text("never" if each.last_used_at is None else _time(each.last_used_at), style="dim")
+            more = (Text(_time(each.created_at), style="dim"), used, Text(one_line(each.name)))
+            shown = Text(state, style="green" if state == "valid" else "red")
+            table.add_row(_id(each.id), each.scope.value, shown, *(() if self._is_narrow else more))
+        self._console.print(table)
+
+    def key_revoked(self, id: str) -> None:
+        self._console.print(_tick(True), Text(f"Revoked {safe(id)}"))
+
     def distributed(self, tables: Sequence[str]) -> None:
         for name in tables:
             self._console.print(_tick(True), Text(safe(name)))
@@ -210,7 +241,7 @@ class TerminalView(TerminalKnowledge):
 def _table(*headers: str) -> Table:
     table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False, padding=(0, 1))
     for header in headers:
-        is_text = header in ("Memory", "Said", "Value", "Done", "Seems to hold")
+        is_text = header in ("Memory", "Said", "Value", "Done", "Seems to hold", "Name")
         table.add_column(header, overflow="fold", no_wrap=not is_text, ratio=1 if is_text else None)
     return table
 

@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from recollect.model import (
     Agent,
+    ApiKey,
     AuditEvent,
     AuditReport,
+    IssuedKey,
     Json,
     Kind,
     Memory,
@@ -29,6 +31,7 @@ from recollect.model import (
     State,
     Unanswered,
 )
+from recollect.policy.keys import is_valid
 
 if TYPE_CHECKING:
     from recollect.services.maintain import MaintenanceReport
@@ -123,6 +126,13 @@ class View(Protocol):
 
     def allowed(self, count: int) -> None: ...
 
+    def key_made(self, issued: IssuedKey) -> None:
+        """The only time the key is shown."""
+
+    def keys(self, keys: Sequence[ApiKey], *, now: datetime) -> None: ...
+
+    def key_revoked(self, id: str) -> None: ...
+
     def distributed(self, tables: Sequence[str]) -> None: ...
 
     def skills(self, skills: Sequence[Skill], problems: Sequence[str], *, is_whole: bool) -> None:
@@ -141,7 +151,7 @@ def pick_view(*, as_json: bool) -> View:
     return cast(View, getattr(import_module(f"recollect.cli.{module}"), view)())
 
 
-def json_record(record: Memory | MemoryVersion | Agent | AuditEvent | Skill) -> Json:
+def json_record(record: Memory | MemoryVersion | Agent | AuditEvent | Skill | ApiKey) -> Json:
     """Every field by its name, except whose it is."""
     names = (each.name for each in fields(record))
     return {name: json_value(getattr(record, name)) for name in names if name != "owner"}
@@ -184,6 +194,11 @@ def similar_hint(memory: Memory) -> str:
 def missing_hint(unanswered: Unanswered) -> str:
     """That an answer is not complete, and why."""
     return f"missing: {unanswered.source}. {one_line(unanswered.reason)}"
+
+
+def key_state(key: ApiKey, now: datetime) -> str:
+    """Whether a key opens anything, in a word."""
+    return "valid" if is_valid(key, now) else "expired" if key.revoked_at is None else "revoked"
 
 
 def mark(is_ok: bool) -> str:

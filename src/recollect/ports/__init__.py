@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 from recollect.ports.context import ContextStore
 from recollect.ports.details import Content, ContentDraft, DetailStore
 from recollect.ports.history import AllowanceStore, AuditStore
+from recollect.ports.keys import KeyStore
 from recollect.ports.knowledge import KnowledgeStore
 from recollect.ports.memories import AgentStore, Aging, EmbeddingStore, MaintenanceStore, MemoryStore, Unembedded
 from recollect.ports.providers import Clock, Embedder, EmbedTexts, Model, Models, TokenCounter, Vector
@@ -30,6 +31,7 @@ __all__ = [
     "EmbedTexts",
     "Embedder",
     "EmbeddingStore",
+    "KeyStore",
     "KnowledgeStore",
     "MaintenanceStore",
     "MemoryStore",
@@ -55,6 +57,7 @@ class Store(
     AllowanceStore,
     ContextStore,
     MaintenanceStore,
+    KeyStore,
     Protocol,
 ):
     """Everything a database keeps for us."""

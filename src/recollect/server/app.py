@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI
@@ -11,12 +12,16 @@ from fastapi.routing import APIRoute
 
 from recollect import __version__
 from recollect.api import Recollect
+from recollect.model import Json, KeyScope
 from recollect.server import reference
+from recollect.server.access import KeyGuard
 from recollect.server.errors import add_error_handlers
 from recollect.server.guard import BodyLimit, HostGuard
+from recollect.server.limits import InFlight
 from recollect.server.request_id import RequestId
-from recollect.server.rest import agents, audit, health, memories, skills, upkeep
+from recollect.server.rest import agents, audit, health, keys, memories, skills, upkeep
 from recollect.server.rest.answers import ErrorBody
+from recollect.server.scopes import SCOPES
 
 THREADS = 64
 """Endpoints run in worker threads. So many writes may wait at once, and those that wait share a commit."""
@@ -25,11 +30,15 @@ DESCRIPTION = (
     "Memory for AI agents. An agent is made by its first memory, or beforehand to give it a name and a prompt."
 )
 
+NO_TELEMETRY: Any = dict.fromkeys(("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False)
+"""The framework would put queries and refused bodies into traces and logs, which are content."""
 
-def create_app(recollect: Recollect, *, tenant: str | None = None, hosts: Sequence[str] = ()) -> FastAPI:
-    """An application that serves `recollect` to one tenant (default: the settings'); it never closes it.
 
-    `hosts` are names it answers to besides those of this machine. Raises: Invalid.
+def create_app(recollect: Recollect, *, no_auth: bool = False, hosts: Sequence[str] = ()) -> FastAPI:
+    """An application that serves `recollect` to whoever has a key; it never closes it.
+
+    With `no_auth` it asks for none and serves the tenant of the settings to everybody who can reach it. `hosts` are
+    names it answers to besides those of this machine. Raises: Invalid.
     """
     app = FastAPI(
         title="recollect",
@@ -40,16 +49,20 @@ def create_app(recollect: Recollect, *, tenant: str | None = None, hosts: Sequen
         redoc_url=None,
         redirect_slashes=False,
         generate_unique_id_function=_operation_id,
+        telemetry=NO_TELEMETRY,
         responses={"default": {"model": ErrorBody, "description": "Refused or failed; the sentence says why."}},
     )
     app.state.recollect = recollect
-    app.state.tenant = recollect.tenant(tenant)
-    for router in (health.router, agents.router, memories.router, audit.router, upkeep.router, skills.router):
-        app.include_router(router)
+    recollect.tenant()  # a tenant that cannot be one is refused now, not with the first request
+    for group in (health, agents, memories, audit, upkeep, skills, keys):
+        app.include_router(group.router)
     reference.add_docs(app)
     add_error_handlers(app)
+    _say_who_may(app, no_auth=no_auth)
     app.add_middleware(BodyLimit)  # the last one added is the first to see a request
-    app.add_middleware(HostGuard, hosts=hosts)
+    app.add_middleware(KeyGuard, recollect=recollect, router=app.router, no_auth=no_auth)
+    app.add_middleware(InFlight, most=recollect.settings.max_requests)
+    app.add_middleware(HostGuard, hosts=[*hosts, *recollect.settings.public_hosts])
     app.add_middleware(RequestId)
     return app
 
@@ -58,6 +71,26 @@ def create_app(recollect: Recollect, *, tenant: str | None = None, hosts: Sequen
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     current_default_thread_limiter().total_tokens = THREADS
     yield
+
+
+def _say_who_may(app: FastAPI, *, no_auth: bool) -> None:
+    """Let the OpenAPI document say which scope each route takes."""
+    written = app.openapi
+
+    def openapi() -> Json:
+        is_new = app.openapi_schema is None
+        document = written()
+        if is_new and not no_auth:
+            scheme = {"type": "http", "scheme": "bearer", "description": "A key made with recollect keys create."}
+            document.setdefault("components", {})["securitySchemes"] = {"key": scheme}
+            for path, methods in document["paths"].items():
+                for method, said in methods.items():
+                    scope = SCOPES.get(f"{method.upper()} {path}", KeyScope.ADMIN)
+                    said["security"] = [] if scope is None else [{"key": []}]
+                    said["x-scope"] = "none" if scope is None else scope.value
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -1,4 +1,4 @@
-"""Who is asking. The one place that decides whose memories a request may touch."""
+"""Who is asking, as the door (`access`) has noted it: the one place that says whose memories a route means."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Annotated
 from fastapi import Depends, Path, Request
 
 from recollect.api import AgentMemory, Recollect, TenantMemory
+from recollect.errors import Unauthorized
+from recollect.server.access import NO_KEY, Access
 
 
 async def current_recollect(request: Request) -> Recollect:
@@ -15,13 +17,30 @@ async def current_recollect(request: Request) -> Recollect:
     return recollect
 
 
-async def current_tenant(request: Request) -> TenantMemory:
-    """The tenant of this request: without a login, the one the app was made for."""
-    tenant: TenantMemory = request.app.state.tenant
-    return tenant
+async def possible_access(request: Request) -> Access | None:
+    """Who is asking, if anybody said so; only for routes without a key."""
+    access: Access | None = request.state.access
+    return access
+
+
+async def current_access(request: Request) -> Access:
+    """Raises: Unauthorized, should a route without a key ask for it."""
+    access: Access | None = request.state.access
+    if access is None:
+        raise Unauthorized(NO_KEY)
+    return access
 
 
 CurrentRecollect = Annotated[Recollect, Depends(current_recollect)]
+CurrentAccess = Annotated[Access, Depends(current_access)]
+PossibleAccess = Annotated[Access | None, Depends(possible_access)]
+
+
+async def current_tenant(recollect: CurrentRecollect, access: CurrentAccess) -> TenantMemory:
+    """The tenant of this request: the key's, or that of the settings on a server without keys."""
+    return recollect.tenant(access.tenant)
+
+
 CurrentTenant = Annotated[TenantMemory, Depends(current_tenant)]
 
 

@@ -37,6 +37,9 @@ STATUS: Mapping[str, int] = {
 }
 """The HTTP status of each `RecollectError.code`."""
 
+CHALLENGE: Mapping[str, str] = {"WWW-Authenticate": "Bearer"}
+"""How an answer 401 says what to send."""
+
 HTTP_CODES: Mapping[int, str] = {
     400: "invalid",
     403: "forbidden",
@@ -78,7 +81,9 @@ async def _recollect_error(request: Request, error: Exception) -> JSONResponse:
     status = STATUS.get(error.code, 500)
     if status >= 500:
         log.error("%s %s failed (%s): %s", request.method, request.url.path, request.state.request_id, error)
-    headers = {"Retry-After": str(math.ceil(error.retry_after))} if isinstance(error, StoreBusy) else None
+    headers = CHALLENGE if status == 401 else {}
+    if isinstance(error, StoreBusy):
+        headers = {"Retry-After": str(math.ceil(error.retry_after))}
     return error_response(status, str(error), error.code, headers=headers)
 
 

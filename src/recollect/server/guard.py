@@ -18,7 +18,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from recollect.server.errors import error_response
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 MAX_DISCARDED_BYTES = 8 * MAX_BODY_BYTES
@@ -27,7 +26,7 @@ TOO_LARGE = f"The body is too large; at most {MAX_BODY_BYTES // 1024 // 1024} Mi
 
 
 class HostGuard:
-    """Answers only requests addressed to one of our names, and changes nothing for a page from elsewhere."""
+    """Answers only requests addressed to one of our names, and none that a page from elsewhere makes."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str] = ()) -> None:
         self._app = app
@@ -46,8 +45,8 @@ class HostGuard:
         if host_name(host) not in self._hosts:
             return "This server does not answer to that Host name; use the address it was started on."
         origin = headers.get("origin")
-        if origin is not None and scope["method"] not in SAFE_METHODS and _place(origin) != host:
-            return "A web page from another origin may not change anything here."
+        if origin is not None and _place(origin) != host:
+            return "A web page from another origin may ask nothing here."
         return None
 
 

@@ -10,13 +10,17 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from types import FrameType
 
 import uvicorn
+from fastapi import FastAPI
+from starlette.routing import Match
 
 from recollect.api import Recollect
 from recollect.errors import Invalid
 from recollect.server.app import create_app
+from recollect.server.first_key import first_key
 from recollect.settings import Settings, masked
 
 GRACE_SECONDS = 10
@@ -35,9 +39,14 @@ def serve(settings: Settings, *, no_auth: bool, say: Callable[[str], None] = _sa
 
     Raises: Invalid, StoreError, SchemaMismatch.
     """
-    _check_access(settings.host, no_auth=no_auth)
+    if no_auth and not is_loopback(settings.host):
+        raise Invalid(
+            "Without keys the server may listen on this machine only, not on "
+            f"{settings.host!r}: use --host 127.0.0.1, or leave --no-auth out."
+        )
     with closing(listening(settings.host, settings.port)) as listener, Recollect(settings=settings) as recollect:
-        app = create_app(recollect, hosts=[settings.host])
+        made = None if no_auth else first_key(recollect, is_loopback=is_loopback(settings.host))
+        app = create_app(recollect, no_auth=no_auth, hosts=[settings.host])
         server = uvicorn.Server(
             uvicorn.Config(
                 app,
@@ -53,23 +62,24 @@ def serve(settings: Settings, *, no_auth: bool, say: Callable[[str], None] = _sa
         with _stopped_by_signals(server):
             address = _address(listener)
             say(f"Memories  {masked(settings.store_url)}")
-            say(f"REST      {address}/api  (tenant {settings.tenant}, no login)")
+            say(f"REST      {address}/api  ({f'tenant {settings.tenant}, no login' if no_auth else 'by key'})")
             say(f"Reference {address}/docs")
+            if made is not None:
+                _tell(made, say, address=address, has_console=_has_console(app))
             server.run(sockets=[listener])
     say("Stopped; everything is stored.")
 
 
-def _check_access(host: str, *, no_auth: bool) -> None:
-    """Raises: Invalid unless the caller asked for a server without a login, on this machine only."""
-    if not no_auth:
-        raise Invalid(
-            "This version has no API keys yet, so it cannot tell who is asking. To serve programs on this machine "
-            "only, start it with: recollect serve --no-auth"
-        )
-    if not is_loopback(host):
-        raise Invalid(
-            f"Without a login the server may listen on this machine only, not on {host!r}: use --host 127.0.0.1."
-        )
+def _tell(made: tuple[str, Path | None], say: Callable[[str], None], *, address: str, has_console: bool) -> None:
+    """Show the first key, this once. Behind a # it is the browser's alone: no server and no log ever gets it."""
+    key, path = made
+    say(f"Console   {address}/admin#key={key}" if has_console else f"Admin key {key}")
+    say(f"          shown this once; kept in {path}" if path else "          shown this once, and gone with the store")
+
+
+def _has_console(app: FastAPI) -> bool:
+    asked = {"type": "http", "path": "/admin", "root_path": "", "method": "GET", "headers": [], "app": app}
+    return any(route.matches(asked)[0] is Match.FULL for route in app.router.routes)
 
 
 def is_loopback(host: str) -> bool:

@@ -74,12 +74,14 @@ class Embedding:
             return None
         return cast("Vector", vector)
 
-    def embed_waiting(self) -> int:
-        """Embed everything that waits, in every tenant; how many that were.
+    def embed_waiting(self, tenant: str | None = None) -> int:
+        """Embed everything that waits, in one tenant or in every one; how many that were.
 
         Raises: ModelError, SchemaMismatch.
         """
-        return sum(self._embed_tenant(tenant) for tenant in self._store.list_tenants()) if self._embedder else 0
+        if self._embedder is None:
+            return 0
+        return sum(self._embed_tenant(each) for each in ([tenant] if tenant else self._store.list_tenants()))
 
     def count_waiting(self) -> int:
         """How many texts have no vector yet, in every tenant."""

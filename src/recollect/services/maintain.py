@@ -44,8 +44,27 @@ class MaintenanceReport:
         return self.expired + self.faded + self.over_quota
 
 
+class _Lease:
+    """The right to be the only one at it, for as long as it is renewed."""
+
+    def __init__(self, store: Store, now: Clock, name: str) -> None:
+        self._store = store
+        self._now = now
+        self._name = name
+        self._holder = uuid.uuid4().hex
+
+    def renew(self) -> None:
+        """Raises: Conflict."""
+        now = self._now()
+        if not self._store.take_lease(self._name, self._holder, now=now, until=now + LEASE_TIME):
+            raise Conflict("Another process is doing maintenance right now; it will be done soon.")
+
+    def end(self) -> None:
+        self._store.end_lease(self._name, self._holder)
+
+
 class Maintain:
-    """One run over every tenant and agent."""
+    """One run over the agents of every tenant, or of one."""
 
     def __init__(self, store: Store, embedding: Embedding, now: Clock, *, quota: int = EPISODE_QUOTA) -> None:
         self._store = store
@@ -53,31 +72,34 @@ class Maintain:
         self._now = now
         self._quota = quota
 
-    def __call__(self) -> MaintenanceReport:
-        """Raises: Conflict while another process is at it."""
-        holder = uuid.uuid4().hex
+    def __call__(self, tenant: str | None = None) -> MaintenanceReport:
+        """A run over one tenant has a lease of its own: it keeps nobody else from theirs.
+
+        Raises: Conflict while another process is at it.
+        """
+        lease = _Lease(self._store, self._now, LEASE if tenant is None else f"{LEASE} {tenant}")
         report = MaintenanceReport()
-        self._renew(holder)
+        lease.renew()
         try:
-            for tenant in self._store.list_tenants():
+            for each in [tenant] if tenant else self._store.list_tenants():
                 before = report.archived
                 try:
-                    for owner in owners(self._store, tenant):
-                        self._maintain(owner, holder, report)
+                    for owner in owners(self._store, each):
+                        self._maintain(owner, lease, report)
                 finally:  # also when it ends in the middle: what was archived until then is archived
-                    self._record(tenant, report.archived - before)
+                    self._record(each, report.archived - before)
         finally:
-            self._store.end_lease(LEASE, holder)
+            lease.end()
         try:
-            report.embedded = self._embedding.embed_waiting()
+            report.embedded = self._embedding.embed_waiting(tenant)
         except ModelError as error:  # the rest is done; what waits goes on waiting
             report.embedding_problem = str(error)
         return report
 
-    def _maintain(self, owner: Owner, holder: str, report: MaintenanceReport) -> None:
+    def _maintain(self, owner: Owner, lease: _Lease, report: MaintenanceReport) -> None:
         report.agents += 1
         now, kept = self._now(), []
-        for batch in self._batches(owner, holder):
+        for batch in self._batches(owner, lease):
             report.examined += len(batch)
             fates = [
                 (
@@ -88,9 +110,9 @@ class Maintain:
                 )
                 for episode in batch
             ]
-            for part in self._archived(owner, holder, [e.seq for e, f in fates if f is Fate.EXPIRED], now):
+            for part in self._archived(owner, lease, [e.seq for e, f in fates if f is Fate.EXPIRED], now):
                 report.expired += part
-            for part in self._archived(owner, holder, [e.seq for e, f in fates if f is Fate.FADED], now):
+            for part in self._archived(owner, lease, [e.seq for e, f in fates if f is Fate.FADED], now):
                 report.faded += part
             kept += [
                 (quota_rank(e.importance, e.created_at, e.last_retrieved_at, now=now), e.seq)
@@ -98,26 +120,21 @@ class Maintain:
                 if f is Fate.KEPT and not (e.valid_to is not None and e.valid_to <= now)  # corrected: live no more
             ]
         excess = heapq.nsmallest(max(0, len(kept) - self._quota), kept)
-        for part in self._archived(owner, holder, [seq for _, seq in excess], now):
+        for part in self._archived(owner, lease, [seq for _, seq in excess], now):
             report.over_quota += part
 
-    def _batches(self, owner: Owner, holder: str) -> Iterator[Sequence[Aging]]:
+    def _batches(self, owner: Owner, lease: _Lease) -> Iterator[Sequence[Aging]]:
         after = 0
         while batch := self._store.list_aging(owner, after=after, limit=READ_BATCH):
-            self._renew(holder)
+            lease.renew()
             yield batch
             after = batch[-1].seq
 
-    def _archived(self, owner: Owner, holder: str, seqs: Sequence[int], now: datetime) -> Iterator[int]:
+    def _archived(self, owner: Owner, lease: _Lease, seqs: Sequence[int], now: datetime) -> Iterator[int]:
         """Archive these, part by part; how many each part was."""
         for start in range(0, len(seqs), WRITE_BATCH):
-            self._renew(holder)
+            lease.renew()
             yield self._store.archive_memories(owner, seqs[start : start + WRITE_BATCH], now=now)
-
-    def _renew(self, holder: str) -> None:
-        now = self._now()
-        if not self._store.take_lease(LEASE, holder, now=now, until=now + LEASE_TIME):
-            raise Conflict("Another process is doing maintenance right now; it will be done soon.")
 
     def _record(self, tenant: str, archived: int) -> None:
         message = f"Maintenance archived {archived:,} episode{'' if archived == 1 else 's'}."

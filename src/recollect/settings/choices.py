@@ -144,6 +144,12 @@ class Settings:
     skills: tuple[str, ...] = setting(
         (), "Folders with SKILL.md files, each of which teaches agents something (see knowledge.md)."
     )
+    public_hosts: tuple[str, ...] = setting(
+        (), "Names the server also answers to, such as memory.example.org, when it is reached through a proxy."
+    )
+    rate_limit: float = setting(1000.0, "Requests a second each key may make on average; 0 sets no limit.", low=0)
+    rate_burst: int = setting(2000, "Requests each key may make at once before the average counts.", low=1)
+    max_requests: int = setting(128, "Requests the server has under way at most; the rest is told to try again.", low=1)
     tool_sets: tuple[str, ...] = setting(
         ("notes", "journal", "recall", "details"), "The groups of tools that are offered to a model."
     )

@@ -12,6 +12,7 @@ from recollect.store.engine import Engine
 from recollect.store.sqlstore import SqlStore
 
 MEGABYTE = 1024 * 1024
+IN_MEMORY = ":memory:"
 
 
 def open_store(
@@ -39,7 +40,7 @@ def open_store(
 
 
 def _opened(url: str, *, busy_timeout: float, pool_size: int, index_cache_mb: int) -> Engine:
-    if url.startswith(("postgresql://", "postgres://")):
+    if is_postgres(url):
         # Imported here and not above: psycopg is optional and slow to import.
         try:
             postgres = import_module("recollect.store.postgres")
@@ -52,6 +53,10 @@ def _opened(url: str, *, busy_timeout: float, pool_size: int, index_cache_mb: in
     return cast(Engine, engine)
 
 
+def is_postgres(url: str) -> bool:
+    return url.startswith(("postgresql://", "postgres://"))
+
+
 def sqlite_path(url: str) -> str:
     """The file an address names.
 
@@ -60,8 +65,8 @@ def sqlite_path(url: str) -> str:
 
     Raises: Invalid.
     """
-    if url in (":memory:", "sqlite://", "sqlite:///:memory:"):
-        return ":memory:"
+    if url in (IN_MEMORY, "sqlite://", "sqlite:///:memory:"):
+        return IN_MEMORY
     if "://" not in url:
         return str(Path(url).expanduser())
     parts = urlsplit(url)

@@ -105,6 +105,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "blocks",
         "truncations",
     ),
+    "key": ("tenant_id", "id", "scope", "name", "created_at", "last_used_at", "expires_at", "revoked_at"),
     "chunk": ("tenant_id", "id", "document_id", "position", "text"),
 }
 

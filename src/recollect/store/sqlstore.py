@@ -9,6 +9,7 @@ from recollect.store.audit import AuditRows
 from recollect.store.context import ContextRows
 from recollect.store.details import DetailRows
 from recollect.store.embeddings import EmbeddingRows
+from recollect.store.keys import KeyRows
 from recollect.store.knowledge import KnowledgeRows
 from recollect.store.maintenance import MaintenanceRows
 from recollect.store.memories import MemoryRows
@@ -24,6 +25,7 @@ class SqlStore(
     AllowanceRows,
     ContextRows,
     MaintenanceRows,
+    KeyRows,
 ):
     """`ports.Store` on any engine."""
 

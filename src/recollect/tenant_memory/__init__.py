@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from recollect.tenant_memory.agents import Agents
 from recollect.tenant_memory.history import History
+from recollect.tenant_memory.keys import Keys
+from recollect.tenant_memory.upkeep import Upkeep
 
 
-class TenantMemory(Agents, History):
+class TenantMemory(Agents, History, Keys, Upkeep):
     """What a tenant's agents share, and the agents themselves."""

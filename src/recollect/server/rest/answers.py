@@ -8,7 +8,21 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, Field
 
 import recollect.model
-from recollect.model import Agent, AuditEvent, Hit, Kind, Memory, MemoryVersion, Origin, Role, Scope, Source, State
+from recollect.model import (
+    Agent,
+    ApiKey,
+    AuditEvent,
+    Hit,
+    KeyScope,
+    Kind,
+    Memory,
+    MemoryVersion,
+    Origin,
+    Role,
+    Scope,
+    Source,
+    State,
+)
 
 
 class _Told(BaseModel):
@@ -251,10 +265,44 @@ class Allowed(BaseModel):
     allowed: Annotated[int, Field(description="How many pieces of the text looked like one.")]
 
 
-class Health(BaseModel):
-    """Whether everything works."""
+class KeyBody(_Told):
+    """A key, without the key."""
+
+    id: str
+    scope: KeyScope
+    name: str
+    created_at: datetime
+    last_used_at: Annotated[datetime | None, Field(description="To within five minutes; null: never")]
+    expires_at: Annotated[datetime | None, Field(description="null: never")]
+    revoked_at: datetime | None
+
+    @classmethod
+    def of(cls, record: ApiKey, **more: Any) -> Self:
+        return cls._of(record, **more)
+
+
+class IssuedKeyBody(KeyBody):
+    """A key that was just made."""
+
+    key: Annotated[str, Field(description="What to send as Authorization: Bearer …; it is not told again.")]
+
+
+class KeyPage(BaseModel):
+    """Keys, oldest first."""
+
+    items: list[KeyBody]
+    next_cursor: None = None
+
+
+class Alive(BaseModel):
+    """What anybody may know."""
 
     status: Literal["ok", "degraded"]
+
+
+class Health(Alive):
+    """Whether everything works."""
+
     version: str
     engine: Literal["sqlite", "postgres"]
     embedder: str

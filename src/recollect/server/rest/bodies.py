@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, mode
 from pydantic_core import PydanticCustomError
 
 from recollect.agent_memory import ANY_STATE, MAX_PAGE, PAGE
-from recollect.model import Kind, Origin, Role, Scope, Source, State
+from recollect.model import KeyScope, Kind, Origin, Role, Scope, Source, State
 from recollect.policy.agents import MAX_CHARS, MAX_TOOLS
 from recollect.policy.kinds import MAX_TAGS, RULES
 from recollect.policy.relevance import Mode
@@ -51,6 +51,7 @@ ScopeName = Annotated[str, _one_of(Scope)]
 RoleName = Annotated[str, _one_of(Role)]
 OriginName = Annotated[str, _one_of(Origin)]
 StateName = Annotated[str, _one_of([*State, ANY_STATE])]
+KeyScopeName = Annotated[str, _one_of(KeyScope)]
 ModeName = Annotated[str, _one_of(Mode)]
 
 
@@ -168,6 +169,14 @@ class Allowance(Given):
     """What only looks like a secret."""
 
     text: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["AKIAIOSFODNN7EXAMPLE"])]
+
+
+class NewKey(Given):
+    """A key to be made."""
+
+    scope: Annotated[KeyScopeName, Field(description="What it allows; each allows what those before it do.")]
+    name: Annotated[str, Field(description="Whose it is, for people.", json_schema_extra={"maxLength": 100})] = ""
+    expires_at: Annotated[Moment | None, Field(description="null: never")] = None
 
 
 class Paging(Given):

@@ -9,10 +9,11 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
 from recollect import __version__
+from recollect.api import Recollect
 from recollect.errors import StoreError
-from recollect.server.auth import CurrentRecollect, CurrentTenant
+from recollect.server.auth import CurrentRecollect, PossibleAccess
 from recollect.server.errors import error_response
-from recollect.server.rest.answers import Health
+from recollect.server.rest.answers import Alive, Health
 from recollect.settings import Settings
 
 NO_EMBEDDER = "off"
@@ -21,13 +22,23 @@ log = logging.getLogger("recollect.server")
 router = APIRouter(tags=["health"])
 
 
-@router.get("/health", response_model=Health)
-def get_health(recollect: CurrentRecollect, tenant: CurrentTenant) -> Health | JSONResponse:
-    """Asks the store. "degraded" names what is wrong; 503 only when the store cannot answer."""
+@router.get("/health", response_model=Health | Alive)
+def get_health(recollect: CurrentRecollect, access: PossibleAccess) -> Alive | JSONResponse:
+    """Asks the store. "degraded" names what is wrong; 503 only when the store cannot answer. Without a key the answer
+    is the status alone."""
+    health = _health(recollect)
+    if access is not None:
+        return health
+    if isinstance(health, Health):
+        return Alive(status=health.status)
+    return error_response(503, "The store does not answer.", "store", also={"status": "degraded"})
+
+
+def _health(recollect: Recollect) -> Health | JSONResponse:
     settings = recollect.settings
     health = Health(status="ok", version=__version__, engine=_engine(settings), embedder=settings.embedder, problems=[])
     try:
-        tenant.list_agents(limit=1)
+        recollect.tenant().list_agents(limit=1)
         waiting = 0 if settings.embedder == NO_EMBEDDER else recollect.count_waiting()
     except StoreError as error:
         log.error("The store does not answer: %s", error)

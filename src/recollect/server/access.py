@@ -1,0 +1,105 @@
+"""The door: no request reaches a route without a key that allows it.
+
+It stands in front of the router, so it also guards what is mounted later. The tenant comes from the key and from
+nowhere else. With `no_auth` everybody is the operator of this machine, and works in the tenant of the settings.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from anyio.to_thread import run_sync
+from fastapi.responses import JSONResponse
+from starlette.datastructures import Headers
+from starlette.routing import Match
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from recollect.api import Recollect
+from recollect.errors import StoreBusy, StoreError, Unauthorized
+from recollect.model import ApiKey, KeyScope
+from recollect.policy.keys import allows
+from recollect.server.errors import CHALLENGE, STATUS, error_response
+from recollect.server.limits import Buckets
+from recollect.server.scopes import UNKNOWN_PATH, Rule, ScopeTable
+
+NO_KEY = "This route takes a key: send the header Authorization: Bearer <key>."
+TOO_FAST = "This key is asking too often; wait a moment."
+UNKNOWN = Rule(UNKNOWN_PATH, KeyScope.READ)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Who is asking."""
+
+    tenant: str
+    scope: KeyScope
+    key_id: str | None = None  # None: the operator, who needs no key
+
+    @property
+    def is_operator(self) -> bool:
+        return self.key_id is None
+
+
+class KeyGuard:
+    """Looks at every request, notes who is asking (`state["access"]`) and which route is meant (`state["route"]`)."""
+
+    def __init__(self, app: ASGIApp, *, recollect: Recollect, router: Any, no_auth: bool) -> None:
+        self._app = app
+        self._recollect = recollect
+        self._router = router
+        self._table = ScopeTable()
+        self._operator = Access(tenant=recollect.settings.tenant, scope=KeyScope.ADMIN) if no_auth else None
+        self._buckets = Buckets(rate=recollect.settings.rate_limit, burst=recollect.settings.rate_burst)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return  # nothing here speaks any other protocol
+        state = scope.setdefault("state", {})
+        rule = self._table.find(scope["method"], scope["path"]) or self._unlisted(scope)
+        state["route"] = rule.path
+        refusal = None
+        if self._operator is None:
+            refusal = await self._admit(scope, state, rule)
+        else:
+            state["access"] = self._operator
+        await (self._app if refusal is None else refusal)(scope, receive, send)
+
+    async def _admit(self, scope: Scope, state: dict[str, Any], rule: Rule) -> JSONResponse | None:
+        """Notes whose request this is; the refusal, if it may not go on."""
+        state["access"] = None
+        try:
+            key = await self._key(scope)
+        except Unauthorized as error:
+            return None if rule.scope is None else error_response(401, str(error), error.code, headers=CHALLENGE)
+        except StoreError as error:
+            if rule.scope is None:  # /health says it in its own way
+                return None
+            wait = {"Retry-After": str(math.ceil(error.retry_after))} if isinstance(error, StoreBusy) else None
+            return error_response(STATUS[error.code], str(error), error.code, headers=wait)
+        pause = self._buckets.take(f"{key.tenant}/{key.id}")
+        if pause:
+            state["refused"] = "rate"
+            return error_response(429, TOO_FAST, "rate_limited", headers={"Retry-After": str(math.ceil(pause))})
+        if rule.scope is not None and not allows(key.scope, rule.scope):
+            sentence = f"This key has the scope {key.scope.value}; this takes one with the scope {rule.scope.value}."
+            return error_response(403, sentence, "forbidden")
+        state["access"] = Access(tenant=key.tenant, scope=key.scope, key_id=key.id)
+        return None
+
+    async def _key(self, scope: Scope) -> ApiKey:
+        """Raises: Unauthorized, StoreError."""
+        kind, _, sent = Headers(scope=scope).get("authorization", "").partition(" ")
+        if kind.lower() != "bearer" or not sent.strip():
+            raise Unauthorized(NO_KEY)
+        sent = sent.strip()
+        recent = self._recollect.recent_key(sent)
+        return recent if recent is not None else await run_sync(self._recollect.verify_key, sent)
+
+    def _unlisted(self, scope: Scope) -> Rule:
+        """What is in no table takes an admin key, if it exists; what does not is left to the router to say so."""
+        exists = any(route.matches(scope)[0] is Match.FULL for route in self._router.routes)
+        return Rule(UNKNOWN_PATH, KeyScope.ADMIN) if exists else UNKNOWN

@@ -1,0 +1,33 @@
+"""Who may come in: `/api/keys`, for admins."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from recollect.server.auth import CurrentTenant
+from recollect.server.rest.answers import IssuedKeyBody, KeyBody, KeyPage
+from recollect.server.rest.bodies import NewKey
+
+router = APIRouter(prefix="/api/keys", tags=["keys"])
+KeyId = Annotated[str, Path(description="The key's id: the part of it between tenant and secret.")]
+
+
+@router.get("")
+def list_keys(tenant: CurrentTenant) -> KeyPage:
+    """The tenant's keys, oldest first, also those that were revoked or have expired. Never the keys themselves."""
+    return KeyPage(items=[KeyBody.of(each) for each in tenant.list_keys()])
+
+
+@router.post("", status_code=201)
+def create_key(tenant: CurrentTenant, body: NewKey) -> IssuedKeyBody:
+    """Make a key for this tenant. It is told this once; only its hash is kept."""
+    issued = tenant.add_key(body.scope, name=body.name, expires_at=body.expires_at)
+    return IssuedKeyBody.of(issued.record, key=issued.key)
+
+
+@router.delete("/{id}", status_code=204)
+def revoke_key(tenant: CurrentTenant, id: KeyId) -> None:
+    """From now on the key opens nothing. It stays in the list."""
+    tenant.revoke_key(id)

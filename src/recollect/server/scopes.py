@@ -1,0 +1,96 @@
+"""Which scope each route takes. A route that is not in this table takes an admin key: forgetting one opens nothing.
+
+Reading is also what POSTs do that only ask. Writing is what an agent's program needs. What concerns the tenant as a
+whole, cannot be taken back, or decides what is trusted is for an admin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from recollect.model import KeyScope
+
+READ, WRITE, ADMIN = KeyScope
+PUBLIC = None
+
+SCOPES: Mapping[str, KeyScope | None] = {
+    "GET /health": PUBLIC,
+    "GET /docs": PUBLIC,
+    "GET /openapi.json": PUBLIC,
+    "GET /api/agents": READ,
+    "POST /api/agents": WRITE,
+    "GET /api/agents/{agent}": READ,
+    "PATCH /api/agents/{agent}": WRITE,
+    "DELETE /api/agents/{agent}": ADMIN,
+    "GET /api/agents/{agent}/memories": READ,
+    "POST /api/agents/{agent}/memories": WRITE,
+    "GET /api/agents/{agent}/memories/{id}": READ,
+    "PATCH /api/agents/{agent}/memories/{id}": WRITE,
+    "DELETE /api/agents/{agent}/memories/{id}": WRITE,
+    "GET /api/agents/{agent}/memories/{id}/history": READ,
+    "GET /api/agents/{agent}/memories/{id}/similar": READ,
+    "POST /api/agents/{agent}/memories/{id}/approve": ADMIN,
+    "GET /api/agents/{agent}/review": READ,
+    "GET /api/agents/{agent}/private-memory": READ,
+    "POST /api/agents/{agent}/inject": READ,
+    "POST /api/agents/{agent}/recall": READ,
+    "GET /api/audit": READ,
+    "GET /api/audit/verify": READ,
+    "GET /api/skills": READ,
+    "POST /api/maintenance": ADMIN,
+    "POST /api/secrets/scan": ADMIN,
+    "POST /api/secrets/allow": ADMIN,
+    "GET /api/keys": ADMIN,
+    "POST /api/keys": ADMIN,
+    "DELETE /api/keys/{id}": ADMIN,
+}
+"""By method and path; `{rest:path}` stands for all that follows."""
+
+REST = "{rest:path}"
+UNKNOWN_PATH = "(unknown)"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a route takes."""
+
+    path: str  # as in the table: with the names of its parameters, never their values
+    scope: KeyScope | None  # None: no key
+
+
+class ScopeTable:
+    """The table, ready to be asked for each request."""
+
+    def __init__(self, scopes: Mapping[str, KeyScope | None] = SCOPES) -> None:
+        self._by_shape: dict[tuple[str, int], list[tuple[list[str], Rule]]] = {}
+        self._by_beginning: list[tuple[str, str, Rule]] = []
+        for route, scope in scopes.items():
+            method, _, path = route.partition(" ")
+            if path.endswith(REST):
+                self._by_beginning.append((method, path.removesuffix(REST), Rule(path, scope)))
+            else:
+                parts = path.split("/")
+                self._by_shape.setdefault((method, len(parts)), []).append((parts, Rule(path, scope)))
+
+    def find(self, method: str, path: str) -> Rule | None:
+        """The rule of a request; where several fit, the strictest.
+
+        >>> ScopeTable().find("GET", "/api/agents/atlas").path
+        '/api/agents/{agent}'
+        """
+        method = "GET" if method == "HEAD" else method
+        parts = path.split("/")
+        fitting = [rule for shape, rule in self._by_shape.get((method, len(parts)), ()) if _fits(shape, parts)]
+        fitting += [
+            rule for each, start, rule in self._by_beginning if each == method and path.startswith(start.rstrip("/"))
+        ]
+        return max(fitting, key=_strictness, default=None)
+
+
+def _fits(shape: list[str], parts: list[str]) -> bool:
+    return all(want == part or (want[:1] == "{" and part) for want, part in zip(shape, parts, strict=True))
+
+
+def _strictness(rule: Rule) -> int:
+    return -1 if rule.scope is None else [*KeyScope].index(rule.scope)

@@ -1,0 +1,161 @@
+"""Keys: made, looked up for each request, revoked.
+
+A key that was found good is good for a second more without asking the store, so that a busy client costs one look-up a
+second. Revoked here, it is refused at once; revoked by another process, within that second. When it was last used is
+written down every few minutes, by a thread, never by the request.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from recollect.errors import Invalid, RecollectError, Unauthorized
+from recollect.model import ApiKey, AuditEvent, IssuedKey
+from recollect.policy.keys import (
+    ID_BYTES,
+    SECRET_BYTES,
+    checked_key_name,
+    checked_scope,
+    encoded,
+    is_same_hash,
+    is_valid,
+    key_hash,
+    key_text,
+    named_by,
+)
+from recollect.ports import Clock, Store
+from recollect.services.drafts import checked_moment
+
+REFUSED = "This key is not valid (any more); ask whoever runs the server for another one."
+GOOD_FOR = timedelta(seconds=1)
+NOTED_EVERY = timedelta(minutes=5)
+MAX_KNOWN = 10_000
+NO_HASH = "0" * 64
+
+log = logging.getLogger("recollect")
+
+
+class Keys:
+    """The keys of one store."""
+
+    def __init__(self, store: Store, now: Clock) -> None:
+        self._store = store
+        self._now = now
+        self._lock = threading.Lock()
+        self._known: dict[str, tuple[ApiKey, datetime]] = {}  # by hash; when it was looked up
+        self._noted: dict[tuple[str, str], datetime] = {}  # which use was last written down
+        self._waiting: dict[tuple[str, str], datetime] = {}  # which is still to be
+        self._thread: threading.Thread | None = None
+
+    def add(self, tenant: str, scope: str, *, name: str = "", expires_at: datetime | None = None) -> IssuedKey:
+        """Raises: Invalid."""
+        now = self._now()
+        if expires_at is not None and checked_moment(expires_at, "expires_at") <= now:
+            raise Invalid("expires_at must lie in the future; leave it out for a key that does not expire.")
+        record = ApiKey(
+            id=encoded(secrets.token_bytes(ID_BYTES)),
+            tenant=tenant,
+            scope=checked_scope(scope),
+            name=checked_key_name(name),
+            created_at=now,
+            expires_at=None if expires_at is None else checked_moment(expires_at, "expires_at"),
+        )
+        key = key_text(tenant, record.id, secrets.token_bytes(SECRET_BYTES))
+
+        def add() -> None:
+            self._store.add_key(record, key_hash(key))
+            self._store.add_event(self._event(record.tenant, record.id, "key.add", "made", scope=record.scope.value))
+
+        self._store.transaction(tenant, add)
+        return IssuedKey(record=record, key=key)
+
+    def list(self, tenant: str) -> Sequence[ApiKey]:
+        return self._store.list_keys(tenant)
+
+    def revoke(self, tenant: str, id: str) -> None:
+        """Raises: NotFound."""
+
+        def revoke() -> None:
+            self._store.revoke_key(tenant, id, at=self._now())
+            self._store.add_event(self._event(tenant, id, "key.revoke", "revoked"))
+
+        self._store.transaction(tenant, revoke)
+        with self._lock:
+            self._known.clear()
+
+    def recent(self, key: str) -> ApiKey | None:
+        """The key's record if it was found good a moment ago; asks nobody, so it may be called where waiting is not
+        allowed."""
+        found = self._known.get(key_hash(key))
+        now = self._now()
+        if found is None or not timedelta() <= now - found[1] < GOOD_FOR or not is_valid(found[0], now):
+            return None
+        return found[0]
+
+    def verify(self, key: str) -> ApiKey:
+        """What a key opens.
+
+        Raises: Unauthorized.
+        """
+        named = named_by(key)
+        if named is None:
+            raise Unauthorized(REFUSED)
+        now, hash = self._now(), key_hash(key)
+        record, stored = self._store.find_key(*named) or (None, NO_HASH)
+        is_same = is_same_hash(hash, stored)  # also when there is none: it should not answer sooner
+        if record is None or not is_same or not is_valid(record, now):
+            raise Unauthorized(REFUSED)
+        with self._lock:
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+            self._known[hash] = (record, now)
+        self._note(record, now)
+        return record
+
+    def is_any_valid(self) -> bool:
+        """Whether there is a key that opens something, in whatever tenant."""
+        now = self._now()
+        return any(is_valid(key, now) for tenant in self._store.list_tenants() for key in self._store.list_keys(tenant))
+
+    def close(self) -> None:
+        """Write down what is still to be.
+
+        Raises: StoreError.
+        """
+        if self._thread is not None:
+            self._thread.join()
+        self._write_down()
+
+    def _note(self, key: ApiKey, now: datetime) -> None:
+        who = (key.tenant, key.id)
+        with self._lock:
+            last = self._noted.get(who, key.last_used_at)
+            if last is not None and timedelta() <= now - last < NOTED_EVERY:
+                return
+            if len(self._noted) >= MAX_KNOWN:
+                self._noted.clear()
+            self._noted[who] = self._waiting[who] = now
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._serve, name="recollect-keys", daemon=True)
+                self._thread.start()
+
+    def _serve(self) -> None:
+        try:
+            self._write_down()
+        except RecollectError as error:
+            log.warning("When keys were last used could not be written down: %s", error)
+
+    def _write_down(self) -> None:
+        with self._lock:
+            waiting, self._waiting = self._waiting, {}
+        for (tenant, id), at in waiting.items():
+            self._store.mark_used(tenant, [id], at=at)
+
+    def _event(self, tenant: str, id: str, action: str, done: str, **meta: str) -> AuditEvent:
+        """The key's id only: its name may tell whose it is."""
+        message = f"Key {id} was {done}."
+        return AuditEvent(tenant=tenant, at=self._now(), action=action, message=message, meta={"id": id, **meta})

@@ -1,0 +1,18 @@
+"""Looking after what a tenant has stored."""
+
+from __future__ import annotations
+
+from recollect.services.maintain import MaintenanceReport
+from recollect.tenant_memory.view import TenantView
+
+
+class Upkeep(TenantView):
+    """The verbs that let memories fade."""
+
+    def maintain(self) -> MaintenanceReport:
+        """What `Recollect.maintain` does, for this tenant alone.
+
+        Raises: Conflict while another process is at it.
+        """
+        self._services.retrieved.flush()
+        return self._services.maintain(self.id)
