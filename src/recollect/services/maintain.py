@@ -23,6 +23,9 @@ from recollect.services.walk import owners
 LEASE = "maintain"
 LEASE_TIME = timedelta(minutes=2)
 READ_BATCH = 1000
+SWEEP_GRACE = timedelta(hours=1)
+"""How old the text of a detail must be before it may count as nobody's: a detail may be on its way to it."""
+
 WRITE_BATCH = 200
 """Rows archived in one transaction: a few milliseconds of the writer's time."""
 
@@ -36,6 +39,7 @@ class MaintenanceReport:
     expired: int = 0
     faded: int = 0
     over_quota: int = 0
+    swept: int = 0  # texts of details that were deleted, and what writers that died left of theirs
     embedded: int = 0
     embedding_problem: str = ""
 
@@ -82,12 +86,14 @@ class Maintain:
         lease.renew()
         try:
             for each in [tenant] if tenant else self._store.list_tenants():
-                before = report.archived
+                archived, swept = report.archived, report.swept
                 try:
                     for owner in owners(self._store, each):
                         self._maintain(owner, lease, report)
+                    lease.renew()
+                    report.swept += self._store.sweep_contents(each, stored_before=self._now() - SWEEP_GRACE)
                 finally:  # also when it ends in the middle: what was archived until then is archived
-                    self._record(each, report.archived - before)
+                    self._record(each, report.archived - archived, report.swept - swept)
         finally:
             lease.end()
         try:
@@ -136,9 +142,11 @@ class Maintain:
             lease.renew()
             yield self._store.archive_memories(owner, seqs[start : start + WRITE_BATCH], now=now)
 
-    def _record(self, tenant: str, archived: int) -> None:
+    def _record(self, tenant: str, archived: int, swept: int) -> None:
         message = f"Maintenance archived {archived:,} episode{'' if archived == 1 else 's'}."
-        meta = {"archived": archived}
+        if swept:
+            message = f"{message[:-1]} and removed {swept:,} text{'' if swept == 1 else 's'} no detail has."
+        meta = {"archived": archived, **({"swept": swept} if swept else {})}
         self._store.add_event(
             AuditEvent(tenant=tenant, at=self._now(), action="maintenance.run", message=message, meta=meta)
         )

@@ -241,6 +241,7 @@ class Maintained(BaseModel):
     expired: int
     faded: int
     over_quota: int
+    swept: Annotated[int, Field(description="Texts of details that no detail has any more; they were removed.")]
     embedded: int
     embedding_problem: Annotated[str, Field(description="Why vectors are still missing, if they are.")]
 
