@@ -178,3 +178,40 @@ def test_processes_that_open_a_new_database_at_once_all_succeed(new_place: Place
     assert [process.exitcode for process in processes] == [0] * PROCESSES
     assert sorted(ids.get() for _ in processes) == [f"m-{number}" for number in range(1, PROCESSES + 1)]
     assert len(applied(new_place)) == len(load_migrations(new_place.name))
+
+
+def test_details_of_the_first_schema_are_found_and_their_missing_text_is_said(
+    new_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as first:
+        for module in (sqlite, postgres):
+            first.setattr(module, "load_migrations", lambda engine: load_migrations(engine)[:1])
+        new_place.open().close()
+    ann, now = owner(), "2026-03-01T12:00:00.000000Z"
+    if new_place.name == "postgres":
+        run(new_place, "ALTER TABLE details NO FORCE ROW LEVEL SECURITY")
+        run(new_place, "ALTER TABLE agents NO FORCE ROW LEVEL SECURITY")
+    run(
+        new_place,
+        "INSERT INTO agents (tenant_id, id, name, created_at, updated_at) "
+        f"VALUES ('{ann.tenant}', '{ann.agent}', 'Ann', '{now}', '{now}')",
+    )
+    run(
+        new_place,
+        "INSERT INTO details (tenant_id, agent_id, key, type, summary, content_hash, size, created_at) "
+        f"VALUES ('{ann.tenant}', '{ann.agent}', 'npm-log', 'command_output', 'It FAILED', 'abc', 7, '{now}')",
+    )
+    if new_place.name == "postgres":
+        run(new_place, "ALTER TABLE details FORCE ROW LEVEL SECURITY")
+        run(new_place, "ALTER TABLE agents FORCE ROW LEVEL SECURITY")
+
+    store = new_place.open()
+    try:
+        (found,) = store.search_details(ann, ["failed"])
+        assert (found.key, found.size, found.chars, found.description, found.metadata) == ("npm-log", 7, 0, "", {})
+        assert store.list_details(ann) == [found]
+        with pytest.raises(StoreError, match="is missing from the store"):
+            store.open_content(ann, "npm-log")
+        store.delete_detail(ann, "npm-log")
+    finally:
+        store.close()

@@ -19,6 +19,7 @@ import uuid
 from collections.abc import Collection, Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import IO
 
 from recollect.errors import StoreError
 from recollect.model import Detail
@@ -31,6 +32,7 @@ if sys.platform != "win32":
 
 SUFFIX = ".zst"
 TEMPORARY = ".tmp"
+COMPARED = 1024 * 1024
 SWEEP_BATCH = 20
 """Files removed in one transaction, while everybody who wants to write waits."""
 
@@ -57,7 +59,8 @@ class FileDraft:
         self._folder = folder
         self._disk = disk
         self._temporary = folder / f"{uuid.uuid4().hex}{TEMPORARY}"
-        self._is_synced = self._is_in_place = False
+        self._is_synced = False
+        self._seen = (0, 0)  # the file that was found to be the same, by its number and length
         with _told("stored"):
             _make_folder(folder, disk)
             fd = os.open(self._temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o666)
@@ -89,11 +92,10 @@ class FileDraft:
     def settle(self, now: datetime) -> None:
         """See that the file is there. Inside the transaction, so that nobody sweeps until it is committed."""
         with _told("stored"):
-            if not self._is_in_place and not self._is_there():
+            if not self._is_there():
                 self._sync()
                 os.replace(self._temporary, self.path)
                 self._disk.sync_folder(self._folder)
-                self._is_in_place = True
             os.utime(self.path, (now.timestamp(), now.timestamp()))  # a sweep leaves what is young alone
 
     def close(self) -> None:
@@ -103,12 +105,24 @@ class FileDraft:
             self._file.close()
 
     def _is_there(self) -> bool:
-        """A damaged file of this name counts as none: ours takes its place."""
+        """Whether the same text is there already, byte for byte: ours takes the place of a damaged one."""
         try:
-            index = _read_index_at(self.path)
-        except StoreError:
+            with open(self.path, "rb") as known:
+                status = os.fstat(known.fileno())
+                found = (status.st_ino, status.st_size)
+                if found != self._seen and not self._is_same_as(known):
+                    return False
+        except (FileNotFoundError, IsADirectoryError):
             return False
-        return (index.size, index.chars) == (self.chunks.size, self.chunks.chars)
+        self._seen = found
+        return True
+
+    def _is_same_as(self, known: IO[bytes]) -> bool:
+        self._file.seek(0)
+        while (ours := self._file.read(COMPARED)) == known.read(COMPARED):
+            if not ours:
+                return True
+        return False
 
     def _sync(self) -> None:
         if not self._is_synced:

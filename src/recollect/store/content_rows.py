@@ -84,7 +84,9 @@ class ContentRows:
             for position, frame in enumerate(chunks.frames()):
                 unit.run("add_chunk_frame", **where, position=position, frame=frame)
         elif not unit.run("hold_content", **where, now=now):
-            # Swept between the two statements.
+            self.keep(unit, draft, now=now)  # swept between the two statements
+        elif tuple(unit.one("measure_frames", **where) or ()) != (len(chunks.index.newlines), chunks.index.starts[-1]):
+            unit.run("delete_content", **where)  # some of it was lost; ours takes its place
             self.keep(unit, draft, now=now)
 
     def open(self, detail: Detail) -> RowContent:

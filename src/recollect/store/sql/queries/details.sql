@@ -31,6 +31,10 @@ SELECT size, chars, line_index FROM detail_contents WHERE tenant_id = :tenant AN
 SELECT frame FROM detail_chunks
 WHERE tenant_id = :tenant AND content_hash = :content_hash AND position = :position
 
+-- name: measure_frames
+SELECT count(*), coalesce(sum(length(frame)), 0) FROM detail_chunks
+WHERE tenant_id = :tenant AND content_hash = :content_hash
+
 -- name: list_orphans
 SELECT content_hash FROM detail_contents c
 WHERE c.tenant_id = :tenant AND c.stored_at < :stored_before

@@ -1,0 +1,287 @@
+"""Texts of details as files: what a kill, a damaged file, a full disk and a crowd leave behind."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from recollect.errors import StoreError
+from recollect.model import Owner
+from recollect.store import SqlStore, open_store
+from recollect.store.content import CHUNK_CHARS
+from tests.conformance.examples import LATER, NOW, add_detail, detail
+from tests.conformance.test_details import LONG, whole
+
+ROOT = Path(__file__).parent.parent.parent
+SPAWN = multiprocessing.get_context("spawn")
+
+WRITER = """
+import itertools, os, sys, threading
+from pathlib import Path
+from tests.conformance.examples import add_detail, detail
+from tests.faults.test_details import opened
+from recollect.model import Owner
+
+store, ann = opened(Path(sys.argv[1])), Owner("crash", "ann")
+numbers = itertools.count()
+
+def store_for_ever() -> None:
+    while True:
+        number = next(numbers)
+        key = f"{sys.argv[2]}-{number}"
+        text = f"text {sys.argv[2]} {number % 7}\\n" * 20_000  # some are the same
+        add_detail(store, detail(key, ann), *(text[at : at + 50_000] for at in range(0, len(text), 50_000)))
+        os.write(1, f"{key}\\n".encode())
+        if number % 5 == 0:
+            dropped = store.delete_detail(ann, key)
+            store.drop_content("crash", dropped.content_hash)
+
+for _ in range(3):
+    threading.Thread(target=store_for_ever).start()
+"""
+
+
+def opened(path: Path) -> SqlStore:
+    return open_store(f"sqlite:///{path}", busy_timeout=10, pool_size=1, index_cache_mb=8)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "memory.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SqlStore]:
+    store = opened(path)
+    yield store
+    store.close()
+
+
+def files(path: Path) -> list[Path]:
+    return sorted(Path(f"{path}.blobs").glob("*/*"))
+
+
+def test_a_killed_writer_leaves_no_detail_without_its_text(path: Path) -> None:
+    ann, heard = Owner("crash", "ann"), 0
+    for life in range(4):
+        command = [sys.executable, "-c", WRITER, str(path), str(life)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as child:
+            assert child.stdout is not None
+            lines = [child.stdout.readline() for _ in range(3)]
+            time.sleep(0.05 * life)
+            child.kill()
+            lines += child.stdout.readlines()
+        heard += len(lines)
+        store = opened(path)
+        stored = store.list_details(ann, limit=10_000)
+        acknowledged = {line.decode().strip() for line in lines if line.endswith(b"\n")}
+        assert {key for key in acknowledged if int(key.partition("-")[2]) % 5} <= {each.key for each in stored}
+        for each in stored:
+            text = whole(store.open_content(ann, each.key))
+            life_of, number = each.key.split("-")
+            assert text == f"text {life_of} {int(number) % 7}\n" * 20_000
+        store.close()
+    assert heard >= 12
+
+
+def test_what_a_killed_writer_left_is_swept_and_what_a_living_one_writes_is_not(
+    store: SqlStore, path: Path, ann: Owner
+) -> None:
+    kept = add_detail(store, detail("kept", ann), "kept")
+    script = (
+        "import os, sys; from pathlib import Path; from tests.faults.test_details import opened; "
+        f"draft = opened(Path(sys.argv[1])).begin_content({ann.tenant!r}); draft.feed('x' * 500_000); os._exit(9)"
+    )
+    assert subprocess.run([sys.executable, "-c", script, str(path)], cwd=ROOT, check=False).returncode == 9
+    living = store.begin_content(ann.tenant)
+    living.feed(LONG)
+    assert sum(each.name.endswith(".tmp") for each in files(path)) == 2
+    foreign = files(path)[0].with_name("read.me")
+    foreign.write_text("not ours")
+    old = (NOW - timedelta(days=1)).timestamp()
+    for each in files(path):
+        os.utime(each, (old, old))
+
+    assert store.sweep_contents(ann.tenant, stored_before=NOW) == 1
+    store.add_detail(detail("late", ann), living)
+    living.close()
+
+    assert whole(store.open_content(ann, "late")) == LONG
+    assert {each.name for each in files(path)} == {
+        foreign.name,
+        f"{kept.content_hash}.zst",
+        f"{store.get_detail(ann, 'late').content_hash}.zst",
+    }
+
+
+def flip(position: int) -> Callable[[Path], None]:
+    def spoil(path: Path) -> None:
+        content = bytearray(path.read_bytes())
+        content[position] ^= 0xFF
+        path.write_bytes(content)
+
+    return spoil
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def replaced_by_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("spoil", [flip(0), flip(40), flip(-1), flip(-30), flip(-70), cut, empty, replaced_by_a_folder])
+def test_a_damaged_file_is_an_error_of_its_key_only(
+    store: SqlStore, path: Path, ann: Owner, spoil: Callable[[Path], None]
+) -> None:
+    spoilt = add_detail(store, detail("spoilt", ann), LONG)
+    add_detail(store, detail("sound", ann), "sound")
+    (file,) = (each for each in files(path) if each.name.startswith(spoilt.content_hash))
+    spoil(file)
+
+    with pytest.raises(StoreError, match=r"is damaged in the store\. Other details are whole; store this one again"):
+        whole(store.open_content(ann, "spoilt"))
+    assert whole(store.open_content(ann, "sound")) == "sound"
+
+
+@pytest.mark.parametrize("spoil", [flip(0), flip(40), flip(-1), cut, empty])
+def test_storing_a_text_again_mends_its_file(
+    store: SqlStore, path: Path, ann: Owner, spoil: Callable[[Path], None]
+) -> None:
+    add_detail(store, detail("spoilt", ann), LONG)
+    spoil(files(path)[0])
+    add_detail(store, detail("again", ann), LONG)
+
+    assert whole(store.open_content(ann, "again")) == whole(store.open_content(ann, "spoilt")) == LONG
+    assert len(files(path)) == 1
+
+
+def test_only_the_chunk_that_is_damaged_cannot_be_read(store: SqlStore, path: Path, ann: Owner) -> None:
+    add_detail(store, detail("spoilt", ann), LONG)
+    flip(40)(files(path)[0])
+
+    content = store.open_content(ann, "spoilt")
+    with pytest.raises(StoreError, match="is damaged"):
+        content.chunk(0)
+    assert content.chunk(1) == LONG[CHUNK_CHARS : 2 * CHUNK_CHARS]
+
+
+def test_a_file_is_what_zstandard_itself_can_read(store: SqlStore, path: Path, ann: Owner) -> None:
+    zstandard = pytest.importorskip("zstandard")
+    add_detail(store, detail("log", ann), LONG)
+
+    with files(path)[0].open("rb") as file:
+        reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+        assert reader.read().decode() == LONG
+    assert files(path)[0].stat().st_size < len(LONG) / 4
+
+
+def test_a_text_swept_between_its_writing_and_its_row_is_put_back(store: SqlStore, path: Path, ann: Owner) -> None:
+    for is_known in (False, True):
+        draft = store.begin_content(ann.tenant)
+        draft.feed(f"text {is_known}")
+        if is_known:  # somebody else wrote the same, and nobody has a detail of it any more
+            store.delete_detail(ann, add_detail(store, detail("other", ann), f"text {is_known}").key)
+        draft.seal()
+        assert store.sweep_contents(ann.tenant, stored_before=LATER + timedelta(days=36500)) == 1
+
+        store.add_detail(detail(f"late-{is_known}", ann), draft)
+        draft.close()
+        assert whole(store.open_content(ann, f"late-{is_known}")) == f"text {is_known}"
+
+
+def test_where_files_cannot_be_linked_they_are_renamed(
+    store: SqlStore, path: Path, ann: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(source: Path, target: Path) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    for key in ("one", "two"):
+        add_detail(store, detail(key, ann), LONG)
+
+    assert whole(store.open_content(ann, "two")) == LONG
+    assert len(files(path)) == 1
+
+
+def test_a_thousand_who_store_the_same_at_once_store_it_once(store: SqlStore, path: Path, ann: Owner) -> None:
+    with ThreadPoolExecutor(32) as threads:
+        added = list(
+            threads.map(lambda number: add_detail(store, detail(f"d-{number}", ann), LONG[:9000]), range(1000))
+        )
+
+    assert len({each.content_hash for each in added}) == len(files(path)) == 1
+    assert len(store.list_details(ann, limit=2000)) == 1000
+    assert {whole(store.open_content(ann, each.key)) for each in added[::100]} == {LONG[:9000]}
+
+
+def refuses_what_does_not_fit(path: str, owner: Owner) -> None:
+    """In a process whose files may have 300 KB: the database has room for a row, a text of random letters has none."""
+    store = opened(Path(path))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, resource.RLIM_INFINITY))
+    with pytest.raises(StoreError, match=r"The disk is full; nothing was stored\."):
+        add_detail(store, detail("big", owner), os.urandom(1_000_000).hex())
+    add_detail(store, detail("small", owner), "fits")
+    store.close()
+
+
+def test_a_text_that_does_not_fit_on_the_disk_is_refused(path: Path, ann: Owner) -> None:
+    opened(path).close()
+    child = SPAWN.Process(target=refuses_what_does_not_fit, args=(str(path), ann))
+    child.start()
+    child.join()
+
+    assert child.exitcode == 0
+    store = opened(path)
+    assert [each.key for each in store.list_details(ann)] == ["small"]
+    assert len(files(path)) == 1
+    store.close()
+
+
+MEASURED = """
+import resource, sys
+from pathlib import Path
+from recollect import Recollect
+
+path, megabytes = Path(sys.argv[1]), 30
+line = "2026-03-01T12:00:00Z worker INFO request {:09} handled in 12 ms, status 200, all is well, no news is good\\n"
+def lines():
+    number = 0
+    for _ in range(megabytes):
+        yield "".join(line.format(number + each) for each in range(10_000))
+        number += 10_000
+with Recollect(f"sqlite:///{path}") as store:
+    ann = store.agent("ann")
+    for key in [ann.store_detail("warm up\\n" * 100_000).key]:
+        ann.read_detail(key, grep="warm"), ann.read_detail(key, tail=3)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    detail = ann.store_detail(lines(), description="a long log")
+    assert detail.size > 30_000_000, detail.size
+    for part in ({"offset": 15_000_000}, {"tail": 100}, {"lines": "150000-150100"}, {"grep": "000123456"}):
+        assert "request" in ann.read_detail(detail.key, **part).content
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+def test_a_long_log_is_stored_and_read_in_little_memory(path: Path) -> None:
+    child = subprocess.run(
+        [sys.executable, "-c", MEASURED, str(path)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+
+    assert int(child.stdout) < 20  # megabytes, for a text of more than thirty
