@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
@@ -289,6 +290,34 @@ def test_sweeps_and_drops_racing_with_writers_take_no_text_anybody_has(store: Sq
     for each in store.list_details(ann):
         assert whole(store.open_content(ann, each.key)) == "the same text"
     assert len(store.list_details(ann)) == 12
+
+
+def test_who_removes_a_text_waits_for_who_is_about_to_need_it(store: SqlStore, ann: Owner) -> None:
+    content_hash = add_detail(store, detail("first", ann), "the same text").content_hash
+    store.delete_detail(ann, "first")
+    draft = store.begin_content(ann.tenant)
+    draft.feed("the same text")
+    draft.seal()
+    added, removing = threading.Event(), threading.Event()
+
+    def add() -> None:
+        store.add_detail(detail("second", ann), draft)
+        added.set()
+        removing.wait(10)
+        time.sleep(0.2)  # by now the other has come as far as it can
+
+    def remove() -> bool:
+        added.wait(10)
+        removing.set()
+        return store.drop_content(ann.tenant, content_hash)
+
+    with ThreadPoolExecutor(2) as threads:
+        removed = threads.submit(remove)
+        threads.submit(store.transaction, ann.tenant, add).result()
+    draft.close()
+
+    assert not removed.result()
+    assert whole(store.open_content(ann, "second")) == "the same text"
 
 
 def test_a_missing_text_is_an_error_of_its_key_only(store: SqlStore, place: Place, ann: Owner) -> None:

@@ -32,6 +32,7 @@ CONTRACTED = frozenset(["s", "t", "d", "ll", "m", "re", "ve"])
 # Runs of a script written without spaces are cut into overlapping pairs of characters; all else is cut at word borders.
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0e7f"
 _PIECE = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+(?:['’][^\W_]+)?")
+_SURROGATES = re.compile("[\ud800-\udfff]")
 _UNSPACED_START = re.compile(rf"[{_UNSPACED}]")
 _STEMMER = snowballstemmer.stemmer("english")
 
@@ -50,6 +51,11 @@ def checked_text(text: str, *, what: str = "text") -> str:
     except UnicodeEncodeError as error:
         raise Invalid(f"The {what} holds half a surrogate pair at position {error.start}; send whole ones.") from None
     return text
+
+
+def without_half_pairs(text: str) -> str:
+    """`text` with U+FFFD in the place of each half of a surrogate pair, which is no character and has no encoding."""
+    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
 def fold(text: str) -> str:

@@ -16,11 +16,11 @@ from typing import Any
 from recollect.errors import Conflict, Invalid, NotFound
 from recollect.model import AuditEvent, Detail, DetailPage, Owner
 from recollect.policy import details as rules
+from recollect.policy.digest import Digest
 from recollect.policy.text import checked_text, fold
 from recollect.ports import Clock, ContentDraft, Store
 from recollect.services.detail_grep import read_matches
 from recollect.services.detail_json import read_json
-from recollect.services.outline import Outline
 from recollect.services.parts import Text, read_lines, read_page
 from recollect.services.pieces import Text as GivenText
 from recollect.services.pieces import pieces
@@ -54,28 +54,29 @@ class Details:
 
         Raises: Invalid.
         """
-        said = self._redacted(owner, rules.checked_metadata(metadata))
+        about = self._redacted(owner, rules.checked_metadata(metadata))
         line = self._redacted(owner, rules.checked_description(description))
         type, session_id = rules.checked_type(type), rules.checked_session(session_id)
-        draft, outline = self._store.begin_content(owner.tenant), Outline()
+        draft, digest = self._store.begin_content(owner.tenant), Digest()
         try:
             for piece in pieces(content):
                 draft.feed(piece)
-                outline.feed(piece)
+                digest.feed(piece)
             draft.seal()
-            if not outline.chars:
+            said = digest.finish()
+            if not said.chars:
                 raise Invalid(EMPTY)
             detail = Detail(
                 key="",
                 owner=owner,
                 type=type,
-                description=line,
-                summary=self._redacted(owner, outline.text.replace("\x00", "\ufffd")),
+                description=line or self._redacted(owner, said.brief),
+                summary=self._redacted(owner, said.text.replace("\x00", "\ufffd")),
                 session_id=session_id,
-                metadata=said,
+                metadata=about,
                 created_at=self._now(),
             )
-            return self._added(detail, draft)
+            return self._added(detail, draft, rules.slug(line))
         finally:
             draft.close()
 
@@ -168,10 +169,9 @@ class Details:
         deleted = self._store.transaction(owner.tenant, delete)
         self._store.drop_content(owner.tenant, deleted.content_hash)
 
-    def _added(self, detail: Detail, draft: ContentDraft) -> Detail:
-        source = detail.metadata.get("source")
-        name = rules.slug(detail.description) or rules.slug(source if isinstance(source, str) else "")
-        name = name or rules.slug(detail.type)
+    def _added(self, detail: Detail, draft: ContentDraft, name: str) -> Detail:
+        """Under a key that begins with `name`, or tells where the text is from, or at least what it is."""
+        name = name or rules.slug(str(detail.metadata.get("source", ""))) or rules.slug(detail.type)
 
         for attempt in range(KEY_ATTEMPTS):
             suffix = "".join(choice(rules.SUFFIX_ALPHABET) for _ in range(rules.SUFFIX_CHARS))

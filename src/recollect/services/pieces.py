@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from recollect.errors import Invalid
+from recollect.policy.text import without_half_pairs
 
 PIECE = 128 * 1024
 """Characters or bytes read at a time."""
@@ -18,14 +19,14 @@ Text = str | bytes | os.PathLike[str] | IO[str] | IO[bytes] | Iterable[str] | It
 
 
 def pieces(content: Text) -> Iterator[str]:
-    """Bytes that are not UTF-8 become U+FFFD.
+    """Bytes that are not UTF-8, and halves of surrogate pairs, become U+FFFD.
 
     Raises: Invalid.
     """
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     for piece in _parts(content):
         if isinstance(piece, str):
-            yield piece
+            yield without_half_pairs(piece)
         elif isinstance(piece, bytes | bytearray | memoryview):
             yield decoder.decode(bytes(piece))
         else:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
@@ -22,6 +21,7 @@ from importlib import import_module
 from typing import IO
 
 from recollect.errors import StoreError
+from recollect.policy.text import without_half_pairs
 
 CHUNK_CHARS = 128 * 1024
 MAX_CHUNK_BYTES = 4 * CHUNK_CHARS
@@ -31,8 +31,6 @@ MAGIC = b"rcl-txt1"
 _SKIPPED = struct.Struct("<II")  # how a frame begins that decoders skip: its mark and its length
 _SKIPPED_MARK = 0x184D2A5E
 _FOOTER = struct.Struct("<QQQQI8s")  # where the index begins, chunks, bytes, characters, checksum of all this, MAGIC
-_SURROGATES = re.compile("[\ud800-\udfff]")
-NOT_A_CHARACTER = "\ufffd"
 
 MISSING = "The text behind this key is missing from the store. Other details are whole; store this one again."
 DAMAGED = "The text behind this key is damaged in the store. Other details are whole; store this one again."
@@ -138,7 +136,7 @@ class ChunkFile:
 
     def feed(self, text: str) -> None:
         for start in range(0, len(text), CHUNK_CHARS):
-            self._waiting.append(_storable(text[start : start + CHUNK_CHARS]))
+            self._waiting.append(without_half_pairs(text[start : start + CHUNK_CHARS]))
             self._waiting_chars += len(self._waiting[-1])
             if self._waiting_chars >= CHUNK_CHARS:
                 joined = "".join(self._waiting)
@@ -170,8 +168,3 @@ class ChunkFile:
         self.size += len(encoded)
         self.chars += len(text)
         self._last = text[-1]
-
-
-def _storable(text: str) -> str:
-    """Half a surrogate pair is no character, and no encoding has it."""
-    return text if text.isascii() else _SURROGATES.sub(NOT_A_CHARACTER, text)
