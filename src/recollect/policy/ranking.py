@@ -25,7 +25,7 @@ SOURCE_PRIORITY: Mapping[Source, float] = {
     Source.KNOWLEDGE: 0.5,
 }
 
-RECENCY_HALF_LIFE = timedelta(days=30)
+RECENCY_HALF_LIFE = timedelta(days=180)
 """After this long a memory's recency has halved."""
 
 
@@ -52,7 +52,7 @@ def hybrid(words: Mapping[int, float], meaning: Mapping[int, float], *, words_sh
 def recency(created_at: datetime, *, now: datetime) -> float:
     """1 for something just said, halving with every `RECENCY_HALF_LIFE`.
 
-    >>> recency(datetime(2026, 1, 1), now=datetime(2026, 1, 31))
+    >>> recency(datetime(2026, 1, 1), now=datetime(2026, 6, 30))
     0.5
     """
     age = max(now - created_at, timedelta())

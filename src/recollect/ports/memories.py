@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, State
+from recollect.policy.similarity import Evidence
 from recollect.ports.providers import Vector
 
 
@@ -108,6 +109,21 @@ class MemoryStore(Protocol):
         self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int = 10
     ) -> Sequence[Match]:
         """Live memories by cosine to `vector`, nearest first."""
+
+    def weigh_memories(
+        self,
+        owner: Owner,
+        terms: Sequence[str],
+        vector: Vector | None,
+        *,
+        kinds: Collection[Kind],
+        now: datetime,
+        is_past: bool = False,
+    ) -> Evidence:
+        """What is known of every live memory with regard to a question of these `terms` and this `vector`.
+
+        `is_past` leaves out what was not yet true at `now`.
+        """
 
 
 @dataclass(frozen=True, slots=True)

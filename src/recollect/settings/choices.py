@@ -117,7 +117,7 @@ class Settings:
     weight_importance: float = setting(0.2, "How much importance counts in recall.", low=0, high=1)
     weight_source: float = setting(0.1, "How much trust in where a memory came from counts in recall.", low=0, high=1)
     similarity_words: float = setting(
-        0.5, "The share of matching words in likeness; the rest is matching meaning.", low=0, high=1
+        0.67, "The share of matching words in likeness; the rest is matching meaning.", low=0, high=1
     )
     recall_deadline: float = setting(
         2.0, "Seconds a source of recall has to answer; one that takes longer is named and not waited for.", low=0.01

@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from recollect.errors import Invalid
 from recollect.model import Kind, Match, Owner
+from recollect.policy.similarity import Evidence
 from recollect.ports import Vector
 
 T = TypeVar("T")
@@ -70,6 +71,17 @@ class SearchIndex(Protocol):
     def nearest_memories(
         self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int
     ) -> Sequence[Match]: ...
+
+    def weigh_memories(
+        self,
+        owner: Owner,
+        terms: Sequence[str],
+        vector: Vector | None,
+        *,
+        kinds: Collection[Kind],
+        now: datetime,
+        is_past: bool,
+    ) -> Evidence: ...
 
     def search_chunks(
         self, tenant: str, terms: Sequence[str], *, categories: Collection[str], limit: int

@@ -17,15 +17,16 @@ import zlib
 from array import array
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.model import Match
+from recollect.model import Kind, Match
 from recollect.policy.ranking import BM25_B, BM25_K1
+from recollect.policy.similarity import SPEAKERS, Evidence
 from recollect.store.engine import Registered, Row
 from recollect.store.rows import moment
 
@@ -82,10 +83,11 @@ def decode_vectors(blobs: Sequence[bytes], dimensions: int) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which rows may be found: those of these groups (none: all) that have not expired at `now`."""
+    """Which rows may be found: those of these groups (none: all) that have begun by `until` and not ended at `now`."""
 
     groups: Collection[str]
     now: float
+    until: float | None = None
 
 
 class OwnerIndex:
@@ -100,6 +102,7 @@ class OwnerIndex:
         self.last_seq = 0  # the highest ever held: what lies above it in the database is new
         self._rows = _Rows.empty(embedder.dimensions)
         self._words = _Words(_NO_WORDS, _NO_WORDS)
+        self._ordered: tuple[_Rows, NDArray[np.int64]] | None = None
 
     @property
     def count(self) -> int:
@@ -116,10 +119,12 @@ class OwnerIndex:
         return dict(zip(seqs.tolist(), zip(versions.tolist(), embedded.tolist(), strict=True), strict=True))
 
     def append(self, stored: Sequence[Row]) -> None:
-        """Add rows (seq, version, group, expires_at, terms, embedder_id, vector), none of which is held."""
+        """Add rows (seq, version, group, expires_at, terms, embedder_id, vector, session_id, role, since), all new."""
         if not stored:
             return
-        seqs, versions, groups, expiries, terms, embedder_ids, vectors = zip(*stored, strict=True)
+        seqs, versions, groups, expiries, terms, embedder_ids, vectors, sessions, roles, since = zip(
+            *stored, strict=True
+        )
         first = self._rows.count
         numbers = np.arange(first, first + len(stored), dtype=np.uint64)
         words = np.frombuffer(b"".join(terms), dtype="<u8").astype(np.uint64)
@@ -145,6 +150,9 @@ class OwnerIndex:
             lengths=lengths.astype(np.float32),
             embedded=embedded,
             matrix=matrix,
+            conversations=np.fromiter(map(_conversation, sessions, seqs), np.int64, len(stored)),
+            speakers=np.fromiter(map(_speaker, groups, roles), np.int8, len(stored)),
+            since=np.array(since, np.int64),
         )
         self.last_seq = max(self.last_seq, *seqs)
         self._words = self._words.extended(packed)
@@ -199,6 +207,34 @@ class OwnerIndex:
         scores[~(rows.allowed(wanted) & rows.embedded[: rows.count])] = -np.inf
         return rows.best(scores, limit, above=-np.inf)
 
+    def evidence(self, terms: Sequence[str], vector: Floats | None, wanted: Wanted) -> Evidence:
+        """What is known of the wanted rows with regard to a question, for `policy.similarity` to judge."""
+        rows, words = self._rows, self._words
+        order, allowed = self._by_conversation(rows), rows.allowed(wanted)
+        kept = order if allowed.all() else order[allowed[order]]
+        places = np.full(rows.count, -1)
+        places[kept] = np.arange(len(kept))
+        cosines: Floats | None = None
+        if vector is not None:
+            cosines = np.round(rows.matrix[: rows.count] @ vector, SCORE_DIGITS)
+            cosines[~rows.embedded[: rows.count]] = np.nan
+            cosines = cosines[kept]
+        return Evidence(
+            seqs=rows.seqs[kept],
+            conversations=rows.conversations[kept],
+            lengths=rows.lengths[kept],
+            since=rows.since[kept].astype(np.float64),
+            speakers=rows.speakers[kept],
+            cosines=cosines,
+            occurrences=[words.occurrences(word_key(term), places) for term in terms],
+        )
+
+    def _by_conversation(self, rows: _Rows) -> NDArray[np.int64]:
+        """The rows' numbers, each conversation together and in its order."""
+        if self._ordered is None or self._ordered[0] is not rows:
+            self._ordered = rows, np.lexsort((rows.seqs[: rows.count], rows.conversations[: rows.count]))
+        return self._ordered[1]
+
 
 _NO_WORDS: Packed = np.empty(0, np.uint64)
 
@@ -225,6 +261,14 @@ class _Words:
         late = self.tail[(self.tail >> np.uint64(32)) == np.uint64(key)]
         return np.concatenate((self.inverted[low:high], late))
 
+    def occurrences(self, key: int, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats]:
+        """Where one word occurs and how often; `places` numbers the rows anew, and leaves those out that get -1."""
+        found = self.holding(key)
+        found = found[_row_numbers(found) < len(places)]
+        at = places[_row_numbers(found)]
+        counts = (found & np.uint64(0xFF)).astype(np.float32)
+        return at[at >= 0], counts[at >= 0]
+
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
@@ -239,6 +283,9 @@ class _Rows:
     lengths: Floats
     embedded: NDArray[np.bool_]
     matrix: Floats
+    conversations: NDArray[np.int64]
+    speakers: NDArray[np.int8]
+    since: NDArray[np.int64]
 
     @classmethod
     def empty(cls, dimensions: int) -> _Rows:
@@ -252,12 +299,14 @@ class _Rows:
             lengths=np.empty(0, np.float32),
             embedded=np.empty(0, np.bool_),
             matrix=np.empty((0, dimensions), np.float32),
+            conversations=np.empty(0, np.int64),
+            speakers=np.empty(0, np.int8),
+            since=np.empty(0, np.int64),
         )
 
     @property
     def nbytes(self) -> int:
-        columns = (self.seqs, self.versions, self.groups, self.expiries, self.lengths, self.embedded, self.matrix)
-        return sum(int(column.nbytes) for column in columns)
+        return sum(int(getattr(self, name).nbytes) for name in _COLUMNS)
 
     def extended(self, *, groups: Sequence[str], **new: NDArray[np.generic]) -> _Rows:
         """With more rows, written into spare room where there is some. Whoever holds the old value sees no change."""
@@ -269,20 +318,13 @@ class _Rows:
         return _Rows(count=count, group_names=names, **grown)  # type: ignore[arg-type]
 
     def filtered(self, stays: NDArray[np.bool_]) -> _Rows:
-        return _Rows(
-            count=int(np.count_nonzero(stays)),
-            seqs=self.seqs[: self.count][stays],
-            versions=self.versions[: self.count][stays],
-            groups=self.groups[: self.count][stays],
-            group_names=self.group_names,
-            expiries=self.expiries[: self.count][stays],
-            lengths=self.lengths[: self.count][stays],
-            embedded=self.embedded[: self.count][stays],
-            matrix=self.matrix[: self.count][stays],
-        )
+        kept = {name: getattr(self, name)[: self.count][stays] for name in _COLUMNS}
+        return _Rows(count=int(np.count_nonzero(stays)), group_names=self.group_names, **kept)
 
     def allowed(self, wanted: Wanted) -> NDArray[np.bool_]:
         allowed: NDArray[np.bool_] = self.expiries[: self.count] > wanted.now
+        if wanted.until is not None:
+            allowed &= self.since[: self.count] <= wanted.until
         if wanted.groups:
             numbers = [number for number, name in enumerate(self.group_names) if name in wanted.groups]
             if len(numbers) < len(self.group_names):
@@ -301,6 +343,9 @@ class _Rows:
         return [Match(int(self.seqs[row]), float(scores[row])) for row in candidates[order]]
 
 
+_COLUMNS = tuple(column.name for column in fields(_Rows) if column.name not in ("count", "group_names"))
+
+
 def _grown(column: NDArray[np.generic], count: int, values: NDArray[np.generic]) -> NDArray[np.generic]:
     """`column` with `values` behind its first `count` entries, in place if there is room."""
     if not count:
@@ -316,6 +361,18 @@ def _grown(column: NDArray[np.generic], count: int, values: NDArray[np.generic])
 
 def _row_numbers(packed: Packed) -> NDArray[np.int64]:
     return ((packed >> np.uint64(8)) & np.uint64(0xFFFFFF)).astype(np.int64)
+
+
+def _conversation(session_id: str | None, seq: int) -> int:
+    """A number for a row's conversation; what belongs to none is one by itself."""
+    return -seq if session_id is None else word_key(session_id)
+
+
+def _speaker(kind: str, role: str) -> int:
+    return _SPEAKERS[role] if kind == Kind.EPISODE else 0
+
+
+_SPEAKERS = {role.value: number for number, role in enumerate(SPEAKERS) if role is not None}
 
 
 def _seconds(expiry: str | datetime | None) -> float:

@@ -9,6 +9,7 @@ from datetime import datetime
 from recollect.errors import Conflict, Invalid, NotFound
 from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, State
 from recollect.policy.names import memory_id, memory_seq
+from recollect.policy.similarity import Evidence
 from recollect.policy.text import content_hash, fold, like_literal, terms
 from recollect.ports import Vector
 from recollect.store.agents import make_agent, whose
@@ -127,7 +128,8 @@ class MemoryRows(Units):
                 raise Conflict("Someone else edited this memory meanwhile; read it again.")
             unit.run("remove_from_index", **_only(row, "tenant_id agent_id seq"))
             if _is_found(row):
-                known = {**row, "kind": stored.kind.value, "version": memory.version + 1}
+                lasting = _only(memory_values(stored, seq), "kind session_id role since")
+                known = {**row, **lasting, "version": memory.version + 1}
                 unit.run("index_memory", **known, **entry)
             return _edited(stored, memory, replaced_at)
 
@@ -174,6 +176,21 @@ class MemoryRows(Units):
         if not kinds:
             return []
         return self._search(owner.tenant).nearest_memories(owner, vector, kinds=kinds, now=now, limit=limit)
+
+    def weigh_memories(
+        self,
+        owner: Owner,
+        terms: Sequence[str],
+        vector: Vector | None,
+        *,
+        kinds: Collection[Kind],
+        now: datetime,
+        is_past: bool = False,
+    ) -> Evidence:
+        search = self._search(owner.tenant)
+        if not kinds:
+            return Evidence.empty()
+        return search.weigh_memories(owner, terms, vector, kinds=kinds, now=now, is_past=is_past)
 
 
 _EDITABLE = (

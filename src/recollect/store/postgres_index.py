@@ -14,11 +14,16 @@ from datetime import datetime
 from math import isnan
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from recollect.model import Kind, Match, Owner
 from recollect.policy.ranking import BM25_B, BM25_K1
+from recollect.policy.similarity import SPEAKERS, Evidence
 from recollect.ports import Vector
 from recollect.store.agents import whose
 from recollect.store.engine import Registered, Row, Unit
+from recollect.store.index import SCORE_DIGITS
 
 EXACT_BELOW = 20_000
 """A tenant with fewer chunks than this is searched exactly: it is fast enough, and finds everything."""
@@ -28,6 +33,9 @@ MAX_INDEXED_DIMENSIONS = 4000
 
 MAX_POSITIONS = 255
 """A tsvector keeps at most this many places of one word."""
+
+FOREVER = 2**62
+"""A second no memory begins after."""
 
 Read = Callable[[str, Callable[[Unit], Sequence[Row]]], Sequence[Row]]
 
@@ -67,6 +75,33 @@ class PostgresIndex:
         values["embedder_id"] = self._embedder.id
         return _matches(self._read(owner.tenant, lambda unit: unit.all("nearest_memories", **whose(owner), **values)))
 
+    def weigh_memories(
+        self,
+        owner: Owner,
+        terms: Sequence[str],
+        vector: Vector | None,
+        *,
+        kinds: Collection[Kind],
+        now: datetime,
+        is_past: bool,
+    ) -> Evidence:
+        values = {"kinds": _names(kinds), "now": now, "until": int(now.timestamp()) if is_past else FOREVER}
+        asked = {
+            "vector": None if vector is None else vector_literal(vector),
+            "embedder_id": None if vector is None else self._embedder.id,
+            "speakers": [role.value for role in SPEAKERS if role is not None],
+        }
+        words = _distinct(terms)
+
+        def weigh(unit: Unit) -> Sequence[Row]:
+            columns = unit.all("memory_columns", **whose(owner), **values, **asked)
+            return [*columns, *(unit.all("memory_occurrences", **whose(owner), **values, terms=words) if words else ())]
+
+        columns, *occurrences = self._read(owner.tenant, weigh)
+        if columns[0] is None:
+            return Evidence.empty()
+        return _evidence(columns, words, occurrences, has_vector=vector is not None)
+
     def search_chunks(
         self, tenant: str, terms: Sequence[str], *, categories: Collection[str], limit: int
     ) -> Sequence[Match]:
@@ -97,6 +132,30 @@ class PostgresIndex:
 
 
 _BM25 = {"k1": BM25_K1, "b": BM25_B}
+
+
+def _evidence(columns: Row, words: Sequence[str], occurrences: Sequence[Row], *, has_vector: bool) -> Evidence:
+    """Columns of big-endian numbers, ordered by seq, as the evidence they are."""
+    types = (">i8", ">i8", ">i4", ">i8", ">i2", ">f4")
+    seqs, sessions, lengths, since, speakers, cosines = map(np.frombuffer, columns, types)
+    near: NDArray[np.float32] = cosines.astype(np.float32).round(SCORE_DIGITS)
+    conversations = np.where(sessions == 0, -seqs, sessions)
+    order = np.lexsort((seqs, conversations))
+    places = np.argsort(order)
+    found = {
+        word: (places[np.searchsorted(seqs, np.frombuffer(numbers, ">i8"))], np.frombuffer(counts, ">f4"))
+        for word, numbers, counts in occurrences
+    }
+    none = (np.zeros(0, np.int64), np.zeros(0, np.float32))
+    return Evidence(
+        seqs=seqs[order].astype(np.int64),
+        conversations=conversations[order].astype(np.int64),
+        lengths=lengths[order].astype(np.float32),
+        since=since[order].astype(np.float64),
+        speakers=speakers[order].astype(np.int8),
+        cosines=near[order] if has_vector else None,
+        occurrences=[(at, counts.astype(np.float32)) for at, counts in (found.get(word, none) for word in words)],
+    )
 
 
 def tsvector_literal(terms: Sequence[str]) -> str:

@@ -239,6 +239,7 @@ def memory_values(memory: Memory, seq: int) -> dict[str, Any]:
         "held_at": memory.held_at,
         "flag": memory.flag,
         "ends_at": memory.ends_at,
+        "since": int((memory.valid_from or memory.created_at).timestamp()),
     }
 
 

@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from recollect.model import Kind, Match, Owner
+from recollect.policy.similarity import Evidence
 from recollect.ports import Vector
 from recollect.store.engine import Registered, Row, Unit
 from recollect.store.index import OwnerIndex, Wanted, encode_terms, encode_vector
@@ -99,6 +100,19 @@ class SqliteIndex:
         self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int
     ) -> Sequence[Match]:
         return self._current(_Shelf(owner.tenant, owner.agent)).nearest(vector, Wanted(kinds, now.timestamp()), limit)
+
+    def weigh_memories(
+        self,
+        owner: Owner,
+        terms: Sequence[str],
+        vector: Vector | None,
+        *,
+        kinds: Collection[Kind],
+        now: datetime,
+        is_past: bool,
+    ) -> Evidence:
+        wanted = Wanted(kinds, now.timestamp(), until=int(now.timestamp()) if is_past else None)
+        return self._current(_Shelf(owner.tenant, owner.agent)).evidence(terms, vector, wanted)
 
     def search_chunks(
         self, tenant: str, terms: Sequence[str], *, categories: Collection[str], limit: int

@@ -18,9 +18,9 @@ SELECT {event} FROM audit_log WHERE tenant_id = :tenant AND id = ANY(:ids)
 
 -- name: index_memory
 INSERT INTO memory_index
-  (tenant_id, agent_id, seq, version, kind, expires_at, words, length, embedder_id, embedding)
+  (tenant_id, agent_id, seq, version, kind, expires_at, words, length, embedder_id, embedding, session_id, role, since)
 VALUES (:tenant_id, :agent_id, :seq, :version, :kind, :ends_at, :words::tsvector, :length, :embedder_id,
-        :vector::halfvec)
+        :vector::halfvec, :session_id, :role, :since)
 
 -- name: index_chunk
 INSERT INTO chunk_index (tenant_id, seq, version, category, words, length, embedder_id, embedding)
@@ -85,6 +85,36 @@ WITH own AS MATERIALIZED (
 )
 SELECT seq, 1 - (embedding <=> :vector::halfvec) AS score FROM own
 ORDER BY embedding <=> :vector::halfvec, seq DESC LIMIT :limit
+
+-- All that one agent can recall now, as columns of big-endian numbers: a row each would cost more than the search.
+-- name: memory_columns
+SELECT string_agg(int8send(seq), '' ORDER BY seq),
+       string_agg(int8send(coalesce(hashtextextended(session_id, 0), 0)), '' ORDER BY seq),
+       string_agg(int4send(length), '' ORDER BY seq),
+       string_agg(int8send(since), '' ORDER BY seq),
+       string_agg(int2send(
+         CASE WHEN kind <> 'episode' THEN 0 ELSE coalesce(array_position(:speakers::text[], role), 0) END::smallint
+       ), '' ORDER BY seq),
+       string_agg(float4send(
+         (CASE WHEN embedder_id = :embedder_id THEN coalesce(nullif(1 - (embedding <=> :vector::halfvec), 'NaN'), 0)
+          ELSE 'NaN' END)::real
+       ), '' ORDER BY seq)
+FROM memory_index
+WHERE tenant_id = :tenant AND agent_id = :agent AND kind = ANY(:kinds) AND (expires_at IS NULL OR expires_at > :now)
+  AND since <= :until
+
+-- Where each of the terms occurs among them, and how often.
+-- name: memory_occurrences
+{terms}
+SELECT found.lexeme, string_agg(int8send(found.seq), '' ORDER BY found.seq),
+       string_agg(float4send(found.frequency::real), '' ORDER BY found.seq)
+FROM (
+  SELECT {occurrence}
+  FROM term t JOIN memory_index i ON i.words @@ t.query
+  WHERE i.tenant_id = :tenant AND i.agent_id = :agent AND i.kind = ANY(:kinds)
+    AND (i.expires_at IS NULL OR i.expires_at > :now) AND i.since <= :until
+) AS found
+GROUP BY found.lexeme
 
 -- name: search_chunks
 {terms}, size AS (

@@ -18,8 +18,10 @@ SELECT {document} FROM kb_documents WHERE tenant_id = :tenant AND id IN (SELECT 
 SELECT {event} FROM audit_log WHERE tenant_id = :tenant AND id IN (SELECT value FROM json_each(:ids))
 
 -- name: index_memory
-INSERT INTO memory_index (tenant_id, agent_id, seq, version, kind, expires_at, terms, embedder_id, vector)
-VALUES (:tenant_id, :agent_id, :seq, :version, :kind, :ends_at, :terms, :embedder_id, :vector)
+INSERT INTO memory_index
+  (tenant_id, agent_id, seq, version, kind, expires_at, terms, embedder_id, vector, session_id, role, since)
+VALUES (:tenant_id, :agent_id, :seq, :version, :kind, :ends_at, :terms, :embedder_id, :vector, :session_id, :role,
+        :since)
 
 -- name: index_chunk
 INSERT INTO chunk_index (tenant_id, seq, version, category, terms, embedder_id, vector)
@@ -45,12 +47,12 @@ WHERE tenant_id = :tenant AND embedder_id <> :embedder_id
 SELECT life, revision, rewrites FROM agents WHERE tenant_id = :tenant AND id = :agent
 
 -- name: memory_index_after
-SELECT seq, version, kind, expires_at, terms, embedder_id, vector FROM memory_index
+SELECT seq, version, kind, expires_at, terms, embedder_id, vector, session_id, role, since FROM memory_index
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :seq
 ORDER BY seq
 
 -- name: memory_index_rows
-SELECT seq, version, kind, expires_at, terms, embedder_id, vector FROM memory_index
+SELECT seq, version, kind, expires_at, terms, embedder_id, vector, session_id, role, since FROM memory_index
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (SELECT value FROM json_each(:seqs))
 
 -- name: memory_index_versions
@@ -60,12 +62,12 @@ SELECT seq, version, embedder_id FROM memory_index WHERE tenant_id = :tenant AND
 SELECT tenant_id, revision, rewrites FROM shelves WHERE tenant_id = :tenant AND shelf = 'knowledge'
 
 -- name: chunk_index_after
-SELECT seq, version, category, NULL, terms, embedder_id, vector FROM chunk_index
+SELECT seq, version, category, NULL, terms, embedder_id, vector, NULL, 'user', 0 FROM chunk_index
 WHERE tenant_id = :tenant AND seq > :seq
 ORDER BY seq
 
 -- name: chunk_index_rows
-SELECT seq, version, category, NULL, terms, embedder_id, vector FROM chunk_index
+SELECT seq, version, category, NULL, terms, embedder_id, vector, NULL, 'user', 0 FROM chunk_index
 WHERE tenant_id = :tenant AND seq IN (SELECT value FROM json_each(:seqs))
 
 -- name: chunk_index_versions

@@ -1,0 +1,257 @@
+"""How well a memory fits a question, 0 to 1: words, meaning, the conversation around it, who said it and when.
+
+Words are BM25 in which a turn of a conversation also holds, in part, the words of the turns beside it: an answer rarely
+repeats its question. They are measured against the most the question could reach, so that a question about nothing we
+know gets low numbers. Meaning is a cosine, measured from the owner's average to 1. The whole conversation lends weight,
+and what was said by somebody else, or at another time than the question says, counts less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.model import Role
+from recollect.policy.question import Question
+from recollect.policy.ranking import BM25_B, BM25_K1
+
+NEIGHBOURS = (0.3, 0.15)
+"""How much of its words a turn lends to the next or previous one, and to the one after that."""
+
+WORDS_FULL = 0.8
+"""The share of what the words could reach that a good match has."""
+
+MEANING_FULL = 0.4
+"""How far from the owner's average towards 1 the cosine of a good match lies."""
+
+USUAL_COSINE = 0.3
+USUAL_WEIGHT = 10
+"""What two unrelated texts have: taken as the average where there are too few to tell, with this many votes."""
+
+CONVERSATION_SHARE = 0.35
+"""How much the words of the whole conversation add, in the measure of a single text's."""
+
+OTHER_SPEAKER = 0.55
+"""What a fit is worth if somebody else said it than the question asks for."""
+
+OTHER_TIME = 0.4
+"""What a fit is worth if it was said at quite another time."""
+
+FULL = 0.4
+"""A best match at least this strong counts 1; a weaker one its share of it."""
+
+FIELD = 30
+"""So many of the best share most of the room between 0 and 1, so that recency and importance decide near ties only."""
+
+TAIL = 0.1
+"""The room that is left for all the others."""
+
+SPREAD = 0.6
+"""Below 1 it sets the middle of the field apart, at the cost of the very best, who stand apart anyway."""
+
+FIRST_DAY = 719_163  # date(1970, 1, 1).toordinal()
+
+SPEAKERS: Sequence[Role | None] = (None, Role.USER, Role.ASSISTANT, Role.SYSTEM, Role.TOOL_RESULT)
+"""None: what is no turn of a conversation, and may be asked for in any person."""
+
+Floats = NDArray[np.float32]
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What an index knows about one owner's records with regard to one question; one entry for each record.
+
+    The records of one conversation stand side by side, oldest first; one that belongs to none is its own.
+    """
+
+    seqs: Numbers
+    conversations: Numbers  # the same number: the same conversation
+    lengths: Floats  # in words
+    since: NDArray[np.float64]  # seconds since 1970: when it was said, or became true
+    speakers: NDArray[np.int8]  # an index into SPEAKERS
+    cosines: Floats | None  # to the question; NaN: no vector yet
+    occurrences: Sequence[tuple[Numbers, Floats]]  # for each word of the question: where it occurs, and how often
+
+    @classmethod
+    def empty(cls) -> Evidence:
+        none = np.zeros(0, np.int64)
+        return cls(
+            seqs=none,
+            conversations=none,
+            lengths=none.astype(np.float32),
+            since=none.astype(np.float64),
+            speakers=none.astype(np.int8),
+            cosines=None,
+            occurrences=(),
+        )
+
+
+def similarities(evidence: Evidence, question: Question, *, words_share: float) -> Floats:
+    """The similarity of every record."""
+    return spread(strengths(evidence, question, words_share=words_share))
+
+
+def best(evidence: Evidence, question: Question, *, words_share: float, limit: int) -> dict[int, float]:
+    """The `limit` most similar records that fit at all, and how similar each is; of equals the newest."""
+    found = similarities(evidence, question, words_share=words_share)
+    if limit < len(found):
+        edge = np.partition(found, -limit)[-limit]
+        rows = np.flatnonzero((found >= edge) & (found > 0))
+    else:
+        rows = np.flatnonzero(found > 0)
+    order = rows[np.lexsort((-evidence.seqs[rows], -found[rows]))][:limit]
+    return dict(zip(evidence.seqs[order].tolist(), found[order].tolist(), strict=True))
+
+
+def strengths(evidence: Evidence, question: Question, *, words_share: float) -> Floats:
+    """How strongly each record fits; 1 is a good match, and there is no upper limit."""
+    if not len(evidence.seqs):
+        return np.zeros(0, np.float32)
+    words, around = _words(evidence)
+    meaning = None if evidence.cosines is None else _meaning(evidence.cosines)
+    fit = fused(words, meaning, words_share=words_share) if question.terms or meaning is None else fused(None, meaning)
+    fit += CONVERSATION_SHARE * around
+    if question.speaker is not None:
+        other = (evidence.speakers != SPEAKERS.index(question.speaker)) & (evidence.speakers != 0)
+        fit[other] *= OTHER_SPEAKER
+    if question.spans:
+        fit *= OTHER_TIME + (1 - OTHER_TIME) * closeness(question, evidence.since)
+    return fit
+
+
+def fused(words: Floats | None, meaning: Floats | None, *, words_share: float = 0.0) -> Floats:
+    """Both sides in one number. Where one is missing (None, or NaN) the other speaks for both."""
+    if words is None or meaning is None:
+        one = words if meaning is None else meaning
+        assert one is not None
+        return np.nan_to_num(one, nan=0.0)
+    known: Floats = np.where(np.isnan(meaning), words, meaning)
+    return words_share * words + (1 - words_share) * known
+
+
+def spread(strength: Floats) -> Floats:
+    """Strengths as similarities, 0 to 1: the order stays, the best of the field take up most of the room.
+
+    >>> [round(each, 2) for each in spread(np.array([0.5, 0.25, 0.0], np.float32)).tolist()]
+    [1.0, 0.66, 0.0]
+    """
+    if not len(strength):
+        return strength
+    best = max(float(strength.max()), 1e-9)
+    floor = max(float(np.partition(strength, -FIELD)[-FIELD]), 0.0) if len(strength) > FIELD else 0.0
+    above: Floats = np.clip((strength - floor) / np.float32(max(best - floor, 1e-9)), 0, 1)
+    room = TAIL * np.clip(strength / np.float32(floor), 0, 1) + (1 - TAIL) * above**SPREAD if floor else above**SPREAD
+    spread_out: Floats = np.float32(min(1.0, best / FULL)) * room
+    return spread_out
+
+
+def hybrid(
+    words: Mapping[int, float], meaning: Mapping[int, float], *, reach: float, words_share: float
+) -> dict[int, float]:
+    """Similarity by record number for a source without conversations, from BM25 scores and cosines of its candidates.
+
+    `reach` is the most the words could score (`word_reach`). What one side did not find is judged by the other alone,
+    at its share.
+
+    >>> found = hybrid({1: 6.0, 2: 3.0}, {1: 0.7, 3: 0.4}, reach=10.0, words_share=0.6)
+    >>> {number: round(similarity, 2) for number, similarity in found.items()}
+    {1: 1.0, 2: 0.4, 3: 0.31}
+    """
+    numbers = list(dict.fromkeys([*words, *meaning]))
+    if not numbers:
+        return {}
+    scores = np.array([words.get(number, 0.0) for number in numbers], np.float32) / np.float32(max(reach, 1e-9))
+    cosines = np.array([meaning.get(number, USUAL_COSINE) for number in numbers], np.float32)
+    near = np.maximum((cosines - USUAL_COSINE) / (1 - USUAL_COSINE), 0) / MEANING_FULL if meaning else None
+    fit = fused(scores / WORDS_FULL if words or not meaning else None, near, words_share=words_share)
+    return dict(zip(numbers, spread(fit).tolist(), strict=True))
+
+
+def word_reach(terms: int, records: int) -> float:
+    """About the most a question of so many words can score among so many records, if all its words are known there.
+
+    >>> round(word_reach(5, 1000), 1)
+    24.2
+    """
+    return 0.7 * terms * float(np.log1p(max(records, 1)))
+
+
+def closeness(question: Question, since: NDArray[np.float64]) -> Floats:
+    """How near each time is to one of the question's spans: 1 inside, halving with distance."""
+    days = since / 86_400 + FIRST_DAY
+    nearest = np.zeros(len(days), np.float32)
+    for span in question.spans:
+        nearest = np.maximum(nearest, span.closeness(days))
+    return nearest
+
+
+def _meaning(cosines: Floats) -> Floats:
+    known = cosines[~np.isnan(cosines)]
+    average = (float(known.sum()) + USUAL_WEIGHT * USUAL_COSINE) / (len(known) + USUAL_WEIGHT)
+    away: Floats = (cosines - np.float32(average)) / np.float32(MEANING_FULL * max(1 - average, 1e-3))
+    return np.maximum(away, np.float32(0))
+
+
+def _words(evidence: Evidence) -> tuple[Floats, Floats]:
+    """BM25 of each record with its neighbours' words, and of its whole conversation; 1: a good match."""
+    total = len(evidence.seqs)
+    beside = _Beside.of(evidence.conversations)
+    lengths = beside.lent(evidence.lengths)
+    norms = _norms(lengths)
+    starts = np.r_[True, evidence.conversations[1:] != evidence.conversations[:-1]]
+    talk = np.cumsum(starts) - 1
+    talks = int(talk[-1]) + 1
+    talk_norms = _norms(np.bincount(talk, evidence.lengths, talks).astype(np.float32))
+    scores, around, reach = np.zeros(total, np.float32), np.zeros(talks, np.float32), 0.0
+    for rows, counts in evidence.occurrences:
+        weight = _rarity(total, len(rows))
+        reach += weight
+        if not len(rows):
+            continue
+        column = np.zeros(total, np.float32)
+        column[rows] = counts
+        near = beside.lent(column)
+        scores += np.float32(weight * (BM25_K1 + 1)) * near / (near + norms)
+        said = np.bincount(talk[rows], counts, talks).astype(np.float32)
+        weight = _rarity(talks, int(np.count_nonzero(said)))
+        around += np.float32(weight * (BM25_K1 + 1)) * said / (said + talk_norms)
+    full = np.float32(1 / (WORDS_FULL * reach)) if reach else np.float32(0)
+    return scores * full, (around * full)[talk]
+
+
+def _norms(lengths: Floats) -> Floats:
+    average = max(float(lengths.mean()), 1e-9)
+    norms: Floats = BM25_K1 * (1 - BM25_B + BM25_B * lengths / np.float32(average))
+    return norms
+
+
+def _rarity(total: int, holding: int) -> float:
+    return float(np.log1p((total - holding + 0.5) / (holding + 0.5)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """Which records stand one and two places apart in the same conversation: the weight each lends the other."""
+
+    weights: Sequence[Floats]
+
+    @classmethod
+    def of(cls, conversations: Numbers) -> _Beside:
+        return cls(
+            [
+                np.float32(share) * (conversations[apart:] == conversations[:-apart])
+                for apart, share in enumerate(NEIGHBOURS, 1)
+            ]
+        )
+
+    def lent(self, own: Floats) -> Floats:
+        """`own`, and what the neighbours lend."""
+        lent = own.copy()
+        for apart, weights in enumerate(self.weights, 1):
+            lent[apart:] += weights * own[:-apart]
+            lent[:-apart] += weights * own[apart:]
+        return lent
