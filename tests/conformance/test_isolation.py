@@ -93,6 +93,7 @@ BY_AN_AGENT: dict[str, Attempt] = {
     "list_tool_results": lambda store, me, it: store.list_tool_results(me, it.session_id, now=NOW),
     "search_memories": lambda store, me, it: store.search_memories(me, "secret", kinds=ALL_KINDS, now=NOW),
     "nearest_memories": lambda store, me, it: store.nearest_memories(me, vector(1), kinds=ALL_KINDS, now=NOW),
+    "weigh_memories": lambda store, me, it: weighed(store, me),
     "begin_content": lambda store, me, it: store.begin_content(me.tenant).close(),
     "add_detail": lambda store, me, it: add_detail(store, detail(it.key, me), "mine").content_hash,
     "get_detail": lambda store, me, it: store.get_detail(me, it.key),
@@ -149,6 +150,11 @@ OF_THE_WHOLE_DATABASE = {
 }
 
 
+def weighed(store: Store, owner: Owner) -> list[object]:
+    evidence = store.weigh_memories(owner, ["secret"], vector(1), kinds=ALL_KINDS, now=NOW)
+    return [evidence.seqs.tolist(), *(rows.tolist() for rows, _ in evidence.occurrences)]
+
+
 def store_methods() -> set[str]:
     """Every public method of every store protocol in `ports`."""
     protocols = [each for name, each in inspect.getmembers(ports, inspect.isclass) if name.endswith("Store")]
@@ -191,6 +197,7 @@ def everything(store: Store, owner: Owner) -> list[object]:
         store.list_keys(owner.tenant),
         store.search_memories(owner, "secret changed mine", kinds=ALL_KINDS, now=NOW),
         store.nearest_memories(owner, vector(1), kinds=ALL_KINDS, now=NOW),
+        weighed(store, owner),
         store.list_events(owner.tenant),
         store.search_events(owner.tenant, "secret mine"),
         store.verify_events(owner.tenant),

@@ -13,10 +13,12 @@ import psycopg
 import pytest
 
 from recollect.errors import SchemaMismatch, StoreError
+from recollect.model import Kind, Owner, Role
+from recollect.ports import Store
 from recollect.store import postgres, sqlite
 from recollect.store.migrations import Migration, load_migrations
 from tests.conformance.conftest import Place
-from tests.conformance.examples import NOW, note, owner
+from tests.conformance.examples import EARLIER, NOW, note, owner
 from tests.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.proves("T2")
@@ -105,6 +107,29 @@ def test_an_older_database_gets_what_it_lacks(new_place: Place, monkeypatch: pyt
 
     assert run(new_place, "SELECT x FROM extra") == [(1,)]
     assert [number for number, *_ in applied(new_place)][-2:] == [number, number + 1]
+
+
+def test_memories_from_before_the_index_knew_who_said_them_when_know_it_after(new_place: Place) -> None:
+    ann, bob = owner(), owner()
+    store = new_place.open()
+    for each in (ann, bob):
+        talk = {"kind": Kind.EPISODE, "role": Role.ASSISTANT, "session_id": "s-1"}
+        store.add_memories([note("apples", each, **talk), note("pears", each, valid_from=EARLIER)], [None, None])
+    known = [weighed(store, each) for each in (ann, bob)]
+    store.close()
+    for column in ("session_id", "role", "since"):
+        run(new_place, f"ALTER TABLE memory_index DROP COLUMN {column}")
+    run(new_place, "DELETE FROM schema_migrations WHERE number = 3")
+
+    store = new_place.open()
+
+    assert [weighed(store, each) for each in (ann, bob)] == known
+    store.close()
+
+
+def weighed(store: Store, owner: Owner) -> list[list[float]]:
+    found = store.weigh_memories(owner, [], None, kinds=tuple(Kind), now=NOW)
+    return [column.tolist() for column in (found.seqs, found.conversations, found.speakers, found.since)]
 
 
 def test_a_step_that_fails_half_way_leaves_nothing(new_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

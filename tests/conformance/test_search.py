@@ -8,11 +8,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from recollect.model import Kind, Match, Memory, Owner
+from recollect.model import Kind, Match, Memory, Owner, Role
+from recollect.policy.question import Asked
+from recollect.policy.similarity import SPEAKERS, Evidence
 from recollect.policy.text import terms
 from recollect.ports import Store, Vector
 from recollect.store import open_store
@@ -338,6 +341,96 @@ def test_a_text_without_meaning_comes_last(store: Store, ann: Owner) -> None:
         Match(2, pytest.approx(1, abs=0.005)),
         Match(1, 0.0),
     ]
+
+
+# --- everything that is known about a question
+
+
+def talk(text: str, owner: Owner, session: str | None, role: Role = Role.USER, **changes: Any) -> Memory:
+    return note(text, owner, kind=Kind.EPISODE, session_id=session, role=role, **changes)
+
+
+def weigh(store: Store, owner: Owner, query: str, place: Vector | None = None, **changes: Any) -> Evidence:
+    wanted = {"kinds": ALL_KINDS, "now": NOW, **changes}
+    return store.weigh_memories(owner, Asked.read(query, NOW).terms, place, **wanted)
+
+
+def found_at(evidence: Evidence, term: int) -> dict[int, float]:
+    rows, counts = evidence.occurrences[term]
+    return dict(zip(evidence.seqs[rows].tolist(), counts.tolist(), strict=True))
+
+
+def test_words_are_told_with_where_and_how_often(store: Store, ann: Owner) -> None:
+    add(store, ann, "red apple", "an apple, an apple", "pear")
+
+    found = weigh(store, ann, "apples plum red")
+
+    assert [found_at(found, term) for term in range(3)] == [{1: 1, 2: 2}, {}, {1: 1}]
+    assert dict(zip(found.seqs.tolist(), found.lengths.tolist(), strict=True)) == {1: 2, 2: 2, 3: 1}
+    assert found.cosines is None
+
+
+def test_a_conversation_is_told_together_and_in_order(store: Store, ann: Owner) -> None:
+    sessions = ("one", "two", "one", None, "two", None, "one")
+    store.add_memories([talk("hello", ann, session) for session in sessions], [None] * 7)
+    store.update_memory(replace(store.get_memory(ann, "m-1"), text="hello again"), replaced_at=NOW)
+
+    found = weigh(store, ann, "hello")
+
+    groups: dict[int, list[int]] = {}
+    for seq, conversation in zip(found.seqs.tolist(), found.conversations.tolist(), strict=True):
+        groups.setdefault(conversation, []).append(seq)
+    assert sorted(groups.values()) == [[1, 3, 7], [2, 5], [4], [6]]
+    assert [seq for group in groups.values() for seq in group] == found.seqs.tolist()
+    assert sorted(found_at(found, 0)) == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_who_said_it_and_since_when_is_told(store: Store, ann: Owner) -> None:
+    store.add_memories(
+        [
+            talk("mine", ann, "s", valid_from=EARLIER),
+            talk("yours", ann, "s", Role.ASSISTANT),
+            note("neither", ann, role=Role.ASSISTANT),
+        ],
+        [None] * 3,
+    )
+
+    found = weigh(store, ann, "who")
+
+    told = zip(found.seqs.tolist(), found.speakers.tolist(), found.since.tolist(), strict=True)
+    assert sorted(told) == [
+        (1, SPEAKERS.index(Role.USER), int(EARLIER.timestamp())),
+        (2, SPEAKERS.index(Role.ASSISTANT), int(NOW.timestamp())),
+        (3, 0, int(NOW.timestamp())),
+    ]
+
+
+def test_cosines_are_told_and_where_there_is_none(store: Store, ann: Owner) -> None:
+    nowhere = np.zeros(DIMENSIONS, np.float32)
+    store.add_memories([note("x", ann) for _ in range(4)], [vector(1), None, vector(1, 1), nowhere])
+
+    found = weigh(store, ann, "x", vector(1))
+
+    assert found.cosines is not None
+    told = dict(zip(found.seqs.tolist(), found.cosines.tolist(), strict=True))
+    assert told == pytest.approx({1: 1, 2: math.nan, 3: math.sqrt(0.5), 4: 0}, abs=0.005, nan_ok=True)
+
+
+def test_only_what_can_be_recalled_is_told(store: Store, ann: Owner, bob: Owner) -> None:
+    for changes in ({}, {"expires_at": EARLIER}, {"archived_at": EARLIER}, {"kind": Kind.CORE}, {"valid_from": LATER}):
+        store.add_memory(note("apples", ann, **changes), vector(1))
+    store.add_memory(note("apples", bob), vector(1))
+
+    def told(**changes: Any) -> list[int]:
+        found = weigh(store, ann, "apples", vector(1), **changes)
+        assert set(found_at(found, 0)) == set(found.seqs.tolist())
+        return sorted(found.seqs.tolist())
+
+    assert told() == [1, 4, 5]
+    assert told(kinds=[Kind.NOTE]) == [1, 5]
+    assert told(is_past=True) == [1, 4]
+    assert not len(weigh(store, ann, "apples", kinds=[]).seqs)
+    assert not len(weigh(store, owner(), "apples").seqs)
 
 
 # --- much, and much at once

@@ -27,4 +27,4 @@ def test_the_first_example_runs_and_finds_what_it_stored(tmp_path: Path) -> None
     )
 
     first, *_ = done.stdout.splitlines()
-    assert first.startswith("Prefers tabs over spaces 0.9")
+    assert first.startswith("Prefers tabs over spaces 0.")

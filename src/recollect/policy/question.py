@@ -31,7 +31,7 @@ _FIRST_PERSON = re.compile(r"\b(?:i|my|mine|me|myself|we|our|ours|us)\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Asked:
     """A query as recall understands it."""
 
     terms: Sequence[str]  # distinct, as they are indexed
@@ -39,10 +39,10 @@ class Question:
     spans: Sequence[Span] = ()  # when, if it tells
 
     @classmethod
-    def read(cls, query: str, now: datetime) -> Question:
+    def read(cls, query: str, now: datetime) -> Asked:
         """
         >>> from datetime import UTC
-        >>> question = Question.read("Which hotel did you recommend last May?", datetime(2026, 3, 1, tzinfo=UTC))
+        >>> question = Asked.read("Which hotel did you recommend last May?", datetime(2026, 3, 1, tzinfo=UTC))
         >>> question.terms, question.speaker, [str(span.first) for span in question.spans]
         (['hotel', 'recommend', 'last'], <Role.ASSISTANT: 'assistant'>, ['2025-05-01'])
         """

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.model import Role
-from recollect.policy.question import Question
+from recollect.policy.question import Asked
 from recollect.policy.ranking import BM25_B, BM25_K1
 
 NEIGHBOURS = (0.3, 0.15)
@@ -27,9 +27,14 @@ WORDS_FULL = 0.8
 MEANING_FULL = 0.4
 """How far from the owner's average towards 1 the cosine of a good match lies."""
 
+DOUBT = 3
+"""The average of a few is no average: it is taken as if this many more had a cosine of 0."""
+
 USUAL_COSINE = 0.3
-USUAL_WEIGHT = 10
-"""What two unrelated texts have: taken as the average where there are too few to tell, with this many votes."""
+"""What unrelated texts have at most, where nobody knows the average."""
+
+FAR = np.float32(0.01)
+"""What average closeness counts."""
 
 CONVERSATION_SHARE = 0.35
 """How much the words of the whole conversation add, in the measure of a single text's."""
@@ -41,7 +46,7 @@ OTHER_TIME = 0.4
 """What a fit is worth if it was said at quite another time."""
 
 FULL = 0.4
-"""A best match at least this strong counts 1; a weaker one its share of it."""
+"""A best match at least this strong counts 1; of a weaker one's share of it the root."""
 
 FIELD = 30
 """So many of the best share most of the room between 0 and 1, so that recency and importance decide near ties only."""
@@ -76,6 +81,25 @@ class Evidence:
     cosines: Floats | None  # to the question; NaN: no vector yet
     occurrences: Sequence[tuple[Numbers, Floats]]  # for each word of the question: where it occurs, and how often
 
+    def with_more(self, other: Evidence) -> Evidence:
+        """With the records of another index, which share no conversation with these."""
+        one, two = (each.cosines for each in (self, other))
+        cosines = None if one is None or two is None else np.concatenate((one, two))
+        moved = [(rows + len(self.seqs), counts) for rows, counts in other.occurrences]
+        occurrences = [
+            (np.concatenate((mine[0], theirs[0])), np.concatenate((mine[1], theirs[1])))
+            for mine, theirs in zip(self.occurrences, moved, strict=True)
+        ]
+        return Evidence(
+            seqs=np.concatenate((self.seqs, other.seqs)),
+            conversations=np.concatenate((self.conversations, other.conversations)),
+            lengths=np.concatenate((self.lengths, other.lengths)),
+            since=np.concatenate((self.since, other.since)),
+            speakers=np.concatenate((self.speakers, other.speakers)),
+            cosines=cosines,
+            occurrences=occurrences,
+        )
+
     @classmethod
     def empty(cls) -> Evidence:
         none = np.zeros(0, np.int64)
@@ -90,24 +114,23 @@ class Evidence:
         )
 
 
-def similarities(evidence: Evidence, question: Question, *, words_share: float) -> Floats:
+def similarities(evidence: Evidence, question: Asked, *, words_share: float) -> Floats:
     """The similarity of every record."""
     return spread(strengths(evidence, question, words_share=words_share))
 
 
-def best(evidence: Evidence, question: Question, *, words_share: float, limit: int) -> dict[int, float]:
-    """The `limit` most similar records that fit at all, and how similar each is; of equals the newest."""
+def best(evidence: Evidence, question: Asked, *, words_share: float, limit: int) -> dict[int, float]:
+    """The `limit` most similar records, and how similar each is; of equals the newest, and none that fits nowhere."""
     found = similarities(evidence, question, words_share=words_share)
+    fits = found > 0
     if limit < len(found):
-        edge = np.partition(found, -limit)[-limit]
-        rows = np.flatnonzero((found >= edge) & (found > 0))
-    else:
-        rows = np.flatnonzero(found > 0)
+        fits &= found >= np.partition(found, -limit)[-limit]
+    rows = np.flatnonzero(fits)
     order = rows[np.lexsort((-evidence.seqs[rows], -found[rows]))][:limit]
     return dict(zip(evidence.seqs[order].tolist(), found[order].tolist(), strict=True))
 
 
-def strengths(evidence: Evidence, question: Question, *, words_share: float) -> Floats:
+def strengths(evidence: Evidence, question: Asked, *, words_share: float) -> Floats:
     """How strongly each record fits; 1 is a good match, and there is no upper limit."""
     if not len(evidence.seqs):
         return np.zeros(0, np.float32)
@@ -121,6 +144,13 @@ def strengths(evidence: Evidence, question: Question, *, words_share: float) -> 
     if question.spans:
         fit *= OTHER_TIME + (1 - OTHER_TIME) * closeness(question, evidence.since)
     return fit
+
+
+def nearest(evidence: Evidence) -> Sequence[float]:
+    """The greatest cosine, if there is one."""
+    if evidence.cosines is None or np.isnan(evidence.cosines).all():
+        return ()
+    return (float(np.nanmax(evidence.cosines)),)
 
 
 def fused(words: Floats | None, meaning: Floats | None, *, words_share: float = 0.0) -> Floats:
@@ -145,7 +175,7 @@ def spread(strength: Floats) -> Floats:
     floor = max(float(np.partition(strength, -FIELD)[-FIELD]), 0.0) if len(strength) > FIELD else 0.0
     above: Floats = np.clip((strength - floor) / np.float32(max(best - floor, 1e-9)), 0, 1)
     room = TAIL * np.clip(strength / np.float32(floor), 0, 1) + (1 - TAIL) * above**SPREAD if floor else above**SPREAD
-    spread_out: Floats = np.float32(min(1.0, best / FULL)) * room
+    spread_out: Floats = np.float32(min(1.0, best / FULL) ** 0.5) * room
     return spread_out
 
 
@@ -180,7 +210,7 @@ def word_reach(terms: int, records: int) -> float:
     return 0.7 * terms * float(np.log1p(max(records, 1)))
 
 
-def closeness(question: Question, since: NDArray[np.float64]) -> Floats:
+def closeness(question: Asked, since: NDArray[np.float64]) -> Floats:
     """How near each time is to one of the question's spans: 1 inside, halving with distance."""
     days = since / 86_400 + FIRST_DAY
     nearest = np.zeros(len(days), np.float32)
@@ -191,9 +221,11 @@ def closeness(question: Question, since: NDArray[np.float64]) -> Floats:
 
 def _meaning(cosines: Floats) -> Floats:
     known = cosines[~np.isnan(cosines)]
-    average = (float(known.sum()) + USUAL_WEIGHT * USUAL_COSINE) / (len(known) + USUAL_WEIGHT)
+    average = float(known.sum()) / (len(known) + DOUBT)
     away: Floats = (cosines - np.float32(average)) / np.float32(MEANING_FULL * max(1 - average, 1e-3))
-    return np.maximum(away, np.float32(0))
+    # What is farther than the average says next to nothing, but even there the nearer comes first.
+    meaning: Floats = np.where(away > 0, away + FAR, FAR * np.exp(np.minimum(away, 0)))
+    return meaning
 
 
 def _words(evidence: Evidence) -> tuple[Floats, Floats]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from recollect.model import Kind, Match, Memory
 from recollect.policy.names import memory_seq
+from recollect.policy.similarity import Evidence
 from recollect.policy.text import terms
 from recollect.ports import EmbedTexts, Vector
 from recollect.store.engine import Registered
@@ -33,6 +37,16 @@ class NotesIndex:
         index = self._current(notes)
         return index.nearest(vector, EVERYTHING, limit) if index.embedder.dimensions == len(vector) else []
 
+    def evidence(
+        self, notes: Sequence[Memory], terms: Sequence[str], vector: Vector | None, until: float | None
+    ) -> Evidence:
+        index = self._current(notes)
+        wanted = replace(EVERYTHING, until=until)
+        if vector is None or index.embedder.dimensions == len(vector):
+            return index.evidence(terms, vector, wanted)
+        found = index.evidence(terms, None, wanted)  # not embedded yet
+        return replace(found, cosines=np.full(len(found.seqs), np.nan, np.float32))
+
     def _current(self, notes: Sequence[Memory]) -> OwnerIndex:
         with self._lock:
             known, index = self._indexed
@@ -53,4 +67,5 @@ class NotesIndex:
     def _row(self, note: Memory) -> tuple[object, ...]:
         vector = self._vectors[note.text]
         encoded = None if vector is None else encode_vector(vector)
-        return memory_seq(note.id), 1, note.kind.value, None, encode_terms(terms(note.text)), OURS, encoded
+        words, since = encode_terms(terms(note.text)), int(note.created_at.timestamp())
+        return memory_seq(note.id), 1, note.kind.value, None, words, OURS, encoded, None, note.role.value, since

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from recollect.lazy import LazyModule
-from recollect.model import Match
+from recollect.model import Match, Role
 from recollect.store.engine import Registered, Row, Unit
 
 if TYPE_CHECKING:
@@ -101,4 +101,4 @@ def _extend(held: _Held, shelf: Shelf, unit: Unit) -> None:
 
 
 def _row(number: int, terms: bytes) -> Row:
-    return (number, 1, "", None, terms, None, None)
+    return (number, 1, "", None, terms, None, None, None, Role.USER.value, 0)

@@ -14,6 +14,7 @@ from pathlib import Path
 from recollect.errors import Invalid, NotFound, StoreError
 from recollect.model import Kind, Match, Memory, MemoryVersion, Owner, State
 from recollect.policy.names import memory_seq
+from recollect.policy.similarity import Evidence
 from recollect.policy.text import content_hash
 from recollect.ports import EmbedTexts, Vector
 from recollect.store.engine import Engine
@@ -169,6 +170,24 @@ class WorkspaceStore(SqlStore):
         in_rows = super().nearest_memories(owner, vector, kinds=kinds, now=now, limit=limit)
         file = self.notes_of(owner) if Kind.NOTE in kinds else None
         return in_rows if file is None else _best(in_rows, self._index.nearest(file.all(), vector, limit), limit)
+
+    def weigh_memories(
+        self,
+        owner: Owner,
+        terms: Sequence[str],
+        vector: Vector | None,
+        *,
+        kinds: Collection[Kind],
+        now: datetime,
+        is_past: bool = False,
+    ) -> Evidence:
+        in_rows = super().weigh_memories(owner, terms, vector, kinds=kinds, now=now, is_past=is_past)
+        file = self.notes_of(owner) if Kind.NOTE in kinds else None
+        if file is None:
+            return in_rows
+        until = int(now.timestamp()) if is_past else None
+        in_file = self._index.evidence(file.all(), terms, vector, until)
+        return in_rows.with_more(in_file) if len(in_rows.seqs) else in_file
 
     def close(self) -> None:
         for file in self._files.values():

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from datetime import datetime
 
 from recollect.model import Memory, Source
-from recollect.policy import merging, ranking
+from recollect.policy import merging, similarity
+from recollect.policy.question import Asked
 from recollect.policy.text import content_hash
-from recollect.ports import MemoryStore, Vector
-from recollect.services.sources.question import PAST_STEP, Candidate, Found, Question
+from recollect.ports import MemoryStore
+from recollect.services.sources.question import Candidate, Found, Question
 
 CANDIDATES = 50
-"""How many each way of searching may propose, at least."""
+"""How many of the most similar are proposed, at least."""
 
 
 class OwnMemories:
-    """An agent's memories of every kind, by words and by meaning."""
+    """An agent's memories of every kind, by words, meaning, conversation, speaker and date."""
 
     name = Source.MEMORY
 
@@ -24,31 +25,26 @@ class OwnMemories:
         self._words_share = words_share
 
     def find(self, question: Question, *, depth: int = 1) -> Found:
-        vector, limit = question.vector(), max(CANDIDATES, question.limit) * depth
-        wanted = limit
-        while True:
-            words, near = self._matches(question, vector, limit)
-            similarity = ranking.hybrid(words, near, words_share=self._words_share)
-            memories = self._store.find_memories(question.owner, list(similarity))
-            candidates = [
-                _candidate(memory, similarity[seq])
-                for seq, memory in memories.items()
-                if not question.is_past or (memory.valid_from or memory.created_at) <= question.now
-            ]
-            if not question.is_past or len(candidates) >= wanted or len(similarity) < limit:
-                break
-            limit *= PAST_STEP
-        candidates.sort(key=lambda each: -each.similarity)
+        asked, vector = Asked.read(question.text, question.now), question.vector()
+        evidence = self._store.weigh_memories(
+            question.owner, asked.terms, vector, kinds=question.kinds, now=question.now, is_past=question.is_past
+        )
+        limit = max(CANDIDATES, question.limit) * depth
+        likeness = similarity.best(evidence, asked, words_share=self._words_share, limit=limit)
+        memories = self._store.find_memories(question.owner, list(likeness))
+        candidates = [
+            _candidate(memories[seq], likeness[seq])
+            for seq in likeness
+            if seq in memories and (not question.is_past or _since(memories[seq]) <= question.now)
+        ]
         texts = [each.text for each in candidates[: merging.LOOKED_AT]]
-        return Found(candidates=candidates, strength=merging.strength(question.text, texts, near.values()))
+        return Found(
+            candidates=candidates, strength=merging.strength(question.text, texts, similarity.nearest(evidence))
+        )
 
-    def _matches(
-        self, question: Question, vector: Vector | None, limit: int
-    ) -> tuple[Mapping[int, float], Mapping[int, float]]:
-        owner, kinds, now = question.owner, question.kinds, question.now
-        words = self._store.search_memories(owner, question.text, kinds=kinds, now=now, limit=limit)
-        near = [] if vector is None else self._store.nearest_memories(owner, vector, kinds=kinds, now=now, limit=limit)
-        return {each.seq: each.score for each in words}, {each.seq: each.score for each in near}
+
+def _since(memory: Memory) -> datetime:
+    return memory.valid_from or memory.created_at
 
 
 def _candidate(memory: Memory, similarity: float) -> Candidate:

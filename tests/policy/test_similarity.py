@@ -1,0 +1,157 @@
+"""How well a memory fits a question."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.model import Role
+from recollect.policy.question import Asked
+from recollect.policy.similarity import SPEAKERS, Evidence, best, hybrid, similarities, spread, strengths
+from recollect.policy.text import terms
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SHARE = 0.6
+
+
+def evidence(query: str, *texts: str, cosines: list[float] | None = None, **more: Any) -> tuple[Evidence, Asked]:
+    """What an index would tell of these texts, each its own conversation unless said otherwise."""
+    asked = Asked.read(query, NOW)
+    words = [terms(text) for text in texts]
+    occurrences = []
+    for term in asked.terms:
+        counts = np.array([each.count(term) for each in words], np.float32)
+        occurrences.append((np.flatnonzero(counts), counts[counts > 0]))
+    columns: dict[str, Any] = {
+        "seqs": np.arange(1, len(texts) + 1),
+        "conversations": -np.arange(1, len(texts) + 1),
+        "lengths": np.array([len(each) for each in words], np.float32),
+        "since": np.full(len(texts), NOW.timestamp()),
+        "speakers": np.zeros(len(texts), np.int8),
+        "cosines": None if cosines is None else np.array(cosines, np.float32),
+        "occurrences": occurrences,
+        **more,
+    }
+    return Evidence(**columns), asked
+
+
+def order(found: tuple[Evidence, Asked]) -> list[int]:
+    return list(best(*found, words_share=SHARE, limit=10))
+
+
+def test_what_shares_words_comes_before_what_does_not() -> None:
+    assert order(evidence("red apples", "a pear", "red apple pie", "a red door")) == [2, 3]
+
+
+def test_meaning_finds_what_shares_no_word() -> None:
+    assert order(evidence("puppy", "my dog", "a truck", cosines=[0.7, 0.1])) == [1, 2]
+
+
+def test_what_has_no_vector_yet_is_judged_by_its_words() -> None:
+    nan = float("nan")
+    found, asked = evidence("puppy food", "puppy food", "puppy food", "a truck", cosines=[nan, 0.9, nan])
+
+    fit = strengths(found, asked, words_share=SHARE)
+
+    assert fit[0] > 0.3
+    assert fit[2] == 0
+
+
+def test_an_answer_is_found_by_the_words_of_its_question() -> None:
+    talk = np.array([7, 7, 7, 8])
+    texts = ("Which city do you like?", "Lisbon, no doubt", "I see", "Lisbon, no doubt")
+
+    assert order(evidence("favourite city", *texts, conversations=talk))[:2] == [1, 2]
+
+
+def test_neighbours_lend_nothing_across_conversations() -> None:
+    found = order(evidence("city", "Which city?", "Lisbon", conversations=np.array([1, 2])))
+
+    assert found == [1]
+
+
+def test_a_conversation_about_it_lends_weight() -> None:
+    texts = ("apples", "pears", "plums", "figs", "the tax", "the car", "the tax", "a tree", "a lake", "a cat")
+    talk = np.array([1] * 5 + [2] * 5)
+
+    fit = strengths(*evidence("apples and tax", *texts, conversations=talk), words_share=SHARE)
+    assert fit[4] > fit[6]
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [("Where did I buy the lamp?", 1), ("Which lamp did you recommend?", 2), ("Where is the lamp?", 2)],
+)
+def test_who_is_asked_for_comes_first(query: str, first: int) -> None:
+    speakers = np.array([SPEAKERS.index(Role.USER), SPEAKERS.index(Role.ASSISTANT)], np.int8)
+
+    assert order(evidence(query, "the lamp", "the lamp", speakers=speakers))[0] == first
+
+
+def test_what_is_no_turn_is_never_somebody_elses() -> None:
+    plain, asked = evidence("Which lamp did you recommend?", "the lamp", "the tree")
+
+    assert strengths(plain, asked, words_share=1)[0] == strengths(plain, replace(asked, speaker=None), words_share=1)[0]
+
+
+def test_the_time_that_is_asked_for_comes_first() -> None:
+    times = [datetime(2025, month, 20, tzinfo=UTC).timestamp() for month in (3, 5, 8)]
+
+    found = order(evidence("What did we paint in May 2025?", "we paint", "we paint", "we paint", since=np.array(times)))
+
+    assert found[0] == 2
+
+
+def test_a_question_about_nothing_we_know_gets_low_numbers() -> None:
+    texts, others = ("red apples", *["a pear"] * 40), [0.3] * 40
+    known = evidence("red apples", *texts, cosines=[0.7, *others])
+    strange = evidence("quantum chromodynamics", *texts, cosines=[0.35, *others])
+
+    assert similarities(*known, words_share=SHARE).max() == pytest.approx(1)
+    assert similarities(*strange, words_share=SHARE).max() < 0.5
+
+
+@given(st.lists(st.floats(0, 3, width=32), max_size=80))
+def test_spreading_keeps_the_order_and_the_range(strength: list[float]) -> None:
+    given_, spread_out = np.array(strength, np.float32), spread(np.array(strength, np.float32))
+
+    assert ((spread_out >= 0) & (spread_out <= 1)).all()
+    ranked = np.argsort(given_)
+    assert (np.diff(spread_out[ranked]) >= -1e-6).all()
+
+
+def test_one_list_of_two_indexes_is_judged_like_one() -> None:
+    whole, asked = evidence("red apple", "red apple", "apple", "red", cosines=[0.5, 0.4, 0.3])
+    first, _ = evidence("red apple", "red apple", cosines=[0.5])
+    rest, _ = evidence("red apple", "apple", "red", cosines=[0.4, 0.3])
+    rest = replace(rest, seqs=rest.seqs + 1, conversations=rest.conversations - 1)
+
+    joined = first.with_more(rest)
+
+    assert similarities(joined, asked, words_share=SHARE) == pytest.approx(
+        similarities(whole, asked, words_share=SHARE)
+    )
+
+
+def test_nothing_is_like_nothing() -> None:
+    assert best(Evidence.empty(), Asked.read("anything", NOW), words_share=SHARE, limit=5) == {}
+
+
+WORDS = st.dictionaries(st.integers(1, 9), st.floats(0.01, 50))
+MEANING = st.dictionaries(st.integers(1, 9), st.floats(-1, 1))
+
+
+@given(WORDS, MEANING, st.floats(0, 1))
+def test_a_source_of_its_own_is_measured_from_0_to_1(
+    words: dict[int, float], meaning: dict[int, float], share: float
+) -> None:
+    scores = hybrid(words, meaning, reach=10, words_share=share)
+
+    assert set(scores) == set(words) | set(meaning)
+    assert all(0 <= score <= 1.000001 for score in scores.values())
