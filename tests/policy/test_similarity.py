@@ -114,7 +114,7 @@ def test_a_question_about_nothing_we_know_gets_low_numbers() -> None:
     strange = evidence("quantum chromodynamics", *texts, cosines=[0.35, *others])
 
     assert similarities(*known, words_share=SHARE).max() == pytest.approx(1)
-    assert similarities(*strange, words_share=SHARE).max() < 0.5
+    assert similarities(*strange, words_share=SHARE).max() < 0.6
 
 
 @given(st.lists(st.floats(0, 3, width=32), max_size=80))
