@@ -62,7 +62,7 @@ def test_without_any_source_everything_has_its_default() -> None:
     assert (settings.busy_timeout, settings.pool_size, settings.index_cache_mb) == (10.0, 10, 256)
     weights = (settings.weight_similarity, settings.weight_recency, settings.weight_importance, settings.weight_source)
     assert weights == (0.5, 0.2, 0.2, 0.1)
-    assert (settings.similarity_words, settings.host, settings.port) == (0.5, "127.0.0.1", 8077)
+    assert (settings.similarity_words, settings.host, settings.port) == (0.67, "127.0.0.1", 8077)
     assert settings.tool_sets == ("notes", "journal", "recall", "details")
 
 
