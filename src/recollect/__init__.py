@@ -30,6 +30,7 @@ from recollect.errors import (
 if TYPE_CHECKING:
     from recollect.aio import AsyncRecollect
     from recollect.api import Recollect
+    from recollect.capturing import capture_calls, captured
     from recollect.settings import Settings
 
 __version__ = "0.1.0"
@@ -50,10 +51,18 @@ __all__ = [
     "StoreBusy",
     "StoreError",
     "Unauthorized",
+    "capture_calls",
+    "captured",
 ]
 
 # Imported on first use: whoever wants only an exception, or only the async face, does not wait for the rest.
-_HOMES = {"AsyncRecollect": "recollect.aio", "Recollect": "recollect.api", "Settings": "recollect.settings"}
+_HOMES = {
+    "AsyncRecollect": "recollect.aio",
+    "Recollect": "recollect.api",
+    "Settings": "recollect.settings",
+    "capture_calls": "recollect.capturing",
+    "captured": "recollect.capturing",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from recollect.api import AgentMemory, Recollect, TenantMemory
+from recollect.capturing import captured
 from recollect.services.scan import Sighting
 
 THREADS = 32
@@ -68,12 +69,18 @@ class AsyncAgentMemory:
     get_detail = _in_thread(AgentMemory.get_detail)
     hide_detail = _in_thread(AgentMemory.hide_detail)
     delete_detail = _in_thread(AgentMemory.delete_detail)
+    capture = _in_thread(AgentMemory.capture)
+    capture_output = _in_thread(AgentMemory.capture_output)
     inject = _in_thread(AgentMemory.inject)
     private_memory = _in_thread(AgentMemory.private_memory)
     guidance = _in_thread(AgentMemory.guidance)
     skills = _in_thread(AgentMemory.skills)
     tools = _in_thread(AgentMemory.tools)
     call_tool = _in_thread(AgentMemory.call_tool)
+
+    def captured(self, function: Callable[..., Any] | None = None, **options: Any) -> Any:
+        """A decorator for async tool functions: `recollect.captured` for this agent."""
+        return captured(self, **options) if function is None else captured(self, **options)(function)
 
 
 def _scanned(memory: TenantMemory) -> list[Sighting]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from recollect.model import Kind
 from recollect.ports import Clock, Models, Store, TokenCounter
+from recollect.services.capture import Capture
+from recollect.services.describe import Describe
 from recollect.services.details import Details
 from recollect.services.echoes import Echoes
 from recollect.services.embedding import Embedding
@@ -42,6 +44,7 @@ class Services:
     similar: Similar
     scan: Scan
     details: Details
+    capture: Capture
     guard: SecretGuard
     echoes: Echoes
     maintain: Maintain
@@ -64,6 +67,7 @@ def wired(
     """The services of one store, as the settings want them."""
     echoes, retrieved = Echoes(), Retrieved(store)
     guard = SecretGuard(store, now, mode=settings.secrets)
+    details = Details(store, guard, Describe(models.fast if settings.detail_summary == "model" else None), now)
     return Services(
         store=store,
         now=now,
@@ -89,7 +93,8 @@ def wired(
         ),
         similar=Similar(store, embedding, now),
         scan=Scan(store, guard, now),
-        details=Details(store, guard, now),
+        details=details,
+        capture=Capture(details, tokens, threshold=settings.capture_threshold),
         guard=guard,
         echoes=echoes,
         maintain=Maintain(store, embedding, now, quota=settings.episode_quota),

@@ -15,11 +15,12 @@ INNER = {"model", "errors", "lazy"}
 PURE = INNER | {"policy", "settings"}
 PORTS = PURE | {"ports"}
 WIRING = PORTS | {"store", "providers", "services"}
-FACES = WIRING | {"api", "agent_memory", "tenant_memory", "aio", "tools", "recollect"}
+FACES = WIRING | {"api", "capturing", "agent_memory", "tenant_memory", "aio", "tools", "recollect"}
 MAY_IMPORT: dict[str, set[str]] = {
     "model": set(),
     "errors": set(),
     "lazy": set(),
+    "capturing": INNER,
     "policy": INNER,
     "settings": INNER,
     "ports": PURE,
@@ -28,10 +29,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "services": PORTS,
     "tools": WIRING,  # and the type of the memory it is handed
     "wiring": PORTS | {"services"},
-    "agent_memory": PORTS | {"services", "tools", "wiring"},
+    "agent_memory": PORTS | {"capturing", "services", "tools", "wiring"},
     "tenant_memory": PORTS | {"services", "tools", "wiring", "agent_memory"},
     "api": WIRING | {"tools", "wiring", "agent_memory", "tenant_memory"},
-    "aio": WIRING | {"api", "tools"},
+    "aio": WIRING | {"api", "capturing", "tools"},
     "server": FACES,
     "cli": FACES | {"server"},
     "adapters": FACES,

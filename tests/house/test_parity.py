@@ -11,7 +11,7 @@ from recollect.aio import AsyncAgentMemory, AsyncRecollect, AsyncTenantMemory
 from recollect.api import AgentMemory, Recollect, TenantMemory
 
 PAIRS = [(AgentMemory, AsyncAgentMemory), (TenantMemory, AsyncTenantMemory), (Recollect, AsyncRecollect)]
-VIEWS = {"agent", "tenant"}  # nothing is read or written by these, so there is nothing to await
+VIEWS = {"agent", "tenant", "captured"}  # nothing is read or written by these, so there is nothing to await
 
 each_pair = pytest.mark.parametrize(("plain", "awaited"), PAIRS, ids=lambda each: each.__name__)
 

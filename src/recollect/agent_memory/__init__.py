@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from recollect.agent_memory.capturing import Capturing
 from recollect.agent_memory.details import AgentDetails
 from recollect.agent_memory.knowledge import Knowledge
 from recollect.agent_memory.prompts import Prompts
@@ -10,5 +11,5 @@ from recollect.agent_memory.records import ANY_STATE, MAX_PAGE, PAGE, SEARCH_LIM
 __all__ = ["ANY_STATE", "MAX_PAGE", "PAGE", "SEARCH_LIMIT", "AgentMemory"]
 
 
-class AgentMemory(Records, Prompts, AgentDetails, Knowledge):
+class AgentMemory(Records, Prompts, AgentDetails, Capturing, Knowledge):
     """One agent's memory: its own records, and nobody else's."""

@@ -188,6 +188,18 @@ class DetailPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Captured:
+    """What goes into a prompt for an output: the output itself, or what stands for it."""
+
+    text: str
+    memory_key: str | None = None  # where the output is stored; None: it is short, and the text is all of it
+
+    @property
+    def is_captured(self) -> bool:
+        return self.memory_key is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """One document of a tenant's knowledge."""
 

@@ -79,8 +79,8 @@ class Digest:
         self._chars = 0
         self._size = 0
         self._breaks = 0
-        self._head = ""
-        self._tail = ""
+        self.head = ""  # how it begins
+        self.tail = ""  # how it ends
         self._cut = ""  # the line that has not ended yet
         self._kind: ContentKind | None = None
         self._json: JsonShape | None = None
@@ -104,7 +104,7 @@ class Digest:
         self._scan(self._cut)
         self._waiting, self._cut = [], ""
         kind = ContentKind.JSON if self._json is not None and self._json.is_whole else self._kind or ContentKind.TEXT
-        lines = self._breaks + (1 if self._tail and not self._tail.endswith("\n") else 0)
+        lines = self._breaks + (1 if self.tail and not self.tail.endswith("\n") else 0)
         reports = (self._reports.errors, self._reports.warnings) if kind in _REPORTING else (Noted(), Noted())
         errors, warnings = ([(number, quoted(line)) for number, line in each.lines] for each in reports)
         shape = self._shape(kind, lines)
@@ -117,8 +117,8 @@ class Digest:
             errors=errors,
             warning_count=reports[1].count,
             warnings=warnings,
-            first_lines=_some_lines(self._head.splitlines()),
-            last_lines=_some_lines(self._tail.splitlines()[::-1])[::-1],
+            first_lines=_some_lines(self.head.splitlines()),
+            last_lines=_some_lines(self.tail.splitlines()[::-1])[::-1],
             shape=shape,
             text="",
             brief=_brief(kind, lines, self._size, reports[0].count, shape),
@@ -127,13 +127,13 @@ class Digest:
 
     def _read(self, text: str) -> None:
         if self._kind is None:
-            self._head = text[:HEAD_CHARS]
-            self._kind = kind_of(_whole_lines(self._head, is_all=len(text) <= HEAD_CHARS))
+            self.head = text[:HEAD_CHARS]
+            self._kind = kind_of(_whole_lines(self.head, is_all=len(text) <= HEAD_CHARS))
             self._json = JsonShape() if _JSON_START.match(text) else None
         self._chars += len(text)
         self._size += byte_size(text)
         self._breaks += text.count("\n")
-        self._tail = (self._tail + text)[-TAIL_CHARS:]
+        self.tail = (self.tail + text)[-TAIL_CHARS:]
         if self._json is not None:
             self._json.feed(text)
             if self._json.is_broken:
@@ -158,14 +158,14 @@ class Digest:
                 return f"object with {_counted(self._json.entries, 'key')}{names}"
             return f"array of {_counted(self._json.entries, 'entry', 'entries')}"
         if kind is ContentKind.JSON_LINES:
-            return f"{_counted(lines, 'record')}{_listed(_first_keys(self._head), 0)}"
+            return f"{_counted(lines, 'record')}{_listed(_first_keys(self.head), 0)}"
         if kind is ContentKind.TABLE:
-            return f"{_counted(max(0, lines - 1), 'row')}, columns{_listed(columns(self._head.splitlines()), 0)}"
+            return f"{_counted(max(0, lines - 1), 'row')}, columns{_listed(columns(self.head.splitlines()), 0)}"
         if kind is ContentKind.DIFF:
             return self._diff.shape()
         if kind is ContentKind.STACK_TRACE:
             return quoted(self._reports.exception)
-        found = (_TITLE if kind is ContentKind.HTML else _ROOT).search(self._head)
+        found = (_TITLE if kind is ContentKind.HTML else _ROOT).search(self.head)
         if found and kind in (ContentKind.HTML, ContentKind.XML):
             return f"titled {quoted(found[1])}" if kind is ContentKind.HTML else f"root element {quoted(found[1])}"
         return ""

@@ -24,6 +24,10 @@ REFERENCE = re.compile(
 )
 """Group 1 is the key, group 2 the description, if there is one."""
 
+MAX_LINE_CHARS = 2 * MAX_FOUND_CHARS
+
+_BEFORE = re.compile(r"(?:Command '.*' executed\. )?Output stored in ")
+_BEHIND = re.compile(r"\.(?: Status: [^\[\]]*\.)?")
 _BRACKETS = str.maketrans("[]", "()")
 
 
@@ -78,9 +82,17 @@ def find_references(text: str) -> list[Reference]:
 
 
 def is_reference(text: str) -> bool:
-    """Whether `text` is nothing but a placeholder, or a line that stands for an output."""
-    found = REFERENCE.search(text)
-    return found is not None and text.strip() == found[0]
+    """Whether `text` is nothing but a placeholder, or the line that stands for an output.
+
+    >>> is_reference("Command 'ls' executed. Output stored in [MemoryRef: ls-x7k2]. Status: success.")
+    True
+    """
+    line = text.strip()
+    found = REFERENCE.search(line) if len(line) <= MAX_LINE_CHARS and "\n" not in line else None
+    if found is None:
+        return False
+    before, behind = line[: found.start()], line[found.end() :]
+    return not before + behind or (_BEFORE.fullmatch(before) is not None and _BEHIND.fullmatch(behind) is not None)
 
 
 def safe_cut(text: str, at: int, *, is_end: bool = True) -> int:

@@ -19,6 +19,7 @@ from recollect.policy import details as rules
 from recollect.policy.digest import Digest
 from recollect.policy.text import checked_text, fold
 from recollect.ports import Clock, ContentDraft, Store
+from recollect.services.describe import Describe, Described
 from recollect.services.detail_grep import read_matches
 from recollect.services.detail_json import read_json
 from recollect.services.parts import Text, read_lines, read_page
@@ -30,14 +31,16 @@ NO_SUCH_DETAIL = "There is no such detail."
 EMPTY = "There is nothing to store: the content is empty."
 MAX_WORDS = 20
 KEY_ATTEMPTS = 5
+NOT_A_CHARACTER = "\ufffd"
 
 
 class Details:
     """Everything that stores, finds and reads details."""
 
-    def __init__(self, store: Store, guard: SecretGuard, now: Clock) -> None:
+    def __init__(self, store: Store, guard: SecretGuard, describe: Describe, now: Clock) -> None:
         self._store = store
         self._guard = guard
+        self._describe = describe
         self._now = now
 
     def store(
@@ -50,33 +53,35 @@ class Details:
         session_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Detail:
-        """Keep a text; when this returns, it is on disk. Of a stream, only the piece at hand is in memory.
+        """Keep a text; when this returns, it is on disk. Of a stream, only the piece at hand is in memory. Without a
+        description, what the text itself shows of its kind and size is its description.
 
         Raises: Invalid.
         """
         about = self._redacted(owner, rules.checked_metadata(metadata))
         line = self._redacted(owner, rules.checked_description(description))
         type, session_id = rules.checked_type(type), rules.checked_session(session_id)
-        draft, digest = self._store.begin_content(owner.tenant), Digest()
+        draft, digest, chars = self._store.begin_content(owner.tenant), Digest(), 0
         try:
             for piece in pieces(content):
                 draft.feed(piece)
                 digest.feed(piece)
+                chars += len(piece)
             draft.seal()
-            said = digest.finish()
-            if not said.chars:
+            if not chars:
                 raise Invalid(EMPTY)
+            described = self._described(owner, digest, _source(about), is_named=bool(line))
             detail = Detail(
-                key="",
+                key=rules.slug(line) or rules.slug(_source(about)) or rules.slug(type),
                 owner=owner,
                 type=type,
-                description=line or self._redacted(owner, said.brief),
-                summary=self._redacted(owner, said.text.replace("\x00", "\ufffd")),
+                description=line or described.brief,
+                summary=described.summary,
                 session_id=session_id,
                 metadata=about,
                 created_at=self._now(),
             )
-            return self._added(detail, draft, rules.slug(line))
+            return self._added(detail, draft, failure=described.failure)
         finally:
             draft.close()
 
@@ -169,23 +174,30 @@ class Details:
         deleted = self._store.transaction(owner.tenant, delete)
         self._store.drop_content(owner.tenant, deleted.content_hash)
 
-    def _added(self, detail: Detail, draft: ContentDraft, name: str) -> Detail:
-        """Under a key that begins with `name`, or tells where the text is from, or at least what it is."""
-        name = name or rules.slug(str(detail.metadata.get("source", ""))) or rules.slug(detail.type)
+    def _described(self, owner: Owner, digest: Digest, source: str, *, is_named: bool) -> Described:
+        redacted = partial(self._guard.redacted, owner.tenant)
+        described = self._describe(digest, source=source, redacted=redacted, is_named=is_named)
+        summary, brief = (self._redacted(owner, _storable(each)) for each in (described.summary, described.brief))
+        return replace(described, summary=summary, brief=brief[: rules.MAX_DESCRIPTION_CHARS])
 
+    def _added(self, detail: Detail, draft: ContentDraft, *, failure: str) -> Detail:
+        """Under the key it has, made unique."""
         for attempt in range(KEY_ATTEMPTS):
             suffix = "".join(choice(rules.SUFFIX_ALPHABET) for _ in range(rules.SUFFIX_CHARS))
-            named = replace(detail, key=f"{name}-{suffix}")
+            named = replace(detail, key=f"{detail.key}-{suffix}")
             try:
-                return self._store.transaction(detail.owner.tenant, partial(self._add, named, draft))
+                return self._store.transaction(detail.owner.tenant, partial(self._add, named, draft, failure))
             except Conflict:  # the agent has a detail of that key
                 if attempt == KEY_ATTEMPTS - 1:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def _add(self, detail: Detail, draft: ContentDraft) -> Detail:
+    def _add(self, detail: Detail, draft: ContentDraft, failure: str) -> Detail:
         added = self._store.add_detail(detail, draft)
         self._record(added, "detail.add", "stored", added.created_at)
+        if failure:
+            done = f"described by rules alone, as the model could not: {failure.rstrip('.')}"
+            self._record(added, "detail.describe", done, added.created_at)
         return added
 
     def _redacted(self, owner: Owner, value: Any) -> Any:
@@ -206,3 +218,13 @@ class Details:
         owner = detail.owner
         event = AuditEvent(tenant=owner.tenant, at=now, action=action, agent_id=owner.agent, message=message, meta=meta)
         self._store.add_event(event)
+
+
+def _storable(text: str) -> str:
+    """Of what is quoted from any text, only what every engine can store."""
+    return text.encode("utf-8", "replace").decode().replace("\x00", NOT_A_CHARACTER)
+
+
+def _source(metadata: Mapping[str, Any]) -> str:
+    source = metadata.get("source")
+    return source if isinstance(source, str) else ""

@@ -109,6 +109,13 @@ class Settings:
     capture_turns: bool = setting(
         False, "Whether the messages of a logged turn are also remembered as episodes, and so can be recalled."
     )
+    capture_threshold: int = setting(
+        500, "Tokens an output may have before it is stored whole and a reference takes its place.", low=1
+    )
+    detail_summary: Literal["rules", "model"] = setting(
+        "rules",
+        "Who says what a captured output is: rules alone, or also the fast model, in one call for each output.",
+    )
     busy_timeout: float = setting(10.0, "Seconds to wait for a database that someone else is writing to.", low=0)
     pool_size: int = setting(10, "How many connections to a database server may be open at once.", low=1)
     index_cache_mb: int = setting(256, "Megabytes of memory that vector indexes may keep between searches.", low=1)
