@@ -48,6 +48,23 @@ MODELS = (
         misses=("hf_hub_download fetches one file", "set hf_transfer to true", "hf_xxxxxxxxxxxxxxxxxxxxxxxxxx"),
     ),
     prefixed(
+        "recollect-key",  # our own: somebody will paste one into a conversation
+        "recollect_",
+        chars=r"\w",
+        least=40,
+        size=69,
+        hits=("recollect_mfrw2zi_{low:8}_{low:52}", "The memory server wants RECOLLECT_mfrw2zi_{low:8}_{low:52}"),
+        misses=("recollect_a_key_looks_like_this_one_here_and_so_on", "recollect_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"),
+    ),
+    shaped(
+        "recollect-key",
+        "recollect_",
+        r"(?<![A-Za-z0-9])(?i:recollect_[a-z2-7]{2,104}_[a-z2-7]{8}_[a-z2-7]{40,60})",
+        hits=("recollect_mfrw2zi_{low:8}_{low:52}", "key=recollect_mrswmylvnr2a_{low:8}_{low:51}"),
+        misses=("recollect_demo_aaaaaaaa_...", "recollect_<tenant>_<id>_<secret>"),
+        check=is_real,
+    ),
+    prefixed(
         "replicate-token",
         "r8_",
         size=37,

@@ -1,0 +1,174 @@
+"""Keys: told once, stored as a hash, refused when they should be, and never written anywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from recollect import AsyncRecollect, Recollect, Settings
+from recollect.errors import Invalid, NotFound, Unauthorized
+from recollect.model import KeyScope
+from recollect.policy.keys import key_text, named_by
+from tests.services.conftest import START, Clock
+
+NOW = START
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'memory.db'}"
+    found: str = request.getfixturevalue("postgres_url")
+    return found
+
+
+@pytest.fixture
+def store(url: str, clock: Clock) -> Iterator[Recollect]:
+    with Recollect(url, settings=Settings(embedder="off"), clock=clock) as opened:
+        yield opened
+
+
+def test_a_key_opens_its_tenant_with_its_scope(store: Recollect) -> None:
+    issued = store.tenant("acme").add_key("write", name=" the  CI ")
+
+    found = store.verify_key(issued.key)
+
+    assert (found.tenant, found.scope, found.id, found.name) == ("acme", KeyScope.WRITE, issued.record.id, "the CI")
+    assert named_by(issued.key) == ("acme", issued.record.id)
+    assert store.has_keys()
+
+
+def test_keys_that_are_none(store: Recollect) -> None:
+    key = store.tenant("acme").add_key("admin").key
+    head, _, secret = key.rpartition("_")
+    wrong = [
+        "",
+        "hunter2",
+        key[:-1],
+        key.upper(),
+        f"{key} ",
+        f"{head}_{secret[::-1]}",
+        key_text("another", store.tenant("acme").list_keys()[0].id, bytes(32)),
+        key.replace("_mfrw2zi_", "_mfrw2zj_"),
+        "recollect_77777777_aaaaaaaa_" + "a" * 52,
+        "recollect_e4_aaaaaaaa_" + "a" * 52,
+    ]
+
+    for each in wrong:
+        with pytest.raises(Unauthorized, match="not valid"):
+            store.verify_key(each)
+
+
+def test_a_revoked_key_is_refused_at_once_and_stays_listed(store: Recollect, clock: Clock) -> None:
+    acme = store.tenant("acme")
+    issued = acme.add_key("read")
+    store.verify_key(issued.key)
+    assert store.recent_key(issued.key) == issued.record
+
+    acme.revoke_key(issued.record.id)
+
+    assert store.recent_key(issued.key) is None
+    with pytest.raises(Unauthorized):
+        store.verify_key(issued.key)
+    assert [key.revoked_at for key in acme.list_keys() if key.id == issued.record.id] == [NOW]
+
+
+def test_another_tenant_cannot_revoke_a_key(store: Recollect) -> None:
+    issued = store.tenant("acme").add_key("read")
+
+    with pytest.raises(NotFound, match=r"^There is no such key\.$"):
+        store.tenant("other").revoke_key(issued.record.id)
+    assert store.verify_key(issued.key)
+
+
+def test_a_key_revoked_elsewhere_is_refused_within_a_second(store: Recollect, url: str, clock: Clock) -> None:
+    issued = store.tenant("acme").add_key("read")
+    store.verify_key(issued.key)
+    with Recollect(url, settings=Settings(embedder="off"), clock=clock) as elsewhere:
+        elsewhere.tenant("acme").revoke_key(issued.record.id)
+
+    clock.moment += timedelta(seconds=1)
+
+    assert store.recent_key(issued.key) is None
+    with pytest.raises(Unauthorized):
+        store.verify_key(issued.key)
+
+
+def test_a_key_expires(store: Recollect, clock: Clock) -> None:
+    issued = store.tenant("acme").add_key("read", expires_at=NOW + timedelta(milliseconds=500))
+    assert store.verify_key(issued.key)
+
+    clock.moment += timedelta(milliseconds=500)
+
+    assert store.recent_key(issued.key) is None
+    with pytest.raises(Unauthorized):
+        store.verify_key(issued.key)
+
+
+def test_refused(store: Recollect) -> None:
+    acme = store.tenant("acme")
+    with pytest.raises(Invalid, match="There is no scope 'root'; the scopes are read, write, admin"):
+        acme.add_key("root")
+    with pytest.raises(Invalid, match="at most 100 characters"):
+        acme.add_key("read", name="x" * 101)
+    with pytest.raises(Invalid, match="must lie in the future"):
+        acme.add_key("read", expires_at=NOW)
+    with pytest.raises(Invalid, match="says its zone"):
+        acme.add_key("read", expires_at=datetime(2027, 1, 1))  # noqa: DTZ001
+
+
+def test_the_last_use_is_written_down_every_few_minutes(store: Recollect, url: str, clock: Clock) -> None:
+    tenant = "used"
+    issued = store.tenant(tenant).add_key("read")
+    moments = []
+    for minutes in (0, 1, 6):
+        clock.moment = NOW + timedelta(minutes=minutes)
+        store.verify_key(issued.key)
+        store._services.keys.close()  # waits for the thread
+        moments.append(store.tenant(tenant).list_keys()[0].last_used_at)
+
+    assert moments == [NOW, NOW, NOW + timedelta(minutes=6)]
+
+
+def test_the_key_itself_is_nowhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with Recollect(f"sqlite:///{tmp_path / 'memory.db'}", settings=Settings(embedder="off")) as store:
+        acme = store.tenant("acme")
+        issued = acme.add_key("admin", name="mine")
+        store.verify_key(issued.key)
+        acme.revoke_key(issued.record.id)
+        with pytest.raises(Unauthorized) as refused:
+            store.verify_key(issued.key)
+        events = acme.audit_events()
+        secret = issued.key.rpartition("_")[2]
+        assert secret not in repr(issued) + repr(events) + str(refused.value) + caplog.text
+        assert [event.action for event in events] == ["key.revoke", "key.add"]
+        assert acme.verify_audit().is_intact
+    assert secret.encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+
+
+def test_it_looks_like_a_secret_to_us_too(store: Recollect) -> None:
+    """Somebody will paste one into a conversation."""
+    issued = store.tenant("acme").add_key("read")
+
+    with pytest.raises(Invalid, match="appears to contain a secret"):
+        store.agent("atlas", "acme").remember(f"Use {issued.key} for it")
+
+
+@pytest.mark.anyio
+async def test_awaited(anyio_backend: str) -> None:
+    async with AsyncRecollect(":memory:", settings=Settings(embedder="off")) as store:
+        issued = await store.tenant("acme").add_key("read")
+        assert (await store.verify_key(issued.key)).id == issued.record.id
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
