@@ -54,7 +54,10 @@ MODELS = (
         least=40,
         size=69,
         hits=("recollect_mfrw2zi_{low:8}_{low:52}", "The memory server wants RECOLLECT_mfrw2zi_{low:8}_{low:52}"),
-        misses=("recollect_a_key_looks_like_this_one_here_and_so_on", "recollect_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"),
+        misses=(
+            "recollect_a_key_looks_like_this_one_here_and_so_on",
+            "recollect_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+        ),
     ),
     shaped(
         "recollect-key",

@@ -1,0 +1,341 @@
+"""The door: every route takes the key it says, the tenant is the key's, and foreign is answered like missing."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+
+from recollect.api import Recollect
+from recollect.model import KeyScope
+from recollect.policy.keys import allows
+from recollect.server.scopes import SCOPES, ScopeTable
+from recollect.settings import Settings
+from tests.server.live import client_of, serving
+
+VALUES = {
+    "agent": "ann",
+    "id": "m-1",
+    "key": "mem_20260101000000_abcd",
+    "session": "s-1",
+    "document": "d-1",
+    "number": "1",
+}
+HARMLESS: dict[str, Any] = {}
+"""A body that every route refuses (422) or, having none, ignores."""
+
+
+@dataclass(frozen=True)
+class Door:
+    """A server with keys, and a key of each scope for two tenants."""
+
+    address: str
+    keys: dict[tuple[str, KeyScope], str]
+
+    def client(self, tenant: str, scope: KeyScope = KeyScope.ADMIN) -> Any:
+        return client_of(self.address, self.keys[tenant, scope])
+
+
+def forgotten_route(app: FastAPI) -> None:
+    """A route somebody added without a word about keys."""
+    app.add_api_route("/api/forgotten", lambda: {"ok": True}, methods=["GET"])
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recollect]:
+    settings = Settings(url=f"sqlite:///{tmp_path_factory.mktemp('store') / 'memory.db'}", tenant="settings")
+    with Recollect(settings=settings) as recollect:
+        yield recollect
+
+
+@pytest.fixture(scope="module")
+def door(opened: Recollect) -> Iterator[Door]:
+    keys = {
+        (tenant, scope): opened.tenant(tenant).add_key(scope).key for tenant in ("acme", "other") for scope in KeyScope
+    }
+    with serving(opened, forgotten_route, no_auth=False) as address:
+        yield Door(address, keys)
+
+
+def sent(client: httpx2.Client, route: str, values: dict[str, str] = VALUES) -> httpx2.Response:
+    method, _, path = route.partition(" ")
+    path = re.sub(r"\{(\w+)(?::path)?\}", lambda match: values.get(match[1], "x"), path)
+    return client.request(method, path, json=HARMLESS if method in ("POST", "PATCH", "PUT") else None)
+
+
+@pytest.mark.parametrize("route", SCOPES)
+def test_without_a_key_only_public_routes_answer(door: Door, route: str) -> None:
+    with client_of(door.address) as client:
+        answer = sent(client, route)
+
+    if SCOPES[route] is None:
+        assert answer.status_code == 200
+        return
+    assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+    assert "Authorization: Bearer" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("route", [route for route, scope in SCOPES.items() if scope is not None])
+def test_a_key_opens_what_its_scope_allows(door: Door, route: str) -> None:
+    needed = SCOPES[route]
+    assert needed is not None
+    for scope in KeyScope:
+        with door.client("other", scope) as client:
+            answer = sent(client, route)
+        assert (answer.status_code == 403) == (not allows(scope, needed)), (scope, answer.text)
+        if answer.status_code == 403:
+            said = answer.json()
+            assert said["code"] == "forbidden"
+            assert f"the scope {scope.value}; this takes one with the scope {needed.value}" in said["error"]
+        assert answer.status_code < 500
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "",
+        "Bearer",
+        "Basic YTpi",
+        "Bearer hunter2",
+        "{key}",
+        "Basic {key}",
+        "Bearer {key}x",
+        "Bearer {key} x",
+    ],
+)
+def test_other_headers_open_nothing(door: Door, header: str) -> None:
+    key = door.keys["acme", KeyScope.ADMIN]
+    with client_of(door.address) as client:
+        answer = client.get("/api/agents", headers={"Authorization": header.replace("{key}", key)})
+
+    assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
+    assert key not in answer.text
+
+
+def test_a_key_in_the_address_opens_nothing(door: Door) -> None:
+    """It would end up in logs."""
+    with client_of(door.address) as client:
+        assert client.get("/api/agents", params={"key": door.keys["acme", KeyScope.ADMIN]}).status_code == 401
+
+
+def test_the_scheme_may_be_written_in_any_case(door: Door) -> None:
+    with client_of(door.address) as client:
+        answer = client.get("/api/agents", headers={"Authorization": f"bearer {door.keys['acme', KeyScope.READ]}"})
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/api/forgotten", "/api/agents\n", "/api/keys%0A"])
+def test_a_route_that_is_in_no_table_takes_an_admin_key(door: Door, path: str) -> None:
+    with door.client("acme", KeyScope.WRITE) as writer, client_of(door.address) as nobody:
+        answers = [client.get(path.replace("\n", "%0A")).status_code for client in (nobody, writer)]
+
+    assert answers[0] == 401
+    assert answers[1] in (403, 404)
+
+
+def test_an_admin_reaches_the_forgotten_route(door: Door) -> None:
+    with door.client("acme") as client:
+        assert client.get("/api/forgotten").json() == {"ok": True}
+
+
+def test_what_is_not_there_is_not_found_and_wrong_methods_are_told_the_right_ones(door: Door) -> None:
+    with door.client("acme", KeyScope.READ) as client:
+        missing, wrong = client.get("/api/nothing"), client.put("/api/agents")
+
+    assert (missing.status_code, wrong.status_code) == (404, 405)
+    assert wrong.headers["Allow"] == "GET, POST"
+
+
+def test_where_several_rules_fit_the_strictest_counts() -> None:
+    table = ScopeTable({"GET /a/{b}": KeyScope.READ, "GET /a/c": KeyScope.ADMIN, "POST /m/{rest:path}": KeyScope.WRITE})
+
+    assert [table.find(*asked) and table.find(*asked).scope for asked in (("GET", "/a/x"), ("HEAD", "/a/c"))] == [  # type: ignore[union-attr]
+        KeyScope.READ,
+        KeyScope.ADMIN,
+    ]
+    assert table.find("POST", "/m") == table.find("POST", "/m/deep/er")
+    assert table.find("GET", "/a/") is table.find("GET", "/m") is None
+
+
+def test_health_says_little_to_strangers_and_all_to_others(door: Door) -> None:
+    with client_of(door.address) as stranger, client_of(door.address, "wrong") as liar:
+        assert stranger.get("/health").json() == liar.get("/health").json() == {"status": "ok"}
+    with door.client("acme", KeyScope.READ) as client:
+        assert set(client.get("/health").json()) == {"status", "version", "engine", "embedder", "problems"}
+
+
+def test_the_tenant_is_the_keys_whatever_else_is_said(door: Door, opened: Recollect) -> None:
+    with door.client("acme", KeyScope.WRITE) as client:
+        path = "/api/agents/mine/memories"
+        assert client.post(path, json={"text": "a"}, headers={"X-Tenant": "other"}).status_code == 201
+        for extra in ({"tenant": "other"}, {"tenant_id": "other"}, {"owner": {"tenant": "other"}}):
+            assert client.post(path, json={"text": "b", **extra}).status_code == 422
+        assert client.get(path, params={"tenant": "other"}).status_code == 422
+
+    assert [each.text for each in opened.agent("mine", "acme").list()] == ["a"]
+    assert not opened.tenant("other").list_agents()
+    assert not opened.tenant("settings").list_agents()
+
+
+# --- foreign is answered like missing, on every route
+
+
+@pytest.fixture(scope="module")
+def theirs(opened: Recollect) -> dict[str, str]:
+    """Something of every kind that belongs to acme, by the names of parameters."""
+    acme = opened.tenant("acme")
+    kept = acme.agent("theirs").remember("A private matter", kind="core")
+    return {"agent": "theirs", "id": kept.id, "key": "k", "session": "s-theirs", "rest": "x"}
+
+
+NOBODYS = {"agent": "nobodys", "id": "m-1", "key": "k", "session": "s-nobodys", "rest": "x"}
+BODIES: dict[str, Any] = {
+    "POST /api/agents": {"id": "{agent}"},
+    "PATCH /api/agents/{agent}": {"name": "Changed"},
+    "POST /api/agents/{agent}/memories": {"text": "mine", "kind": "journal"},
+    "PATCH /api/agents/{agent}/memories/{id}": {"text": "changed"},
+    "POST /api/agents/{agent}/recall": {"query": "private matter"},
+    "POST /api/agents/{agent}/inject": {"message": "private matter"},
+    "POST /api/secrets/allow": {"text": "AKIAIOSFODNN7EXAMPLQ"},
+}
+CHANGING = re.compile(r'"\d{4}-\d\d-\d\dT[\d:.]+Z"|"[0-9a-f]{16,64}"')
+
+
+@pytest.mark.parametrize(
+    "route", [route for route in SCOPES if route not in ("POST /api/keys", "POST /api/maintenance")]
+)
+@pytest.mark.proves("E12")
+def test_another_tenants_things_are_answered_like_missing_ones(
+    door: Door, opened: Recollect, theirs: dict[str, str], route: str
+) -> None:
+    """An intruder with an admin key of its own tenant asks for what is acme's, and for what is nobody's."""
+    before = everything(opened)
+    answers = []
+    for values in (theirs, NOBODYS):
+        key = opened.tenant(f"intruder-{uuid.uuid4().hex}").add_key("admin").key
+        with client_of(door.address, key) as client:
+            answers.append(answered(client, route, values))
+
+    assert answers[0] == answers[1]
+    assert "private matter" not in answers[0][1].replace('"private matter"', "")
+    assert everything(opened) == before
+
+
+def answered(client: httpx2.Client, route: str, values: dict[str, str]) -> tuple[int, str]:
+    method, _, path = route.partition(" ")
+    body = BODIES.get(route, {} if method in ("POST", "PATCH", "PUT") else None)
+    filled = re.sub(r"\{(\w+)(?::path)?\}", lambda match: values.get(match[1], "x"), path)
+    if isinstance(body, dict):
+        body = {
+            name: values.get(value.strip("{}"), value) if isinstance(value, str) else value
+            for name, value in body.items()
+        }
+    answer = client.request(method, filled, json=body)
+    text = CHANGING.sub('"…"', answer.text)
+    for known in values.values():
+        text = text.replace(f'"{known}"', '"…"').replace(f"{known} ", "… ")
+    if path == "/api/keys" or path.startswith("/api/audit"):  # which tell of the intruder's own, made anew each time
+        text = re.sub(r'"last_used_at":null|\b[a-z2-7]{8}\b', "…", text)
+        text = text.replace('"last_used_at":"…"', "…")
+    return answer.status_code, text
+
+
+def everything(opened: Recollect) -> list[object]:
+    acme = opened.tenant("acme")
+    return [acme.list_agents(), acme.agent("theirs").list(state="all"), acme.audit_events(limit=500)]
+
+
+def test_an_admin_cannot_see_or_revoke_the_keys_of_others(door: Door, opened: Recollect) -> None:
+    their_id = opened.tenant("acme").list_keys()[0].id
+    with door.client("other") as client:
+        listed = {key["id"] for key in client.get("/api/keys").json()["items"]}
+        foreign, missing = client.delete(f"/api/keys/{their_id}"), client.delete("/api/keys/aaaaaaaa")
+
+    assert their_id not in listed
+    assert (foreign.status_code, foreign.json()) == (missing.status_code, missing.json())
+    assert foreign.status_code == 404
+
+
+def test_maintenance_with_a_key_is_that_tenants_alone(door: Door, opened: Recollect) -> None:
+    for tenant in ("acme", "other", "upkeep"):
+        opened.agent("worker", tenant).remember("x", kind="episode")
+    key = opened.tenant("upkeep").add_key("admin").key
+    before = everything(opened)
+
+    with client_of(door.address, key) as client:
+        report = client.post("/api/maintenance").json()
+
+    assert (report["agents"], report["examined"]) == (1, 1)
+    assert everything(opened) == before
+
+
+# --- keys over REST
+
+
+def test_a_key_is_made_used_and_revoked_over_rest(door: Door) -> None:
+    with door.client("acme") as admin:
+        made = admin.post("/api/keys", json={"scope": "read", "name": "for a test"})
+        id, key = made.json()["id"], made.json()["key"]
+        with client_of(door.address, key) as reader:
+            assert (made.status_code, reader.get("/api/agents").status_code) == (201, 200)
+            assert admin.delete(f"/api/keys/{id}").status_code == 204
+            assert reader.get("/api/agents").status_code == 401
+        listed = admin.get("/api/keys").text
+
+    assert id in listed
+    assert key not in listed
+    assert key.rpartition("_")[2] not in listed
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "says"),
+    [
+        ({}, 422, "The field scope is required."),
+        ({"scope": "root"}, 400, "There is no scope 'root'"),
+        ({"scope": "read", "tenant": "other"}, 422, "There is no field 'tenant'"),
+        ({"scope": "read", "expires_at": "2020-01-01T00:00:00Z"}, 400, "must lie in the future"),
+        ({"scope": "read", "name": "x" * 101}, 400, "at most 100"),
+    ],
+)
+def test_keys_that_cannot_be_made(door: Door, body: dict[str, Any], status: int, says: str) -> None:
+    with door.client("acme") as admin:
+        answer = admin.post("/api/keys", json=body)
+
+    assert answer.status_code == status
+    assert says in answer.json()["error"]
+
+
+def test_the_document_says_which_scope_a_route_takes(door: Door) -> None:
+    with client_of(door.address) as client:
+        document = client.get("/openapi.json").json()
+
+    said = {f"{m.upper()} {path}": op["x-scope"] for path, ops in document["paths"].items() for m, op in ops.items()}
+    assert said == {
+        route: "none" if (scope := SCOPES.get(route, KeyScope.ADMIN)) is None else scope.value for route in said
+    }
+    assert document["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
+
+
+# --- too much at once
+
+
+def test_a_key_that_asks_too_often_is_slowed_down_and_others_are_not(tmp_path: Path) -> None:
+    settings = Settings(url=f"sqlite:///{tmp_path / 'memory.db'}", embedder="off", rate_limit=0.01, rate_burst=3)
+    with Recollect(settings=settings) as recollect:
+        fast, calm = (recollect.tenant(tenant).add_key("read").key for tenant in ("acme", "other"))
+        with serving(recollect, no_auth=False) as address, client_of(address, fast) as client:
+            answers = [client.get("/api/agents") for _ in range(5)]
+            with client_of(address, calm) as other:
+                assert other.get("/api/agents").status_code == 200
+
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
+    assert answers[-1].json()["code"] == "rate_limited"
+    assert 90 <= int(answers[-1].headers["Retry-After"]) <= 100
