@@ -131,6 +131,14 @@ class Recollect:
         """
         return self._services.keys.verify(key)
 
+    def embedder_problem(self) -> str:
+        """Why the embedder failed when it was last asked; empty if it did not."""
+        return self._embedding.problem
+
+    def count_bytes(self) -> int:
+        """How large the database is."""
+        return self._store.count_bytes()
+
     def has_keys(self) -> bool:
         """Whether there is a key that opens something, in whatever tenant."""
         return self._services.keys.is_any_valid()

@@ -132,3 +132,22 @@ def test_counts_name_every_kind_and_leave_out_the_archived(store: Store, ann: Ow
     store.add_memory(note("not ann's", bob, kind=Kind.EPISODE))
 
     assert store.count_memories(ann) == {Kind.CORE: 0, Kind.JOURNAL: 1, Kind.NOTE: 2, Kind.EPISODE: 0}
+
+
+def test_memories_of_many_agents_are_counted_at_once(store: Store) -> None:
+    tenant = owner().tenant
+    for name, count in (("ann", 2), ("bob", 1), ("cleo", 3)):
+        for _ in range(count):
+            store.add_memory(note("x", Owner(tenant, name), kind=Kind.JOURNAL))
+
+    counts = store.count_memories_by_agent(tenant, ["ann", "cleo", "nobody"])
+
+    assert {name: each[Kind.JOURNAL] for name, each in counts.items()} == {"ann": 2, "cleo": 3, "nobody": 0}
+    assert all(set(each) == set(Kind) for each in counts.values())
+    assert store.count_memories_by_agent(tenant, []) == {}
+
+
+def test_the_database_has_a_size(store: Store, ann: Owner) -> None:
+    store.add_agent(agent(ann))
+
+    assert store.count_bytes() > 10_000

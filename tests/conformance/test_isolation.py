@@ -112,6 +112,9 @@ BY_A_TENANT: dict[str, Attempt] = {
     "list_agents": lambda store, me, it: store.list_agents(me.tenant),
     "update_agent": lambda store, me, it: store.update_agent(agent(Owner(me.tenant, it.agent), name="changed")),
     "delete_agent": lambda store, me, it: store.delete_agent(Owner(me.tenant, it.agent)),
+    "count_memories_by_agent": lambda store, me, it: [
+        {**each} for each in store.count_memories_by_agent(me.tenant, [it.agent]).values()
+    ],
     "put_document": lambda store, me, it: store.put_document(document(it.document_id, me.tenant), ["mine"], [None]),
     "get_document": lambda store, me, it: store.get_document(me.tenant, it.document_id),
     "find_documents": lambda store, me, it: store.find_documents(me.tenant, [it.document_id]),
@@ -146,6 +149,7 @@ OF_THE_WHOLE_DATABASE = {
     "list_tenants": "is for the person who runs the database",
     "take_lease": "says which process does a thing, and nothing about anybody",
     "end_lease": "says which process does a thing, and nothing about anybody",
+    "count_bytes": "is for the person who runs the database",
     "close": "touches no record",
 }
 

@@ -60,6 +60,7 @@ def test_memories_without_vectors_are_named() -> None:
     assert answer.status_code == 200
     assert answer.json()["status"] == "degraded"
     assert answer.json()["problems"] == [
-        "Texts that wait for their vector, and are found by their words alone until then: 1."
+        "The embedder failed: The embedder is not there.",
+        "Texts that wait for their vector, and are found by their words alone until then: 1.",
     ]
     assert [hit["text"] for hit in hits] == ["tabs"]

@@ -19,7 +19,8 @@ def agents(
 ) -> None:
     """List the tenant's agents and how many memories each has."""
     found = run.tenant.list_agents(after=after, limit=limit)
-    rows = [AgentShown(agent=agent, counts=run.tenant.count_memories(agent.id)) for agent in found]
+    counts = run.tenant.count_memories_by_agent([agent.id for agent in found])
+    rows = [AgentShown(agent=agent, counts=counts[agent.id]) for agent in found]
     run.view.agents(rows, next_cursor=found[-1].id if len(found) == limit else None)
 
 

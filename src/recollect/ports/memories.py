@@ -38,6 +38,9 @@ class AgentStore(Protocol):
     def count_memories(self, owner: Owner) -> Mapping[Kind, int]:
         """How many memories of each kind are not archived; every kind is named."""
 
+    def count_memories_by_agent(self, tenant: str, agents: Collection[str]) -> Mapping[str, Mapping[Kind, int]]:
+        """The same for many agents, such as those of one page, in one question; every one of them is named."""
+
 
 class MemoryStore(Protocol):
     """Memories of every kind, their history, and the index that finds them."""
@@ -154,6 +157,9 @@ class MaintenanceStore(Protocol):
         """Become, or stay, the only one who does a thing; False while somebody else is."""
 
     def end_lease(self, name: str, holder: str) -> None: ...
+
+    def count_bytes(self) -> int:
+        """How large the whole database is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ class Embedding:
         self._lock = threading.Lock()
         self._use_lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self.problem = ""  # why the embedder failed when it was last asked, as a sentence
 
     def of_texts(self, texts: Sequence[str]) -> Sequence[Vector | None]:
         """A vector for each text, or None for each if they have to come later: store them, then `wake`."""
@@ -51,7 +52,7 @@ class Embedding:
             return [None] * len(texts)
         if not self._is_remote:
             try:
-                return list(self._embedder.embed(texts))
+                return list(self._asked(texts))
             except ModelError as error:
                 log.warning("Stored without vectors, to be embedded later: %s", error)
         return [None] * len(texts)
@@ -65,7 +66,7 @@ class Embedding:
             return None
         ask: Callable[[str], Vector] | None = getattr(self._embedder, "embed_query", None)
         try:
-            vector = self._embedder.embed([text])[0] if ask is None else ask(text)
+            vector = self._asked([text])[0] if ask is None else self._noted(lambda: ask(text))
             self._use()
         except ModelError as error:
             log.warning("Searched by words alone: %s", error)
@@ -109,12 +110,27 @@ class Embedding:
         assert self._embedder is not None
         done = 0
         while not self._closed.is_set() and (waiting := self._store.list_unembedded(tenant, limit=BATCH)):
-            vectors = self._embedder.embed([each.text for each in waiting])
+            vectors = self._asked([each.text for each in waiting])
             self._use()
             if self._closed.is_set():
                 break
             done += self._store.set_vectors(tenant, list(zip(waiting, vectors, strict=True)))
         return done
+
+    def _asked(self, texts: Sequence[str]) -> Vector:
+        embedder = self._embedder
+        assert embedder is not None
+        return self._noted(lambda: embedder.embed(texts))
+
+    def _noted(self, ask: Callable[[], Vector]) -> Vector:
+        """Ask, and remember whether it went well."""
+        try:
+            vectors = ask()
+        except ModelError as error:
+            self.problem = str(error)
+            raise
+        self.problem = ""
+        return vectors
 
     def wake(self) -> None:
         """Have what was stored without a vector embedded soon, in the background."""

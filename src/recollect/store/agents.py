@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from recollect.errors import Conflict, NotFound
 from recollect.model import Agent, Kind, Owner
@@ -56,6 +56,13 @@ class AgentRows(Units):
             raise NotFound(NO_SUCH_AGENT)
 
     def count_memories(self, owner: Owner) -> Mapping[Kind, int]:
-        rows = self._read(owner.tenant, lambda unit: unit.all("count_memories", **whose(owner)))
-        found = {Kind(kind): count for kind, count in rows}
-        return {kind: found.get(kind, 0) for kind in Kind}
+        return self.count_memories_by_agent(owner.tenant, [owner.agent])[owner.agent]
+
+    def count_memories_by_agent(self, tenant: str, agents: Collection[str]) -> Mapping[str, Mapping[Kind, int]]:
+        counts = {agent: dict.fromkeys(Kind, 0) for agent in agents}
+        if counts:
+            values = {"tenant": tenant, "first": min(counts), "last": max(counts)}
+            for agent, kind, count in self._read(tenant, lambda unit: unit.all("count_memories", **values)):
+                if agent in counts:
+                    counts[agent][Kind(kind)] = count
+        return counts

@@ -43,5 +43,9 @@ class MaintenanceRows(Units):
         values = {"name": name, "holder": holder, "now": now, "until": until}
         return self._write(NOBODY, lambda unit: unit.run("take_lease", **values)) > 0
 
+    def count_bytes(self) -> int:
+        ((count,),) = self._read(NOBODY, lambda unit: unit.all("count_bytes"))
+        return int(count)
+
     def end_lease(self, name: str, holder: str) -> None:
         self._write(NOBODY, lambda unit: unit.run("end_lease", name=name, holder=holder))

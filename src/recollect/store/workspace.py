@@ -153,9 +153,13 @@ class WorkspaceStore(SqlStore):
         for note in file.all() if file is not None else ():
             self.delete_memory(owner, note.id)
 
-    def count_memories(self, owner: Owner) -> Mapping[Kind, int]:
-        counts, file = super().count_memories(owner), self.notes_of(owner)
-        return counts if file is None else {**counts, Kind.NOTE: counts[Kind.NOTE] + len(file.all())}
+    def count_memories_by_agent(self, tenant: str, agents: Collection[str]) -> Mapping[str, Mapping[Kind, int]]:
+        counts = dict(super().count_memories_by_agent(tenant, agents))
+        for agent, of_kinds in counts.items():
+            file = self.notes_of(Owner(tenant, agent))
+            if file is not None:
+                counts[agent] = {**of_kinds, Kind.NOTE: of_kinds[Kind.NOTE] + len(file.all())}
+        return counts
 
     def search_memories(
         self, owner: Owner, query: str, *, kinds: Collection[Kind], now: datetime, limit: int = 10

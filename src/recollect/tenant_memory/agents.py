@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar, Unpack
 
 from recollect.agent_memory import MAX_PAGE, PAGE, AgentMemory
 from recollect.model import Agent, AuditEvent, Kind
 from recollect.policy.agents import AgentFields, checked_agent_fields
-from recollect.policy.names import checked_owner
+from recollect.policy.names import checked_agent, checked_owner
 from recollect.policy.text import checked_text
 from recollect.services.recall import checked_limit
 from recollect.tenant_memory.view import TenantView
@@ -68,6 +68,10 @@ class Agents(TenantView):
     def count_memories(self, id: str) -> Mapping[Kind, int]:
         """How many memories of each kind an agent has."""
         return self._store.count_memories(checked_owner(id, self.id))
+
+    def count_memories_by_agent(self, ids: Collection[str]) -> Mapping[str, Mapping[Kind, int]]:
+        """The same for many agents at once."""
+        return self._store.count_memories_by_agent(self.id, [checked_agent(id) for id in ids])
 
     def _recorded(self, agent: str, action: str, done: str, work: Callable[[], T]) -> T:
         """Do something to an agent, and put it into the audit log in the same transaction."""

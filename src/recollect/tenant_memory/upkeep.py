@@ -9,6 +9,10 @@ from recollect.tenant_memory.view import TenantView
 class Upkeep(TenantView):
     """The verbs that let memories fade."""
 
+    def count_waiting(self) -> int:
+        """How many texts have no vector yet."""
+        return self._store.count_unembedded(self.id)
+
     def maintain(self) -> MaintenanceReport:
         """What `Recollect.maintain` does, for this tenant alone.
 

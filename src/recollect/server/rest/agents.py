@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, cast
 
 from fastapi import APIRouter, Path, Query
@@ -27,7 +28,7 @@ def list_agents(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) -> Ag
     found = tenant.list_agents(after=after, limit=paging.limit)
     has_more = len(found) == paging.limit and bool(tenant.list_agents(after=found[-1].id, limit=1))
     next_cursor = cursor.encode(LISTING, found[-1].id) if has_more else None
-    return AgentPage(items=[_body(tenant, agent) for agent in found], next_cursor=next_cursor)
+    return AgentPage(items=_bodies(tenant, found), next_cursor=next_cursor)
 
 
 @router.post("", status_code=201)
@@ -57,5 +58,12 @@ def delete_agent(tenant: CurrentTenant, agent: AgentId) -> None:
 
 
 def _body(tenant: TenantMemory, agent: Agent) -> AgentBody:
-    counts = tenant.count_memories(agent.id)
-    return AgentBody.of(agent, MemoriesCount(**{kind.value: count for kind, count in counts.items()}))
+    return _bodies(tenant, [agent])[0]
+
+
+def _bodies(tenant: TenantMemory, agents: Sequence[Agent]) -> list[AgentBody]:
+    counts = tenant.count_memories_by_agent([agent.id for agent in agents])
+    return [
+        AgentBody.of(agent, MemoriesCount(**{kind.value: count for kind, count in counts[agent.id].items()}))
+        for agent in agents
+    ]

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
 from recollect import __version__
-from recollect.api import Recollect
+from recollect.api import Recollect, TenantMemory
 from recollect.errors import StoreError
 from recollect.server.auth import CurrentRecollect, PossibleAccess
 from recollect.server.errors import error_response
@@ -26,7 +26,7 @@ router = APIRouter(tags=["health"])
 def get_health(recollect: CurrentRecollect, access: PossibleAccess) -> Alive | JSONResponse:
     """Asks the store. "degraded" names what is wrong; 503 only when the store cannot answer. Without a key the answer
     is the status alone."""
-    health = _health(recollect)
+    health = _health(recollect, recollect.tenant(None if access is None else access.tenant))
     if access is not None:
         return health
     if isinstance(health, Health):
@@ -34,17 +34,19 @@ def get_health(recollect: CurrentRecollect, access: PossibleAccess) -> Alive | J
     return error_response(503, "The store does not answer.", "store", also={"status": "degraded"})
 
 
-def _health(recollect: Recollect) -> Health | JSONResponse:
+def _health(recollect: Recollect, tenant: TenantMemory) -> Health | JSONResponse:
     settings = recollect.settings
     health = Health(status="ok", version=__version__, engine=_engine(settings), embedder=settings.embedder, problems=[])
     try:
-        recollect.tenant().list_agents(limit=1)
-        waiting = 0 if settings.embedder == NO_EMBEDDER else recollect.count_waiting()
+        tenant.list_agents(limit=1)
+        waiting = 0 if settings.embedder == NO_EMBEDDER else tenant.count_waiting()
     except StoreError as error:
         log.error("The store does not answer: %s", error)
         down = health.model_copy(update={"status": "degraded", "problems": [str(error)]})
         return error_response(503, str(error), error.code, also=down.model_dump())
-    problems = list(recollect.skill_problems())
+    problems = []
+    if problem := recollect.embedder_problem():
+        problems.append(f"The embedder failed: {problem}")
     if waiting:
         problems.append(f"Texts that wait for their vector, and are found by their words alone until then: {waiting}.")
     return health.model_copy(update={"status": "degraded", "problems": problems}) if problems else health

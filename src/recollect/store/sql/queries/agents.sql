@@ -17,9 +17,9 @@ WHERE tenant_id = :tenant_id AND id = :id
 DELETE FROM agents WHERE tenant_id = :tenant AND id = :agent
 
 -- name: count_memories
-SELECT kind, count(*) FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND archived_at IS NULL
-GROUP BY kind
+SELECT agent_id, kind, count(*) FROM memories
+WHERE tenant_id = :tenant AND agent_id BETWEEN :first AND :last AND archived_at IS NULL
+GROUP BY agent_id, kind
 
 -- Take `count` numbers for new memories; the answer is the last of them.
 -- name: take_numbers

@@ -1,0 +1,2 @@
+-- name: count_bytes
+SELECT pg_database_size(current_database())
