@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from recollect.model import Kind
 from recollect.ports import Clock, Models, Store, TokenCounter
 from recollect.services.capture import Capture
+from recollect.services.conversation import Conversations
 from recollect.services.describe import Describe
 from recollect.services.details import Details
 from recollect.services.echoes import Echoes
@@ -26,6 +27,7 @@ from recollect.services.sources.audit import Audit
 from recollect.services.sources.knowledge import Knowledge
 from recollect.services.sources.own_memories import OwnMemories
 from recollect.services.sources.question import RecallSource
+from recollect.services.transcripts import Transcripts
 from recollect.settings import Settings
 
 PARTS = ("similarity", "recency", "importance", "source")
@@ -39,6 +41,8 @@ class Services:
     now: Clock
     models: Models
     remember: Remember
+    transcripts: Transcripts
+    conversations: Conversations
     recall: Recall
     inject: Inject
     similar: Similar
@@ -68,11 +72,23 @@ def wired(
     echoes, retrieved = Echoes(), Retrieved(store)
     guard = SecretGuard(store, now, mode=settings.secrets)
     details = Details(store, guard, Describe(models.fast if settings.detail_summary == "model" else None), now)
+    remember = Remember(store, embedding, guard, echoes, now, max_counts={Kind.NOTE: settings.max_total})
     return Services(
         store=store,
         now=now,
         models=models,
-        remember=Remember(store, embedding, guard, echoes, now, max_counts={Kind.NOTE: settings.max_total}),
+        remember=remember,
+        transcripts=Transcripts(store, remember, guard, now, is_capturing=settings.capture_turns),
+        conversations=Conversations(
+            store,
+            guard,
+            models.summary,
+            now,
+            is_enabled=settings.summary_enabled,
+            threshold=settings.summary_threshold,
+            keep_last=settings.summary_keep_last,
+            max_input_chars=settings.summary_input_chars,
+        ),
         recall=Recall(
             _sources(store, settings),
             embedding,

@@ -7,9 +7,10 @@ from recollect.agent_memory.details import AgentDetails
 from recollect.agent_memory.knowledge import Knowledge
 from recollect.agent_memory.prompts import Prompts
 from recollect.agent_memory.records import ANY_STATE, MAX_PAGE, PAGE, SEARCH_LIMIT, Records
+from recollect.agent_memory.transcripts import Transcripts
 
 __all__ = ["ANY_STATE", "MAX_PAGE", "PAGE", "SEARCH_LIMIT", "AgentMemory"]
 
 
-class AgentMemory(Records, Prompts, AgentDetails, Capturing, Knowledge):
+class AgentMemory(Records, Transcripts, Prompts, AgentDetails, Capturing, Knowledge):
     """One agent's memory: its own records, and nobody else's."""

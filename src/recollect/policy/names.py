@@ -16,6 +16,7 @@ DEFAULT_TENANT = "default"
 
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 _AGENT = re.compile(r"\w[\w.@:+-]{0,127}")
+MAX_SESSION_CHARS = 200
 _MEMORY_ID = re.compile(r"m-([1-9][0-9]{0,17})")
 
 
@@ -38,6 +39,20 @@ def checked_agent(agent: object) -> str:
 def checked_owner(agent: str, tenant: str = DEFAULT_TENANT) -> Owner:
     """Raises: Invalid."""
     return Owner(tenant=checked_tenant(tenant), agent=checked_agent(agent))
+
+
+def checked_session(id: object) -> str:
+    """Raises: Invalid."""
+    if (
+        isinstance(id, str)
+        and 0 < len(id) <= MAX_SESSION_CHARS
+        and id.isprintable()
+        and id == id.strip()
+        and "/" not in id
+        and id not in (".", "..")
+    ):
+        return id
+    raise Invalid(f"A session id is 1 to {MAX_SESSION_CHARS} printable characters on one line, without a slash.")
 
 
 def memory_id(seq: int) -> str:

@@ -17,6 +17,7 @@ from recollect.ports.knowledge import KnowledgeStore
 from recollect.ports.memories import AgentStore, Aging, EmbeddingStore, MaintenanceStore, MemoryStore, Unembedded
 from recollect.ports.providers import Clock, Embedder, EmbedTexts, Model, Models, TokenCounter, Vector
 from recollect.ports.skills import SkillFiles
+from recollect.ports.transcripts import Place, TranscriptStore, place_of
 
 __all__ = [
     "AgentStore",
@@ -37,11 +38,14 @@ __all__ = [
     "MemoryStore",
     "Model",
     "Models",
+    "Place",
     "SkillFiles",
     "Store",
     "TokenCounter",
+    "TranscriptStore",
     "Unembedded",
     "Vector",
+    "place_of",
 ]
 
 T = TypeVar("T")
@@ -51,6 +55,7 @@ class Store(
     AgentStore,
     MemoryStore,
     DetailStore,
+    TranscriptStore,
     KnowledgeStore,
     EmbeddingStore,
     AuditStore,

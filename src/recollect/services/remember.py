@@ -65,6 +65,22 @@ class Remember:
 
         return self._written(owner, write, vectors)
 
+    def with_episodes(self, owner: Owner, drafts: Sequence[Draft], work: Callable[[], T]) -> T:
+        """What `work` answers, done in one transaction with keeping the drafts. What only echoes memory is left out.
+
+        Raises: Invalid, SecretRejected, and whatever `work` raises, in which case nothing is kept.
+        """
+        now = self._now()
+        wanted = [memory for draft in drafts if not self._echoes.is_echo(memory := checked(draft, owner, now))]
+        memories = [self._without_secrets(memory, now) for memory in wanted]
+        vectors = self._embedding.of_texts([memory.text for memory in memories])
+
+        def write() -> T:
+            self._add(owner, memories, vectors, now)
+            return work()
+
+        return self._written(owner, write, vectors)
+
     def update(
         self,
         owner: Owner,

@@ -34,6 +34,11 @@ class SecretGuard:
         self._now = now
         self._mode = mode
 
+    @property
+    def is_flagging(self) -> bool:
+        """Whether secrets are stored as they are, with a mark."""
+        return self._mode == "flag"
+
     def checked(self, memory: Memory) -> Memory:
         """The memory as it may be stored: unchanged, redacted, or flagged with the rule that saw something.
 
@@ -53,6 +58,13 @@ class SecretGuard:
     def redacted(self, tenant: str, text: str) -> str:
         """`text` with a mark in the place of every secret, whatever the mode: for what is said about a text."""
         return secrets.redact(text, found) if (found := self.findings(tenant, text)) else text
+
+    def cleaned(self, tenant: str, text: str) -> tuple[str, tuple[str, ...]]:
+        """A text that must not be lost, as it may be kept, and the rules that saw a secret in it: in mode `flag` as it
+        is, otherwise with a mark in the secret's place."""
+        found = self.findings(tenant, text)
+        rules = tuple(dict.fromkeys(each.rule for each in found))
+        return (text if self.is_flagging or not found else secrets.redact(text, found)), rules
 
     def findings(self, tenant: str, text: str) -> list[secrets.Finding]:
         """What looks like a secret and has not been allowed. Asks the store only if something does."""

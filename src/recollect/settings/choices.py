@@ -76,7 +76,7 @@ class Settings:
         environment=("OPENAI_SUMMARY_API_KEY",),
         is_secret=True,
     )
-    openai_summary_timeout: float = setting(0.0, "Seconds a summary may take; 0 means `openai_timeout`.", low=0)
+    openai_summary_timeout: float = setting(30.0, "Seconds a summary may take; 0 means `openai_timeout`.", low=0)
     openai_fast_model: str = setting(
         "",
         "Another model for what must be quick, such as fitting a prompt into its budget.",

@@ -81,6 +81,17 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "is_active",
         "created_at",
     ),
+    "session": (
+        "tenant_id",
+        "id",
+        "agent_id",
+        "summary",
+        "summarized_count",
+        "message_count",
+        "created_at",
+        "updated_at",
+    ),
+    "message": ("tenant_id", "session_id", "position", "role", "content", "created_at"),
     "document": (
         "tenant_id",
         "id",

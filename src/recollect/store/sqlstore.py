@@ -13,6 +13,7 @@ from recollect.store.keys import KeyRows
 from recollect.store.knowledge import KnowledgeRows
 from recollect.store.maintenance import MaintenanceRows
 from recollect.store.memories import MemoryRows
+from recollect.store.transcripts import TranscriptRows
 
 
 class SqlStore(
@@ -26,6 +27,7 @@ class SqlStore(
     ContextRows,
     MaintenanceRows,
     KeyRows,
+    TranscriptRows,
 ):
     """`ports.Store` on any engine."""
 

@@ -1,0 +1,33 @@
+"""The conversations of all of a tenant's agents: for whoever knows a session's id and not whose it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recollect.agent_memory import MAX_PAGE, PAGE
+from recollect.errors import NotFound
+from recollect.model import Session
+from recollect.ports import Place
+from recollect.services.recall import checked_limit
+from recollect.tenant_memory.view import TenantView
+
+
+class Transcripts(TenantView):
+    """The verbs that look at conversations."""
+
+    def sessions(self, *, before: Place | None = None, limit: int = PAGE) -> Sequence[Session]:
+        """Conversations of every agent, the one used last first; `before` (`place_of` a session) continues a listing.
+
+        Raises: Invalid.
+        """
+        return self._store.list_tenant_sessions(self.id, before=before, limit=checked_limit(limit, most=MAX_PAGE))
+
+    def session(self, id: str) -> Session:
+        """A conversation, whichever agent's it is.
+
+        Raises: NotFound.
+        """
+        session = self._store.find_tenant_session(self.id, id)
+        if session is None:
+            raise NotFound("There is no such session.")
+        return session
