@@ -20,7 +20,10 @@ from recollect.model import (
     Kind,
     Match,
     Memory,
+    Message,
     Owner,
+    Role,
+    Session,
 )
 from recollect.ports import Store, Vector
 
@@ -41,6 +44,19 @@ def owner(agent: str = "ann", *, tenant: str = "") -> Owner:
 
 def note(text: str, owner: Owner, **changes: Any) -> Memory:
     return Memory(**{"owner": owner, "kind": Kind.NOTE, "text": text, "created_at": NOW, **changes})
+
+
+def session(id: str, owner: Owner, **changes: Any) -> Session:
+    return Session(**{"id": id, "owner": owner, "created_at": NOW, "updated_at": NOW, **changes})
+
+
+def messages(*contents: str, **changes: Any) -> list[Message]:
+    """What was said, in turn."""
+    roles = itertools.cycle((Role.USER, Role.ASSISTANT))
+    return [
+        Message(**{"session_id": "", "role": role, "content": content, "created_at": NOW, **changes})
+        for role, content in zip(roles, contents, strict=False)
+    ]
 
 
 def agent(owner: Owner, **changes: Any) -> Agent:

@@ -32,8 +32,10 @@ from tests.conformance.examples import (
     detail,
     document,
     event,
+    messages,
     note,
     owner,
+    session,
     vector,
 )
 from tests.postgres_server import PostgresServer
@@ -90,6 +92,13 @@ BY_AN_AGENT: dict[str, Attempt] = {
     "add_context_calls": lambda store, me, it: store.add_context_calls(me, [call(me, id=it.call_id)], keep=1),
     "get_context_call": lambda store, me, it: store.get_context_call(me, it.call_id),
     "list_context_calls": lambda store, me, it: store.list_context_calls(me, session_id=it.session_id),
+    "get_session": lambda store, me, it: store.get_session(me, it.session_id),
+    "find_session": lambda store, me, it: store.find_session(me, it.session_id),
+    "list_sessions": lambda store, me, it: store.list_sessions(me),
+    "delete_session": lambda store, me, it: store.delete_session(me, it.session_id),
+    "add_messages": lambda store, me, it: store.add_messages(me, it.session_id, messages("mine")),
+    "list_messages": lambda store, me, it: store.list_messages(me, it.session_id),
+    "update_summary": lambda store, me, it: store.update_summary(me, it.session_id, "mine", covers=1, instead_of=0),
     "list_tool_results": lambda store, me, it: store.list_tool_results(me, it.session_id, now=NOW),
     "search_memories": lambda store, me, it: store.search_memories(me, "secret", kinds=ALL_KINDS, now=NOW),
     "nearest_memories": lambda store, me, it: store.nearest_memories(me, vector(1), kinds=ALL_KINDS, now=NOW),
@@ -123,6 +132,9 @@ BY_A_TENANT: dict[str, Attempt] = {
     "find_chunks": lambda store, me, it: store.find_chunks(me.tenant, [it.seq]),
     "search_chunks": lambda store, me, it: store.search_chunks(me.tenant, "secret"),
     "nearest_chunks": lambda store, me, it: store.nearest_chunks(me.tenant, vector(1)),
+    "add_session": lambda store, me, it: replace(store.add_session(session(it.session_id, me)), id=""),
+    "find_tenant_session": lambda store, me, it: store.find_tenant_session(me.tenant, it.session_id),
+    "list_tenant_sessions": lambda store, me, it: store.list_tenant_sessions(me.tenant),
     "add_event": lambda store, me, it: replace(store.add_event(event("mine", me.tenant)), hash="", previous_hash=""),
     "list_events": lambda store, me, it: store.list_events(me.tenant),
     "find_events": lambda store, me, it: store.find_events(me.tenant, [it.seq]),
@@ -180,6 +192,8 @@ def target(store: Store, ann: Owner) -> Target:
     store.add_allowance(ann.tenant, "theirs", now=NOW)
     store.add_context_calls(ann, [call(ann, id="c-3", session_id="s-3")], keep=5)
     store.add_memory(note("secret", ann, kind=Kind.EPISODE, role=Role.TOOL_RESULT, session_id="s-3"))
+    store.add_session(session("s-3", ann, summary="secret"))
+    store.add_messages(ann, "s-3", messages("secret", "secret"))
     kept = add_detail(store, detail("secret-log", ann, summary="secret"), "secret")
     missing = tuple(store.list_unembedded(ann.tenant))
     store.add_key(api_key("theirs", ann.tenant), "hash of their secret")
@@ -208,6 +222,8 @@ def everything(store: Store, owner: Owner) -> list[object]:
         store.list_aging(owner),
         store.list_context_calls(owner),
         store.list_tool_results(owner, "s-3", now=NOW),
+        store.list_tenant_sessions(owner.tenant),
+        store.list_messages(owner, "s-3"),
         store.list_documents(owner.tenant),
         store.find_chunks(owner.tenant, range(20)),
         store.search_chunks(owner.tenant, "secret mine"),

@@ -49,8 +49,8 @@ class Place:
     admin_url: str = ""
     files: Path = field(default_factory=Path)  # SQLite only: the database's own folder
 
-    def open(self, clock: Clock, **settings: Any) -> Recollect:
-        return Recollect(self.url, settings=Settings(**{"pool_size": 4, **settings}), clock=clock)
+    def open(self, clock: Clock, *, model: Any = None, **settings: Any) -> Recollect:
+        return Recollect(self.url, settings=Settings(**{"pool_size": 4, **settings}), clock=clock, model=model)
 
     def sql(self, statement: str) -> Sequence[tuple[Any, ...]]:
         """Run a statement as somebody with the database in their hands: no library, no row-level security."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from recollect.policy.references import REFERENCE, safe_cut
+
 MAX_CHARS = 4_000
 MAX_SENTENCE_CHARS = 300
 CUT = "…"
 
-_REFERENCE = re.compile(r"\[MemoryRef:[^\]\n]*\]")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\s*\n+\s*")
 _DECISION = re.compile(
     r"\b(?:decid|agree|approv|reject|refus|choos|chose|promis|prefer|remember|deadline|must|never|always|will|need|want|"
@@ -30,7 +31,7 @@ REFERENCE_WEIGHT, DECISION_WEIGHT, NUMBER_WEIGHT, NAME_WEIGHT, FIRST_WEIGHT, USE
 def digest(turns: Iterable[tuple[str, str]], *, before: str = "", max_chars: int = MAX_CHARS) -> str:
     """The most telling sentences of `turns` (role and content each), behind those of the digest `before` them.
 
-    >>> print(digest([("user", "Hi! We ship on May 3rd."), ("assistant", "Noted.")], max_chars=40))
+    >>> print(digest([("user", "Hi! We ship on May 3rd."), ("assistant", "Noted.")], max_chars=30))
     - user: We ship on May 3rd.
     """
     lines = [(_weight(line), line) for line in before.splitlines() if line.strip()]
@@ -51,7 +52,8 @@ def clipped(text: str, max_chars: int) -> str:
     mark = f" {CUT} "
     room = max(max_chars - len(mark), 0)
     tail = room // 3
-    return text[: room - tail] + mark + (text[-tail:] if tail else "")
+    head, rest = safe_cut(text, room - tail), safe_cut(text, len(text) - tail, is_end=False)
+    return text[:head] + mark + text[rest:]
 
 
 def _lines_of(role: str, content: str) -> list[tuple[float, str]]:
@@ -68,17 +70,13 @@ def _short(sentence: str) -> str:
     one_line = " ".join(sentence.split())
     if len(one_line) <= MAX_SENTENCE_CHARS:
         return one_line
-    end = MAX_SENTENCE_CHARS
-    for reference in _REFERENCE.finditer(one_line):
-        if reference.start() < end < reference.end():
-            end = reference.end()
-    return one_line[:end].rstrip() + CUT
+    return one_line[: safe_cut(one_line, MAX_SENTENCE_CHARS)].rstrip() + CUT
 
 
 def _weight(line: str) -> float:
     said = _LINE.sub("", line, count=1)
     return (
-        REFERENCE_WEIGHT * bool(_REFERENCE.search(said))
+        REFERENCE_WEIGHT * bool(REFERENCE.search(said))
         + DECISION_WEIGHT * bool(_DECISION.search(said))
         + NUMBER_WEIGHT * bool(_NUMBER.search(said))
         + NAME_WEIGHT * bool(_NAME.search(said))
