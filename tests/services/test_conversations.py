@@ -411,15 +411,17 @@ def test_when_the_model_fails_the_old_summary_stays_and_the_run_goes_on(
     place: Place, clock: Clock, tenant_id: str, trouble: str
 ) -> None:
     with ModelServer(says("The first summary.")) as server:
-        options = {"openai_model": "m", "openai_base_url": server.url, "openai_summary_timeout": 0.3}
+        options = {"openai_model": "m", "openai_base_url": server.url}
         with opened(place, clock, **options) as recollect:
             agent = recollect.agent("sam", tenant_id)
             talk(agent, 4)
             assert said(agent.conversation("s").messages)[0] == "S: The first summary."
             talk(agent, 3, start=4)
             before = agent.session("s")
-            server.usual = TROUBLES[trouble]
+        server.usual = TROUBLES[trouble]
 
+        with opened(place, clock, **options, openai_summary_timeout=0.3) as recollect:
+            agent = recollect.agent("sam", tenant_id)
             shown = agent.conversation("s")
 
             assert said(shown.messages) == [
@@ -432,8 +434,9 @@ def test_when_the_model_fails_the_old_summary_stays_and_the_run_goes_on(
             assert failure.message.startswith("Session s could not be summarised")
             assert failure.meta["session_id"] == "s"
             agent.log_turn("s", user="next", assistant="goes on")
-            server.usual = says("The second summary.")
-            assert agent.conversation("s").summary == "The second summary."
+        server.usual = says("The second summary.")
+        with opened(place, clock, **options) as recollect:
+            assert recollect.agent("sam", tenant_id).conversation("s").summary == "The second summary."
 
 
 @pytest.mark.proves("T5")
