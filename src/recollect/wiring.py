@@ -79,16 +79,7 @@ def wired(
         models=models,
         remember=remember,
         transcripts=Transcripts(store, remember, guard, now, is_capturing=settings.capture_turns),
-        conversations=Conversations(
-            store,
-            guard,
-            models.summary,
-            now,
-            is_enabled=settings.summary_enabled,
-            threshold=settings.summary_threshold,
-            keep_last=settings.summary_keep_last,
-            max_input_chars=settings.summary_input_chars,
-        ),
+        conversations=_conversations(store, guard, models, now, settings),
         recall=Recall(
             _sources(store, settings),
             embedding,
@@ -127,4 +118,17 @@ def _sources(store: Store, settings: Settings) -> Sequence[RecallSource]:
         OwnMemories(store, words_share=settings.similarity_words),
         Audit(store),
         Knowledge(store, words_share=settings.similarity_words),
+    )
+
+
+def _conversations(store: Store, guard: SecretGuard, models: Models, now: Clock, settings: Settings) -> Conversations:
+    return Conversations(
+        store,
+        guard,
+        models.summary,
+        now,
+        is_enabled=settings.summary_enabled,
+        threshold=settings.summary_threshold,
+        keep_last=settings.summary_keep_last,
+        max_input_chars=settings.summary_input_chars,
     )
