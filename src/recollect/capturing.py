@@ -27,6 +27,11 @@ PART_TYPES = frozenset(
 )
 """Of which a list of content parts is made, as MCP, OpenAI and Anthropic name them."""
 
+OWN_TOOLS = frozenset(
+    "store_memory retrieve_memory search_memory memory_search search_my_memories search_knowledge".split()
+)
+"""What memory itself answers is made to fit, and is not stored once more."""
+
 NOT_STORED = "The output of %s was not stored and is passed on whole: %s"
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -69,7 +74,8 @@ def capture_calls(memory: Any, call: F, *, type: str = TOOL_OUTPUT, session_id: 
     """`call(name, …)`, which calls a tool by its name, with long answers replaced by references.
 
     Understands what tools answer with: text, JSON values, and lists of content parts as MCP, OpenAI and Anthropic have
-    them; in those only text is replaced, images and the rest stay. Raises: Invalid as `captured`.
+    them; in those only text is replaced, images and the rest stay. Memory's own tools answer as they are.
+    Raises: Invalid as `captured`.
     """
 
     def keeper(name: object) -> _Keep:
@@ -79,7 +85,8 @@ def capture_calls(memory: Any, call: F, *, type: str = TOOL_OUTPUT, session_id: 
 
         @wraps(call)
         async def awaited(name: str, *args: Any, **kwargs: Any) -> Any:
-            return await keeper(name).awaited(await call(name, *args, **kwargs))
+            answer = await call(name, *args, **kwargs)
+            return answer if name in OWN_TOOLS else await keeper(name).awaited(answer)
 
         return awaited  # type: ignore[return-value]
 
@@ -87,7 +94,8 @@ def capture_calls(memory: Any, call: F, *, type: str = TOOL_OUTPUT, session_id: 
 
     @wraps(call)
     def plain(name: str, *args: Any, **kwargs: Any) -> Any:
-        return keeper(name)(call(name, *args, **kwargs))
+        answer = call(name, *args, **kwargs)
+        return answer if name in OWN_TOOLS else keeper(name)(answer)
 
     return plain  # type: ignore[return-value]
 

@@ -109,6 +109,11 @@ def test_each_tool_answers(store: Recollect, mode: str) -> None:
         assert [hit["text"] for hit in recalled["results"]] == [note]
         assert await call("memory_delete", id="m-1") == {"ok": True}
         assert await call("memory_search") == {"count": 0, "memories": []}
+        stored = await call("store_memory", content="line\n" * 9, description="A list", type="file_content")
+        key = stored["memory_key"]
+        assert stored == {"ok": True, "memory_key": key, "reference": f"[MemoryRef: {key} - A list]"}
+        assert (await call("retrieve_memory", memory_key=key, tail=2))["content"] == "line\nline\n"
+        assert [each["memory_key"] for each in (await call("search_memory", query="list"))["memories"]] == [key]
         assert called == set(catalog.TOOLS)  # a new tool is called here, too
 
     with_client(store, ask, mode=mode)

@@ -66,7 +66,8 @@ TOOLS = (
         title="Remember a fact",
         description=(
             "Keep one short, lasting fact about the user or the work, to be shown to you again in later conversations "
-            "when it matters. Never store passwords, tokens or other secrets."
+            "when it matters. Never store passwords, tokens or other secrets. A long text (a log, a file) belongs into "
+            "store_memory."
         ),
         parameters={
             "text": Parameter(
