@@ -16,6 +16,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 from recollect.api import AgentMemory, Recollect, TenantMemory
 from recollect.capturing import captured
 from recollect.services.scan import Sighting
+from recollect.tenant_memory import AuditLog
 
 THREADS = 32
 """Enough for many waiting writes to share a commit."""
@@ -95,6 +96,19 @@ def _scanned(memory: TenantMemory) -> list[Sighting]:
     return list(memory.scan())
 
 
+class AsyncAuditLog:
+    """`AuditLog`, awaited."""
+
+    def __init__(self, audit: AuditLog, threads: ThreadPoolExecutor) -> None:
+        self._sync = audit
+        self._threads = threads
+
+    list = _in_thread(AuditLog.list)
+    search = _in_thread(AuditLog.search)
+    verify = _in_thread(AuditLog.verify)
+    record = _in_thread(AuditLog.record)
+
+
 class AsyncTenantMemory:
     """`TenantMemory`, awaited."""
 
@@ -107,6 +121,11 @@ class AsyncTenantMemory:
         """Raises: Invalid."""
         return AsyncAgentMemory(self._sync.agent(id), self._threads)
 
+    @property
+    def audit(self) -> AsyncAuditLog:
+        """What was done in the tenant."""
+        return AsyncAuditLog(self._sync.audit, self._threads)
+
     add_agent = _in_thread(TenantMemory.add_agent)
     get_agent = _in_thread(TenantMemory.get_agent)
     list_agents = _in_thread(TenantMemory.list_agents)
@@ -117,6 +136,11 @@ class AsyncTenantMemory:
     count_waiting = _in_thread(TenantMemory.count_waiting)
     sessions = _in_thread(TenantMemory.sessions)
     session = _in_thread(TenantMemory.session)
+    add_workflow = _in_thread(TenantMemory.add_workflow)
+    record_step = _in_thread(TenantMemory.record_step)
+    get_workflow = _in_thread(TenantMemory.get_workflow)
+    list_workflows = _in_thread(TenantMemory.list_workflows)
+    list_steps = _in_thread(TenantMemory.list_steps)
     scan = _in_thread(_scanned)
     allow_secret = _in_thread(TenantMemory.allow_secret)
     add_key = _in_thread(TenantMemory.add_key)

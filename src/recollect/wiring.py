@@ -27,7 +27,9 @@ from recollect.services.sources.audit import Audit
 from recollect.services.sources.knowledge import Knowledge
 from recollect.services.sources.own_memories import OwnMemories
 from recollect.services.sources.question import RecallSource
+from recollect.services.sources.steps import Steps
 from recollect.services.transcripts import Transcripts
+from recollect.services.workflows import Workflows
 from recollect.settings import Settings
 
 PARTS = ("similarity", "recency", "importance", "source")
@@ -53,6 +55,7 @@ class Services:
     echoes: Echoes
     maintain: Maintain
     retrieved: Retrieved
+    workflows: Workflows
     tokens: TokenCounter
     skills: Skills
     keys: Keys
@@ -106,6 +109,7 @@ def wired(
         echoes=echoes,
         maintain=Maintain(store, embedding, now, quota=settings.episode_quota),
         retrieved=retrieved,
+        workflows=Workflows(store, guard, now),
         tokens=tokens,
         skills=skills,
         keys=Keys(store, now),
@@ -117,6 +121,7 @@ def _sources(store: Store, settings: Settings) -> Sequence[RecallSource]:
     return (
         OwnMemories(store, words_share=settings.similarity_words),
         Audit(store),
+        Steps(store),
         Knowledge(store, words_share=settings.similarity_words),
     )
 

@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "agent_memory": PORTS | {"capturing", "services", "tools", "wiring"},
     "tenant_memory": PORTS | {"services", "tools", "wiring", "agent_memory"},
     "api": WIRING | {"tools", "wiring", "agent_memory", "tenant_memory"},
-    "aio": WIRING | {"api", "capturing", "tools"},
+    "aio": WIRING | {"api", "capturing", "tools", "tenant_memory"},
     "server": FACES,
     "cli": FACES | {"server"},
     "adapters": FACES,

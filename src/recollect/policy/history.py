@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from recollect.model import AuditEvent
+from recollect.model import AuditEvent, WorkflowStep
 from recollect.policy.text import fold, terms
 
 MAX_SEARCHED = 50_000
@@ -26,6 +26,17 @@ EVENT_IMPORTANCE = 0.5
 TELLING: Mapping[str, float] = {"refuse": 0.5, "approve": 0.5, "fail": 0.5, "delete": 0.4, "erase": 0.5}
 """Of our own events, those that tell of a decision, by the last word of their action."""
 
+STEP_CHARS = 4096
+"""Of a step's output, what is searched: its beginning."""
+
+STEP_IMPORTANCE = 0.5
+FAILED_IMPORTANCE = 0.7
+"""What went wrong once is worth knowing before it is tried again."""
+
+COMPLETED = "completed"
+FAILURES = frozenset("failed failure fail error errored rejected refused cancelled canceled aborted timeout".split())
+"""The words by which a step or an event says that it did not go well."""
+
 _ID = re.compile(r"(?<![\w-])[a-z]-\d+(?![\w-])")
 
 
@@ -40,6 +51,16 @@ def history_terms(text: str) -> list[str]:
     folded = fold(text)
     ids = _ID.findall(folded)
     return [*ids, *terms(_ID.sub(" ", folded) if ids else folded)]
+
+
+def step_words(step: WorkflowStep) -> str:
+    """What a step is found by."""
+    return f"{step.workflow_name} {step.name} {step.output[:STEP_CHARS]}"
+
+
+def step_importance(step: WorkflowStep) -> float:
+    """From 0 to 1."""
+    return FAILED_IMPORTANCE if step.status in FAILURES else STEP_IMPORTANCE
 
 
 def event_importance(event: AuditEvent) -> float:

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 from recollect.ports.context import ContextStore
 from recollect.ports.details import Content, ContentDraft, DetailStore
-from recollect.ports.history import AllowanceStore, AuditStore
+from recollect.ports.history import AllowanceStore, AuditStore, WorkflowStore
 from recollect.ports.keys import KeyStore
 from recollect.ports.knowledge import KnowledgeStore
 from recollect.ports.memories import AgentStore, Aging, EmbeddingStore, MaintenanceStore, MemoryStore, Unembedded
@@ -45,6 +45,7 @@ __all__ = [
     "TranscriptStore",
     "Unembedded",
     "Vector",
+    "WorkflowStore",
     "place_of",
 ]
 
@@ -61,6 +62,7 @@ class Store(
     AuditStore,
     AllowanceStore,
     ContextStore,
+    WorkflowStore,
     MaintenanceStore,
     KeyStore,
     Protocol,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from recollect.model import AuditEvent, AuditReport, Match
+from recollect.model import AuditEvent, AuditReport, Match, Workflow, WorkflowStep
 
 
 class AuditStore(Protocol):
@@ -29,6 +29,41 @@ class AuditStore(Protocol):
 
     def verify_events(self, tenant: str) -> AuditReport:
         """Walk the chain from its first event to its last."""
+
+
+class WorkflowStore(Protocol):
+    """What agents did together, step by step; every agent of the tenant may read it."""
+
+    def add_workflow(self, workflow: Workflow) -> Workflow:
+        """Raises: Conflict when the tenant has a workflow of that id."""
+
+    def get_workflow(self, tenant: str, id: str) -> Workflow:
+        """Raises: NotFound."""
+
+    def find_workflow(self, tenant: str, name: str) -> Workflow | None:
+        """The one with this id, or else the newest with this name."""
+
+    def list_workflows(self, tenant: str, *, after: str = "", limit: int = 100) -> Sequence[Workflow]:
+        """By id, beginning behind `after`."""
+
+    def add_step(self, step: WorkflowStep) -> WorkflowStep:
+        """The step with its position, behind all others of its workflow.
+
+        Raises: NotFound when there is no such workflow.
+        """
+
+    def list_steps(self, tenant: str, workflow_id: str, *, after: int = 0, limit: int = 100) -> Sequence[WorkflowStep]:
+        """In order, beginning behind the position `after`.
+
+        Raises: NotFound.
+        """
+
+    def find_steps(self, tenant: str, seqs: Sequence[int]) -> Mapping[int, WorkflowStep]:
+        """Those that exist, by the number a search gave."""
+
+    def search_steps(self, tenant: str, query: str, *, limit: int = 10) -> Sequence[Match]:
+        """Of the newest steps (`policy.history.MAX_SEARCHED`) those that share words with `query`, best first, scored
+        as events are."""
 
 
 class AllowanceStore(Protocol):

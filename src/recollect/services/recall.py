@@ -103,8 +103,7 @@ class Recall:
         Raises: Invalid; StoreError when no source could answer.
         """
         query = checked_query(query)
-        wanted = sources or ((Source.MEMORY,) if kinds is not None else tuple(Source))
-        asked = [name for name in wanted if name in self._sources]
+        asked = sources or ((Source.MEMORY,) if kinds is not None else tuple(self._sources))
         meaning = _Meaning(self._workers, self._embedding, query, patience=self._deadline * EMBEDDER_SHARE)
         question = Question(
             owner=owner,
@@ -126,7 +125,7 @@ class Recall:
         self._workers.close()
 
     def _answers(
-        self, asked: Sequence[Source], question: Question, depth: int
+        self, asked: Collection[Source], question: Question, depth: int
     ) -> tuple[dict[Source, Found], list[Unanswered]]:
         begun = {name: self._workers.submit(partial(self._sources[name].find, question, depth=depth)) for name in asked}
         wait(begun.values(), timeout=self._deadline)

@@ -55,6 +55,17 @@ class SecretGuard:
             return replace(memory, flag=f"{FLAG}: {found[0].rule}")
         raise SecretRejected(REJECTED)
 
+    def checked_text(self, tenant: str, text: str) -> str:
+        """A text that has no place for a flag, as it may be stored: unchanged (also in mode `flag`) or redacted.
+
+        Raises: SecretRejected in mode `reject`.
+        """
+        if self._mode == "flag" or not (found := self.findings(tenant, text)):
+            return text
+        if self._mode == "redact":
+            return secrets.redact(text, found)
+        raise SecretRejected(REJECTED)
+
     def redacted(self, tenant: str, text: str) -> str:
         """`text` with a mark in the place of every secret, whatever the mode: for what is said about a text."""
         return secrets.redact(text, found) if (found := self.findings(tenant, text)) else text

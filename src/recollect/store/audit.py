@@ -9,21 +9,17 @@ from recollect.model import AuditEvent, AuditReport, Match
 from recollect.policy.audit import START, event_hash
 from recollect.policy.history import MAX_SEARCHED, history_terms
 from recollect.policy.text import fold, like_literal
-from recollect.store.engine import Engine, Row, Unit
-from recollect.store.rows import BEHIND_ALL, event_from, event_values, readable_event
-from recollect.store.units import Units
-from recollect.store.words import Shelf, WordLists, encoded
+from recollect.store.engine import Row, Unit
+from recollect.store.history_rows import event_from, event_values, readable_event
+from recollect.store.rows import BEHIND_ALL
+from recollect.store.words import SearchedByWords, Shelf, encoded
 
 SHELF = "audit"
 PAGE = 1000
 
 
-class AuditRows(Units):
+class AuditRows(SearchedByWords):
     """`ports.AuditStore`. The tenant's shelf row is the chain's head: whoever writes an event holds it until commit."""
-
-    def __init__(self, engine: Engine) -> None:
-        super().__init__(engine)
-        self._words = WordLists(engine.read)
 
     def add_event(self, event: AuditEvent) -> AuditEvent:
         def add(unit: Unit) -> AuditEvent:
@@ -59,8 +55,7 @@ class AuditRows(Units):
         return {row[1]: readable_event(row) for row in rows}
 
     def search_events(self, tenant: str, query: str, *, limit: int = 10) -> Sequence[Match]:
-        self._check_outside(tenant)
-        return self._words.search(tenant, EVENTS, history_terms(query), limit=limit)
+        return self._found_by_words(tenant, EVENTS, history_terms(query), limit=limit)
 
     def verify_events(self, tenant: str) -> AuditReport:
         def verify(unit: Unit) -> AuditReport:

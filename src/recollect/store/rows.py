@@ -9,7 +9,6 @@ from typing import Any
 
 from recollect.model import (
     Agent,
-    AuditEvent,
     Chunk,
     Detail,
     Document,
@@ -117,6 +116,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "truncations",
     ),
     "key": ("tenant_id", "id", "scope", "name", "created_at", "last_used_at", "expires_at", "revoked_at"),
+    "workflow": ("tenant_id", "id", "name", "created_at"),
     "chunk": ("tenant_id", "id", "document_id", "position", "text"),
 }
 
@@ -331,62 +331,6 @@ def document_values(document: Document) -> dict[str, Any]:
         "is_published": document.is_published,
         "created_at": document.created_at,
         "updated_at": document.updated_at,
-    }
-
-
-def event_from(row: Row) -> AuditEvent:
-    tenant, id, at, action, agent_id, message, meta, previous_hash, hash = row
-    return AuditEvent(
-        id=id,
-        tenant=tenant,
-        at=moment(at),
-        action=action,
-        agent_id=agent_id,
-        message=message,
-        meta=json.loads(meta) if isinstance(meta, str) else meta,
-        previous_hash=previous_hash,
-        hash=hash,
-    )
-
-
-def readable_event(row: Row) -> AuditEvent:
-    """The event, or what can still be read of one that somebody has damaged past us."""
-    try:
-        event = event_from(row)
-        if isinstance(event.meta, dict):
-            return event
-    except (ValueError, TypeError, OverflowError, RecursionError):
-        pass
-    tenant, id, at, action, agent_id, message, _, previous_hash, hash = row
-    try:
-        known_at = moment(at)
-    except (ValueError, OverflowError):
-        known_at = datetime.fromtimestamp(0, UTC)
-    return AuditEvent(
-        id=id,
-        tenant=tenant,
-        at=known_at,
-        action=action,
-        agent_id=agent_id,
-        message=message,
-        previous_hash=previous_hash,
-        hash=hash,
-        is_damaged=True,
-    )
-
-
-def event_values(event: AuditEvent) -> dict[str, Any]:
-    return {
-        "tenant_id": event.tenant,
-        "id": event.id,
-        "at": event.at,
-        "action": event.action,
-        "agent_id": event.agent_id,
-        "message": event.message,
-        "folded": fold(event.message),
-        "meta": json_text(event.meta),
-        "previous_hash": event.previous_hash,
-        "hash": event.hash,
     }
 
 

@@ -14,6 +14,7 @@ from recollect.store.knowledge import KnowledgeRows
 from recollect.store.maintenance import MaintenanceRows
 from recollect.store.memories import MemoryRows
 from recollect.store.transcripts import TranscriptRows
+from recollect.store.workflows import WorkflowRows
 
 
 class SqlStore(
@@ -23,6 +24,7 @@ class SqlStore(
     KnowledgeRows,
     EmbeddingRows,
     AuditRows,
+    WorkflowRows,
     AllowanceRows,
     ContextRows,
     MaintenanceRows,

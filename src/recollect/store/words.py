@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from recollect.lazy import LazyModule
 from recollect.model import Match, Role
-from recollect.store.engine import Registered, Row, Unit
+from recollect.store.engine import Engine, Registered, Row, Unit
+from recollect.store.units import Units
 
 if TYPE_CHECKING:
     from recollect.store import index
@@ -81,6 +82,18 @@ class WordLists:
             total = sum(held.words.nbytes for held in self._held.values())
             while total > MAX_BYTES and len(self._held) > 1:
                 total -= self._held.popitem(last=False)[1].words.nbytes
+
+
+class SearchedByWords(Units):
+    """What rows of history share: the lists they are found by."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self._words = WordLists(engine.read)
+
+    def _found_by_words(self, tenant: str, shelf: Shelf, terms: Sequence[str], *, limit: int) -> list[Match]:
+        self._check_outside(tenant)
+        return self._words.search(tenant, shelf, terms, limit=limit)
 
 
 def encoded(terms: Sequence[str]) -> bytes:

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from recollect.tenant_memory.agents import Agents
+from recollect.tenant_memory.audit import AuditLog
 from recollect.tenant_memory.history import History
 from recollect.tenant_memory.keys import Keys
 from recollect.tenant_memory.transcripts import Transcripts
 from recollect.tenant_memory.upkeep import Upkeep
+from recollect.tenant_memory.workflows import Workflows
+
+__all__ = ["AuditLog", "TenantMemory"]
 
 
-class TenantMemory(Agents, Transcripts, History, Keys, Upkeep):
+class TenantMemory(Agents, Transcripts, Workflows, History, Keys, Upkeep):
     """What a tenant's agents share, and the agents themselves."""
+
+    @property
+    def audit(self) -> AuditLog:
+        """What was done in the tenant."""
+        return AuditLog(self._services, self.id)

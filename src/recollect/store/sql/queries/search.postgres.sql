@@ -13,6 +13,18 @@ SELECT {chunk} FROM kb_chunks WHERE tenant_id = :tenant AND id = ANY(:seqs)
 -- name: find_documents
 SELECT {document} FROM kb_documents WHERE tenant_id = :tenant AND id = ANY(:ids)
 
+-- Byte by byte, as in SQLite.
+-- name: list_workflows
+SELECT {workflow} FROM workflows
+WHERE tenant_id = :tenant AND id COLLATE "C" > :after ORDER BY id COLLATE "C" LIMIT :limit
+
+-- name: find_steps
+SELECT i.seq, s.tenant_id, s.workflow_id, w.name, s.position, s.step_name, s.agent_id, s.status, s.output, s.completed_at
+FROM step_index i
+JOIN workflow_steps s ON s.tenant_id = i.tenant_id AND s.workflow_id = i.workflow_id AND s.position = i.position
+JOIN workflows w ON w.tenant_id = i.tenant_id AND w.id = i.workflow_id
+WHERE i.tenant_id = :tenant AND i.seq = ANY(:seqs)
+
 -- name: find_events
 SELECT {event} FROM audit_log WHERE tenant_id = :tenant AND id = ANY(:ids)
 

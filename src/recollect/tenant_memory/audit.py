@@ -1,0 +1,100 @@
+"""A tenant's audit log: what was done, by whom, and whether anybody has touched the record of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from recollect.agent_memory import MAX_PAGE, SEARCH_LIMIT
+from recollect.errors import Invalid, SecretRejected
+from recollect.model import AuditEvent, AuditReport
+from recollect.policy.history import OWN_AREAS
+from recollect.policy.names import checked_agent
+from recollect.policy.text import checked_text
+from recollect.services.recall import checked_limit
+from recollect.services.secrets import REJECTED
+from recollect.tenant_memory.view import TenantView
+
+MAX_MESSAGE_CHARS = 2_000
+MAX_META_CHARS = 10_000
+_ACTION = re.compile(r"[a-z][a-z0-9_]*(?:[.][a-z0-9_]+){1,4}")
+
+
+class AuditLog(TenantView):
+    """The verbs on the audit log."""
+
+    def list(self, *, before: int | None = None, limit: int = SEARCH_LIMIT) -> Sequence[AuditEvent]:
+        """What was done, newest first; `before` (an event's number) continues a listing.
+
+        Raises: Invalid.
+        """
+        return self.search("", before=before, limit=limit)
+
+    def search(self, query: str, *, before: int | None = None, limit: int = SEARCH_LIMIT) -> Sequence[AuditEvent]:
+        """Events whose message holds `query`, ignoring case, newest first. `recall` finds them by single words.
+
+        Raises: Invalid.
+        """
+        limit = checked_limit(limit, most=MAX_PAGE)
+        return self._store.list_events(self.id, needle=checked_text(query, what="query"), before=before, limit=limit)
+
+    def verify(self) -> AuditReport:
+        """Whether the log is whole: nothing changed, nothing missing."""
+        return self._store.verify_events(self.id)
+
+    def record(
+        self, action: str, message: str, *, agent: str | None = None, meta: Mapping[str, Any] | None = None
+    ) -> AuditEvent:
+        """Put an event of your own into the log, for good: `action` is a stable word such as "order.refund".
+
+        Raises: Invalid; SecretRejected when it seems to hold a secret, whatever the mode: nothing is ever taken out.
+        """
+        event = AuditEvent(
+            tenant=self.id,
+            at=self._services.now(),
+            action=_checked_action(action),
+            agent_id=None if agent is None else checked_agent(agent),
+            message=_checked_message(message),
+            meta=_checked_meta({} if meta is None else meta),
+        )
+        said = f"{event.message}\n{json.dumps(event.meta, ensure_ascii=False)}"
+        if self._services.guard.findings(self.id, said):
+            refused = "An event was refused: it seems to hold a secret."
+            self._store.add_event(
+                AuditEvent(
+                    tenant=self.id, at=event.at, action="secret.refuse", agent_id=event.agent_id, message=refused
+                )
+            )
+            raise SecretRejected(REJECTED)
+        return self._store.add_event(event)
+
+
+def _checked_action(action: object) -> str:
+    if not isinstance(action, str) or len(action) > 100 or not _ACTION.fullmatch(action):
+        raise Invalid("An action is two or more words in lower case with dots between them, such as order.refund.")
+    area = action.partition(".")[0]
+    if area in OWN_AREAS:
+        raise Invalid(f"Actions that begin with {area!r} are recollect's own; begin yours with another word.")
+    return action
+
+
+def _checked_message(message: str) -> str:
+    message = checked_text(message, what="message").strip()
+    if not 1 <= len(message) <= MAX_MESSAGE_CHARS:
+        raise Invalid(f"A message has 1 to {MAX_MESSAGE_CHARS:,} characters.")
+    return message
+
+
+def _checked_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(meta, Mapping):
+        raise Invalid("The meta of an event is an object of names and values.")
+    try:
+        text = checked_text(json.dumps(dict(meta), ensure_ascii=False, allow_nan=False), what="meta")
+    except (TypeError, ValueError, RecursionError):
+        raise Invalid("The meta of an event holds what JSON cannot say.") from None
+    if len(text) > MAX_META_CHARS or "\\u0000" in text:
+        raise Invalid(f"The meta of an event has at most {MAX_META_CHARS:,} characters as JSON, and no NUL.")
+    read: dict[str, Any] = json.loads(text)
+    return read
