@@ -24,6 +24,8 @@ from recollect.model import (
     Owner,
     Role,
     Session,
+    Workflow,
+    WorkflowStep,
 )
 from recollect.ports import Store, Vector
 
@@ -97,6 +99,15 @@ def call(owner: Owner, **changes: Any) -> ContextCall:
 
 def api_key(id: str, tenant: str, **changes: Any) -> ApiKey:
     return ApiKey(**{"id": id, "tenant": tenant, "scope": KeyScope.READ, "created_at": NOW, **changes})
+
+
+def workflow(id: str, tenant: str, **changes: Any) -> Workflow:
+    return Workflow(**{"id": id, "tenant": tenant, "name": id.title(), "created_at": NOW, **changes})
+
+
+def step(name: str, tenant: str, workflow_id: str = "run", **changes: Any) -> WorkflowStep:
+    known = {"tenant": tenant, "workflow_id": workflow_id, "workflow_name": workflow_id.title(), "output": ""}
+    return WorkflowStep(**{**known, "name": name, "completed_at": NOW, **changes})
 
 
 def vector(*parts: float) -> Vector:

@@ -36,7 +36,9 @@ from tests.conformance.examples import (
     note,
     owner,
     session,
+    step,
     vector,
+    workflow,
 )
 from tests.postgres_server import PostgresServer
 
@@ -140,6 +142,14 @@ BY_A_TENANT: dict[str, Attempt] = {
     "find_events": lambda store, me, it: store.find_events(me.tenant, [it.seq]),
     "search_events": lambda store, me, it: store.search_events(me.tenant, "secret"),
     "verify_events": lambda store, me, it: store.verify_events(me.tenant),
+    "add_workflow": lambda store, me, it: store.add_workflow(workflow(it.document_id, me.tenant)),
+    "get_workflow": lambda store, me, it: store.get_workflow(me.tenant, it.document_id),
+    "find_workflow": lambda store, me, it: store.find_workflow(me.tenant, it.document_id),
+    "list_workflows": lambda store, me, it: store.list_workflows(me.tenant),
+    "add_step": lambda store, me, it: store.add_step(step("mine", me.tenant, it.document_id)),
+    "list_steps": lambda store, me, it: store.list_steps(me.tenant, it.document_id),
+    "find_steps": lambda store, me, it: store.find_steps(me.tenant, [it.seq]),
+    "search_steps": lambda store, me, it: store.search_steps(me.tenant, "secret"),
     "add_allowance": lambda store, me, it: store.add_allowance(me.tenant, "mine", now=NOW),
     "list_allowances": lambda store, me, it: "theirs" in store.list_allowances(me.tenant),
     "delete_allowance": lambda store, me, it: store.delete_allowance(me.tenant, "theirs"),
@@ -188,6 +198,9 @@ def target(store: Store, ann: Owner) -> Target:
     store.update_memory(store.get_memory(ann, "m-3"), vector(1), replaced_at=NOW)
     store.put_document(document("plan", ann.tenant), ["secret"] * 5, [vector(1)] * 3 + [None] * 2)
     store.add_event(event("secret", ann.tenant))
+    store.add_workflow(workflow("plan", ann.tenant))
+    for _ in range(3):
+        store.add_step(step("secret", ann.tenant, "plan", output="secret"))
     store.add_memory(note("secret", ann, held_at=NOW, flag="low trust"))
     store.add_allowance(ann.tenant, "theirs", now=NOW)
     store.add_context_calls(ann, [call(ann, id="c-3", session_id="s-3")], keep=5)
@@ -219,6 +232,9 @@ def everything(store: Store, owner: Owner) -> list[object]:
         store.list_events(owner.tenant),
         store.search_events(owner.tenant, "secret mine"),
         store.verify_events(owner.tenant),
+        store.list_workflows(owner.tenant),
+        store.list_steps(owner.tenant, "plan"),
+        store.search_steps(owner.tenant, "secret mine"),
         store.list_aging(owner),
         store.list_context_calls(owner),
         store.list_tool_results(owner, "s-3", now=NOW),

@@ -9,12 +9,14 @@ import typer
 
 import recollect
 from recollect.cli import finding, keys, memories, overview, serving, upkeep
+from recollect.cli.history import commands as history
 from recollect.cli.knowledge import skills
 from recollect.cli.run import callback_of
 
 GROUPS = {
     "Memories": (*memories.COMMANDS, *finding.COMMANDS),
     "Knowledge": skills.COMMANDS,
+    "What was done": history.COMMANDS,
     "Looking after the store": (*overview.COMMANDS, *upkeep.COMMANDS),
     "For other programs": serving.COMMANDS,
 }

@@ -8,19 +8,18 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from recollect.cli.history.json_view import JsonHistory
 from recollect.cli.json_text import write_json as _write
 from recollect.cli.knowledge.json_view import JsonKnowledge
 from recollect.cli.view import AgentShown, Check, SettingShown, Shown, json_record, json_value, key_state
-from recollect.model import ApiKey, AuditEvent, AuditReport, Hit, IssuedKey, Json, Memory, MemoryVersion, Recalled
+from recollect.model import ApiKey, AuditReport, Hit, IssuedKey, Json, Memory, MemoryVersion, Recalled
 
 if TYPE_CHECKING:
     from recollect.services.maintain import MaintenanceReport
     from recollect.services.scan import Sighting
 
-EVENT = ("id", "at", "action", "agent_id", "message", "meta", "hash", "is_damaged")
 
-
-class JsonView(JsonKnowledge):
+class JsonView(JsonKnowledge, JsonHistory):
     """`View` as JSON: snake_case, times in UTC with Z."""
 
     def remembered(self, shown: Shown, similar: Sequence[Memory]) -> None:
@@ -53,10 +52,6 @@ class JsonView(JsonKnowledge):
 
     def agents(self, agents: Sequence[AgentShown], *, next_cursor: str | None) -> None:
         _write({"items": [_agent(each) for each in agents], "next_cursor": next_cursor})
-
-    def events(self, events: Sequence[AuditEvent], *, next_cursor: int | None) -> None:
-        records = [json_record(each) for each in events]
-        _write({"items": [{name: each[name] for name in EVENT} for each in records], "next_cursor": next_cursor})
 
     def verified(self, report: AuditReport) -> None:
         said = asdict(report)

@@ -43,12 +43,12 @@ def audit(
 ) -> None:
     """Show what was done in the tenant, newest first."""
     if not verify:
-        found = run.tenant.audit_events(query, before=before, limit=limit)
+        found = run.tenant.audit.search(query, before=before, limit=limit)
         run.view.events(found, next_cursor=found[-1].id if len(found) == limit else None)
         return
     if query:
         raise typer.BadParameter("--verify looks at the whole log; leave the words out.")
-    report = run.tenant.verify_audit()
+    report = run.tenant.audit.verify()
     run.view.verified(report)
     if not report.is_intact:
         raise typer.Exit(REFUSED)

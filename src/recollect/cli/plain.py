@@ -9,6 +9,7 @@ from dataclasses import asdict, fields
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from recollect.cli.history.plain import PlainHistory
 from recollect.cli.knowledge.plain import PlainKnowledge
 from recollect.cli.view import (
     AgentShown,
@@ -22,7 +23,7 @@ from recollect.cli.view import (
     safe,
     similar_hint,
 )
-from recollect.model import ApiKey, AuditEvent, AuditReport, IssuedKey, Memory, MemoryVersion, Recalled
+from recollect.model import ApiKey, AuditReport, IssuedKey, Memory, MemoryVersion, Recalled
 
 if TYPE_CHECKING:
     from recollect.services.maintain import MaintenanceReport
@@ -32,7 +33,7 @@ EMPTY = "-"
 REPORT_EVERY = 1000
 
 
-class PlainView(PlainKnowledge):
+class PlainView(PlainKnowledge, PlainHistory):
     """`View` as lines without colours or frames."""
 
     def remembered(self, shown: Shown, similar: Sequence[Memory]) -> None:
@@ -80,11 +81,6 @@ class PlainView(PlainKnowledge):
         for each in agents:
             counts = ", ".join(f"{count} {kind}" for kind, count in each.counts.items())
             print("\t".join([safe(each.agent.id), counts, one_line(each.agent.name)]))
-
-    def events(self, events: Sequence[AuditEvent], *, next_cursor: int | None) -> None:
-        for each in events:
-            agent = safe(each.agent_id or EMPTY)
-            print("\t".join([str(each.id), _time(each.at), each.action, agent, message_of(each)]))
 
     def verified(self, report: AuditReport) -> None:
         print(verdict(report))
@@ -152,11 +148,6 @@ def verdict(report: AuditReport) -> str:
     if not report.is_intact:
         return one_line(report.problem)
     return f"The log is whole: {report.events:,} {'event' if report.events == 1 else 'events'}."
-
-
-def message_of(event: AuditEvent) -> str:
-    """What an event says, with a mark if somebody has damaged it."""
-    return f"[damaged] {one_line(event.message)}" if event.is_damaged else one_line(event.message)
 
 
 def details(shown: Shown) -> dict[str, str]:

@@ -15,8 +15,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from recollect.cli.history.terminal import TerminalHistory
 from recollect.cli.knowledge.terminal import TerminalKnowledge
-from recollect.cli.plain import as_text, details, message_of, verdict
+from recollect.cli.plain import as_text, details, verdict
 from recollect.cli.view import (
     AgentShown,
     Check,
@@ -29,7 +30,7 @@ from recollect.cli.view import (
     safe,
     similar_hint,
 )
-from recollect.model import ApiKey, AuditEvent, AuditReport, IssuedKey, Kind, Memory, MemoryVersion, Recalled, State
+from recollect.model import ApiKey, AuditReport, IssuedKey, Kind, Memory, MemoryVersion, Recalled, State
 
 if TYPE_CHECKING:
     from recollect.services.maintain import MaintenanceReport
@@ -46,7 +47,7 @@ MOST_SHOWN = 240
 """Characters of a text in a table; `show` has all of it."""
 
 
-class TerminalView(TerminalKnowledge):
+class TerminalView(TerminalKnowledge, TerminalHistory):
     """`View` in tables."""
 
     def __init__(self) -> None:
@@ -139,18 +140,6 @@ class TerminalView(TerminalKnowledge):
         self._console.print(table)
         if next_cursor is not None:
             self._console.print(Text(f" There are more: add --after {safe(next_cursor)}", style="dim"))
-
-    def events(self, events: Sequence[AuditEvent], *, next_cursor: int | None) -> None:
-        if not events:
-            self._console.print(Text("Nothing of that kind was done.", style="dim"))
-            return
-        table = _table("Event", *(() if self._is_narrow else ("When", "Agent")), "Done")
-        for each in events:
-            more = (Text(_time(each.at), style="dim"), _id(each.agent_id or ""))
-            table.add_row(str(each.id), *(() if self._is_narrow else more), _cut(message_of(each)))
-        self._console.print(table)
-        if next_cursor is not None:
-            self._console.print(Text(f" There is more: add --before {next_cursor}", style="dim"))
 
     def verified(self, report: AuditReport) -> None:
         self._console.print(_tick(report.is_intact), Text(verdict(report)))

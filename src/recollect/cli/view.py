@@ -30,6 +30,8 @@ from recollect.model import (
     Skill,
     State,
     Unanswered,
+    Workflow,
+    WorkflowStep,
 )
 from recollect.policy.keys import is_valid
 
@@ -108,6 +110,12 @@ class View(Protocol):
 
     def events(self, events: Sequence[AuditEvent], *, next_cursor: int | None) -> None: ...
 
+    def recorded(self, event: AuditEvent) -> None: ...
+
+    def workflows(self, workflows: Sequence[Workflow], *, next_cursor: str | None) -> None: ...
+
+    def steps(self, steps: Sequence[WorkflowStep], *, next_cursor: str | None) -> None: ...
+
     def verified(self, report: AuditReport) -> None: ...
 
     def settings(self, settings: Sequence[SettingShown]) -> None: ...
@@ -151,7 +159,7 @@ def pick_view(*, as_json: bool) -> View:
     return cast(View, getattr(import_module(f"recollect.cli.{module}"), view)())
 
 
-def json_record(record: Memory | MemoryVersion | Agent | AuditEvent | Skill | ApiKey) -> Json:
+def json_record(record: Memory | MemoryVersion | Agent | AuditEvent | Workflow | WorkflowStep | Skill | ApiKey) -> Json:
     """Every field by its name, except whose it is."""
     names = (each.name for each in fields(record))
     return {name: json_value(getattr(record, name)) for name in names if name != "owner"}

@@ -19,7 +19,7 @@ from recollect.server.errors import add_error_handlers
 from recollect.server.guard import BodyLimit, HostGuard
 from recollect.server.limits import InFlight
 from recollect.server.request_id import RequestId
-from recollect.server.rest import agents, audit, health, keys, memories, skills, upkeep
+from recollect.server.rest import agents, audit, health, keys, memories, skills, upkeep, workflows
 from recollect.server.rest.answers import ErrorBody
 from recollect.server.scopes import SCOPES
 
@@ -54,7 +54,7 @@ def create_app(recollect: Recollect, *, no_auth: bool = False, hosts: Sequence[s
     )
     app.state.recollect = recollect
     recollect.tenant()  # a tenant that cannot be one is refused now, not with the first request
-    for group in (health, agents, memories, audit, upkeep, skills, keys):
+    for group in (health, agents, memories, audit, upkeep, skills, keys, workflows):
         app.include_router(group.router)
     reference.add_docs(app)
     add_error_handlers(app)

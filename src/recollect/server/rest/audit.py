@@ -10,6 +10,7 @@ from recollect.server.auth import CurrentTenant
 from recollect.server.rest import cursor
 from recollect.server.rest.answers import EventBody, EventPage, Verified
 from recollect.server.rest.bodies import EventFilter
+from recollect.server.rest.history_shapes import NewEvent
 
 LISTING = "audit"
 
@@ -20,14 +21,20 @@ router = APIRouter(prefix="/api/audit", tags=["audit"])
 def list_events(tenant: CurrentTenant, wanted: Annotated[EventFilter, Query()]) -> EventPage:
     """What was done, newest first."""
     before = cursor.decode_number(LISTING, wanted.cursor) if wanted.cursor else None
-    found = tenant.audit_events(wanted.q, before=before, limit=wanted.limit)
-    has_more = len(found) == wanted.limit and bool(tenant.audit_events(wanted.q, before=found[-1].id, limit=1))
+    found = tenant.audit.search(wanted.q, before=before, limit=wanted.limit)
+    has_more = len(found) == wanted.limit and bool(tenant.audit.search(wanted.q, before=found[-1].id, limit=1))
     next_cursor = cursor.encode(LISTING, str(found[-1].id)) if has_more else None
     return EventPage(items=[EventBody.of(each) for each in found], next_cursor=next_cursor)
+
+
+@router.post("", status_code=201)
+def record_event(tenant: CurrentTenant, body: NewEvent) -> EventBody:
+    """Put an event of your own into the log, for good. Agents find it by recall."""
+    return EventBody.of(tenant.audit.record(body.action, body.message, agent=body.agent_id, meta=body.meta))
 
 
 @router.get("/verify")
 def verify_audit(tenant: CurrentTenant) -> Verified:
     """Walks the whole log: whether an event was changed after it was written, or one is missing."""
-    report = tenant.verify_audit()
+    report = tenant.audit.verify()
     return Verified(ok=report.is_intact, events=report.events, broken_at=report.broken_at, problem=report.problem)

@@ -1,0 +1,39 @@
+"""What was done, for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recollect.cli.json_text import write_json
+from recollect.cli.view import json_record
+from recollect.model import AuditEvent, Json, Workflow, WorkflowStep
+
+EVENT = ("id", "at", "action", "agent_id", "message", "meta", "hash", "is_damaged")
+STEP = ("workflow_id", "workflow_name", "position", "name", "output", "status", "agent_id", "completed_at")
+
+
+class JsonHistory:
+    """The part of `View` that is about what was done, as JSON."""
+
+    def events(self, events: Sequence[AuditEvent], *, next_cursor: int | None) -> None:
+        write_json({"items": [_event(each) for each in events], "next_cursor": next_cursor})
+
+    def recorded(self, event: AuditEvent) -> None:
+        write_json(_event(event))
+
+    def workflows(self, workflows: Sequence[Workflow], *, next_cursor: str | None) -> None:
+        items = [{name: json_record(each)[name] for name in ("id", "name", "created_at")} for each in workflows]
+        write_json({"items": items, "next_cursor": next_cursor})
+
+    def steps(self, steps: Sequence[WorkflowStep], *, next_cursor: str | None) -> None:
+        write_json({"items": [_step(each) for each in steps], "next_cursor": next_cursor})
+
+
+def _event(event: AuditEvent) -> Json:
+    record = json_record(event)
+    return {name: record[name] for name in EVENT}
+
+
+def _step(step: WorkflowStep) -> Json:
+    record = json_record(step)
+    return {"id": step.id} | {name: record[name] for name in STEP}

@@ -1,0 +1,45 @@
+"""What was done, for pipes and files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recollect.cli.view import json_value, one_line, safe
+from recollect.model import AuditEvent, Workflow, WorkflowStep
+
+EMPTY = "-"
+
+
+class PlainHistory:
+    """The part of `View` that is about what was done, as lines."""
+
+    def events(self, events: Sequence[AuditEvent], *, next_cursor: int | None) -> None:
+        for each in events:
+            self.recorded(each)
+
+    def recorded(self, event: AuditEvent) -> None:
+        agent = safe(event.agent_id or EMPTY)
+        print("\t".join([str(event.id), _time(event.at), safe(event.action), agent, message_of(event)]))
+
+    def workflows(self, workflows: Sequence[Workflow], *, next_cursor: str | None) -> None:
+        for each in workflows:
+            print("\t".join([each.id, _time(each.created_at), one_line(each.name)]))
+
+    def steps(self, steps: Sequence[WorkflowStep], *, next_cursor: str | None) -> None:
+        for each in steps:
+            who = safe(each.agent_id or EMPTY)
+            print("\t".join([each.id, _time(each.completed_at), each.status, who, step_text(each)]))
+
+
+def message_of(event: AuditEvent) -> str:
+    """What an event says, with a mark if somebody has damaged it."""
+    return f"[damaged] {one_line(event.message)}" if event.is_damaged else one_line(event.message)
+
+
+def step_text(step: WorkflowStep) -> str:
+    """A step's name and what came out of it, on one line."""
+    return f"{one_line(step.name)}: {one_line(step.output)}" if step.output else one_line(step.name)
+
+
+def _time(time: object) -> str:
+    return str(json_value(time))[:19] + "Z"

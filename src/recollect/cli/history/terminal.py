@@ -1,0 +1,89 @@
+"""What was done, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from recollect.cli.history.plain import message_of, step_text
+from recollect.cli.view import mark, one_line, safe
+from recollect.model import AuditEvent, Workflow, WorkflowStep
+
+MOST_SHOWN = 240
+"""Characters of a text in a table."""
+
+
+class TerminalHistory:
+    """The part of `View` that is about what was done, in tables."""
+
+    _console: Console
+    _is_narrow: bool
+
+    def events(self, events: Sequence[AuditEvent], *, next_cursor: int | None) -> None:
+        if not events:
+            self._console.print(Text("Nothing of that kind was done.", style="dim"))
+            return
+        table = _table("Event", *(() if self._is_narrow else ("When", "Agent")), "Done")
+        for each in events:
+            more = (Text(_time(each.at), style="dim"), _id(each.agent_id or ""))
+            table.add_row(str(each.id), *(() if self._is_narrow else more), _cut(message_of(each)))
+        self._console.print(table)
+        if next_cursor is not None:
+            self._console.print(Text(f" There is more: add --before {next_cursor}", style="dim"))
+
+    def recorded(self, event: AuditEvent) -> None:
+        self._console.print(Text(mark(True), style="green"), Text(f"Recorded as event {event.id}"))
+
+    def workflows(self, workflows: Sequence[Workflow], *, next_cursor: str | None) -> None:
+        if not workflows:
+            self._console.print(Text("No workflow was begun yet.", style="dim"))
+            return
+        table = _table("Workflow", *(() if self._is_narrow else ("Begun",)), "Name")
+        for each in workflows:
+            when = () if self._is_narrow else (Text(_time(each.created_at), style="dim"),)
+            table.add_row(_id(each.id), *when, Text(one_line(each.name)))
+        self._console.print(table)
+        self._go_on(next_cursor)
+
+    def steps(self, steps: Sequence[WorkflowStep], *, next_cursor: str | None) -> None:
+        if not steps:
+            self._console.print(Text("It has no steps yet.", style="dim"))
+            return
+        table = _table("Step", *(() if self._is_narrow else ("When", "Agent")), "Status", "Output")
+        for each in steps:
+            more = (Text(_time(each.completed_at), style="dim"), _id(each.agent_id or ""))
+            table.add_row(
+                _id(str(each.position)), *(() if self._is_narrow else more), Text(each.status), _cut(step_text(each))
+            )
+        self._console.print(table)
+        self._go_on(next_cursor)
+
+    def _go_on(self, next_cursor: str | None) -> None:
+        if next_cursor is not None:
+            self._console.print(Text(f" There is more: add --after {safe(next_cursor)}", style="dim"))
+
+
+def _table(*headers: str) -> Table:
+    """A table whose last column takes the room that is left."""
+    table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False, padding=(0, 1))
+    for header in headers[:-1]:
+        table.add_column(header, overflow="fold")
+    table.add_column(headers[-1], overflow="fold", ratio=1)
+    return table
+
+
+def _id(id: str) -> Text:
+    return Text(safe(id), style="cyan")
+
+
+def _cut(text: str) -> Text:
+    return Text(text if len(text) <= MOST_SHOWN else text[: MOST_SHOWN - 1] + "…")
+
+
+def _time(time: datetime) -> str:
+    return f"{time.astimezone():%Y-%m-%d %H:%M}"
