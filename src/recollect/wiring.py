@@ -83,15 +83,7 @@ def wired(
         remember=remember,
         transcripts=Transcripts(store, remember, guard, now, is_capturing=settings.capture_turns),
         conversations=_conversations(store, guard, models, now, settings),
-        recall=Recall(
-            _sources(store, settings),
-            embedding,
-            echoes,
-            retrieved,
-            now,
-            weights={name: getattr(settings, f"weight_{name}") for name in PARTS},
-            deadline=settings.recall_deadline,
-        ),
+        recall=_recall(store, embedding, echoes, retrieved, now, settings),
         inject=Inject(
             store,
             embedding,
@@ -116,14 +108,17 @@ def wired(
     )
 
 
-def _sources(store: Store, settings: Settings) -> Sequence[RecallSource]:
-    """Where recall looks, in the order in which equals are listed."""
-    return (
+def _recall(
+    store: Store, embedding: Embedding, echoes: Echoes, retrieved: Retrieved, now: Clock, settings: Settings
+) -> Recall:
+    sources: Sequence[RecallSource] = (
         OwnMemories(store, words_share=settings.similarity_words),
         Audit(store),
         Steps(store),
         Knowledge(store, words_share=settings.similarity_words),
     )
+    weights = {name: getattr(settings, f"weight_{name}") for name in PARTS}
+    return Recall(sources, embedding, echoes, retrieved, now, weights=weights, deadline=settings.recall_deadline)
 
 
 def _conversations(store: Store, guard: SecretGuard, models: Models, now: Clock, settings: Settings) -> Conversations:
