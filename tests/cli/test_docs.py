@@ -87,7 +87,7 @@ def test_the_examples_print_what_the_page_says(program: Program) -> None:
     script = "".join(f"echo '== {number}'\n{line}\n" for number, (line, _) in enumerate(examples()))
 
     done = subprocess.run(
-        ["sh", "-c", f"exec 2>&1\n{script}"], cwd=program.folder, env=environment, capture_output=True, timeout=100
+        ["sh", "-c", f"exec 2>&1\n{script}"], cwd=program.folder, env=environment, capture_output=True, timeout=300
     )
 
     printed = re.split(r"^== \d+\n", done.stdout.decode(), flags=re.MULTILINE)[1:]
