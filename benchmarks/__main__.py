@@ -1,4 +1,7 @@
-"""`make bench`: print every measurement with its floor, its ratio and what was promised. Exits 1 if one is missed."""
+"""`make bench`: print every measurement with its floor, its ratio and what was promised. Exits 1 if one is missed.
+
+`python -m benchmarks recall --help` says how to measure what recall finds.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from pathlib import Path
 
 from benchmarks import maintenance, searches, writes
 from benchmarks.measure import printed
+from benchmarks.recall.__main__ import main as measure_recall
 
 
 def main() -> int:
@@ -18,4 +22,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(measure_recall(sys.argv[2:]) if sys.argv[1:2] == ["recall"] else main())

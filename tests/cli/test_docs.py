@@ -21,6 +21,7 @@ CHANGING = {  # what is different on every machine, at every time or in every ve
     r"sqlite: .*": "sqlite: <version>",
     r"version \d+\.\d+\.\d+\S*": "<version>",
     r"\d\.\d{3}\b": "<score>",
+    r"\d+\.\d ms": "<ms>",
     r"recollect-static\S+, \d+|recollect-static\S+": "<embedder>",
     r"recollect_mfrw2zi_[a-z2-7_]+": "<key>",
     r"(?m)^[a-z2-7]{8}\s+(?=write\b)": "<id> ",

@@ -15,7 +15,7 @@ INNER = {"model", "errors", "lazy"}
 PURE = INNER | {"policy", "settings"}
 PORTS = PURE | {"ports"}
 WIRING = PORTS | {"store", "providers", "services"}
-FACES = WIRING | {"api", "capturing", "agent_memory", "tenant_memory", "aio", "tools", "recollect"}
+FACES = WIRING | {"api", "capturing", "agent_memory", "tenant_memory", "aio", "tools", "recollect", "evaluation"}
 MAY_IMPORT: dict[str, set[str]] = {
     "model": set(),
     "errors": set(),
@@ -33,6 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tenant_memory": PORTS | {"services", "tools", "wiring", "agent_memory"},
     "api": WIRING | {"tools", "wiring", "agent_memory", "tenant_memory"},
     "aio": WIRING | {"api", "capturing", "tools", "tenant_memory"},
+    "evaluation": PORTS | {"api"},
     "server": FACES,
     "cli": FACES | {"server"},
     "adapters": FACES,
@@ -113,6 +114,7 @@ def test_only_the_api_reads_the_clock(module: Module) -> None:
 
 
 PAUSES = {
+    "recollect.evaluation": "says how long a recall took",
     "recollect.store.sqlite": "waits for another process that is making the same file",
     "recollect.providers.endpoint": "waits before it tries again, and for no answer longer than allowed",
     "recollect.services.embedding": "leaves an embedder that failed alone for a while",

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import recollect
-from recollect.cli import finding, keys, memories, overview, serving, upkeep
+from recollect.cli import evaluating, finding, keys, memories, overview, serving, upkeep
 from recollect.cli.history import commands as history
 from recollect.cli.knowledge import skills
 from recollect.cli.run import callback_of
@@ -17,7 +17,7 @@ GROUPS = {
     "Memories": (*memories.COMMANDS, *finding.COMMANDS),
     "Knowledge": skills.COMMANDS,
     "What was done": history.COMMANDS,
-    "Looking after the store": (*overview.COMMANDS, *upkeep.COMMANDS),
+    "Looking after the store": (*overview.COMMANDS, *upkeep.COMMANDS, *evaluating.COMMANDS),
     "For other programs": serving.COMMANDS,
 }
 

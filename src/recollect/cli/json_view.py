@@ -15,6 +15,7 @@ from recollect.cli.view import AgentShown, Check, SettingShown, Shown, json_reco
 from recollect.model import ApiKey, AuditReport, Hit, IssuedKey, Json, Memory, MemoryVersion, Recalled
 
 if TYPE_CHECKING:
+    from recollect.evaluation import Evaluation
     from recollect.services.maintain import MaintenanceReport
     from recollect.services.scan import Sighting
 
@@ -73,6 +74,12 @@ class JsonView(JsonKnowledge, JsonHistory):
 
     def maintained(self, report: MaintenanceReport) -> None:
         _write(asdict(report) | {"archived": report.archived})
+
+    def evaluated(self, found: Evaluation) -> None:
+        scores = {each.type: asdict(each) for each in found.scores}
+        speed = {"stored": found.stored, "store_seconds": found.store_seconds}
+        times = {"recall_p50_ms": found.recall_p50_ms, "recall_p95_ms": found.recall_p95_ms}
+        _write({"scores": list(scores.values()), **speed, **times})
 
     def sightings(self, found: Iterable[Sighting]) -> None:
         items = [{"agent": each.owner.agent, "id": each.id, "rules": list(each.rules)} for each in found]

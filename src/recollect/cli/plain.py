@@ -24,8 +24,10 @@ from recollect.cli.view import (
     similar_hint,
 )
 from recollect.model import ApiKey, AuditReport, IssuedKey, Memory, MemoryVersion, Recalled
+from recollect.policy.evaluation import METRICS
 
 if TYPE_CHECKING:
+    from recollect.evaluation import Evaluation
     from recollect.services.maintain import MaintenanceReport
     from recollect.services.scan import Sighting
 
@@ -113,6 +115,15 @@ class PlainView(PlainKnowledge, PlainHistory):
     def maintained(self, report: MaintenanceReport) -> None:
         for name, value in asdict(report).items():
             print(f"{name}: {one_line(str(value)) or EMPTY}")
+
+    def evaluated(self, found: Evaluation) -> None:
+        print("\t".join(["type", "level", "questions", *METRICS]))
+        for each in found.scores:
+            for level, values in (("memory", each.memories), ("session", each.sessions)):
+                if values:
+                    measured = [f"{values[name]:.3f}" for name in METRICS]
+                    print("\t".join([safe(each.type), level, str(each.questions), *measured]))
+        print(f"recall: p50 {found.recall_p50_ms:.1f} ms, p95 {found.recall_p95_ms:.1f} ms")
 
     def sightings(self, found: Iterable[Sighting]) -> None:
         for each in found:

@@ -31,8 +31,10 @@ from recollect.cli.view import (
     similar_hint,
 )
 from recollect.model import ApiKey, AuditReport, IssuedKey, Kind, Memory, MemoryVersion, Recalled, State
+from recollect.policy.evaluation import METRICS
 
 if TYPE_CHECKING:
+    from recollect.evaluation import Evaluation
     from recollect.services.maintain import MaintenanceReport
     from recollect.services.scan import Sighting
 
@@ -184,6 +186,17 @@ class TerminalView(TerminalKnowledge, TerminalHistory):
             if value != "":
                 grid.add_row(Text(name, style="dim"), Text(one_line(str(value)), style="bold" if value else ""))
         self._console.print(Padding(grid, (1, 2)))
+
+    def evaluated(self, found: Evaluation) -> None:
+        table = _table("Type", "Level", "Questions", *METRICS)
+        for each in found.scores:
+            for level, values in (("memory", each.memories), ("session", each.sessions)):
+                if values:
+                    measured = [f"{values[name]:.3f}" for name in METRICS]
+                    table.add_row(Text(one_line(each.type)), level, str(each.questions), *measured)
+        self._console.print(table)
+        speed = f"recall: p50 {found.recall_p50_ms:.1f} ms, p95 {found.recall_p95_ms:.1f} ms"
+        self._console.print(Text(speed, style="dim"))
 
     def sightings(self, found: Iterable[Sighting]) -> None:
         table = _table("Agent", "Id", "Seems to hold")

@@ -36,6 +36,7 @@ from recollect.model import (
 from recollect.policy.keys import is_valid
 
 if TYPE_CHECKING:
+    from recollect.evaluation import Evaluation
     from recollect.services.maintain import MaintenanceReport
     from recollect.services.scan import Sighting
 
@@ -128,6 +129,8 @@ class View(Protocol):
     def reembedded(self, count: int, embedder: str) -> None: ...
 
     def maintained(self, report: MaintenanceReport) -> None: ...
+
+    def evaluated(self, found: Evaluation) -> None: ...
 
     def sightings(self, found: Iterable[Sighting]) -> None:
         """Shown one by one as they are found, where that is possible."""
