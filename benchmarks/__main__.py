@@ -1,6 +1,7 @@
 """`make bench`: print every measurement with its floor, its ratio and what was promised. Exits 1 if one is missed.
 
 `python -m benchmarks recall --help` says how to measure what recall finds.
+`python -m benchmarks server` measures only that part.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import maintenance, searches, writes
+from benchmarks import maintenance, searches, server, writes
 from benchmarks.measure import printed
 from benchmarks.recall.__main__ import main as measure_recall
 
+PARTS = {"writes": writes, "searches": searches, "maintenance": maintenance, "server": server}
+
 
 def main() -> int:
+    chosen = [PARTS[name] for name in sys.argv[1:]] or PARTS.values()
     with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
-        lines = [line for part in (writes, searches, maintenance) for line in part.measured(Path(folder))]
+        lines = [line for part in chosen for line in part.measured(Path(folder))]
     print(printed(lines))
     return 0 if all(line.is_met for line in lines) else 1
 

@@ -18,7 +18,7 @@ from fastapi import FastAPI
 
 from recollect.api import Recollect
 from recollect.server.app import create_app
-from recollect.server.run import listening
+from recollect.server.run import listening, options
 
 SOURCES = Path(__file__).parents[2] / "src"
 START_SECONDS = 20.0
@@ -39,7 +39,7 @@ def serving(
     app = create_app(recollect, no_auth=no_auth)
     change(app)
     listener = listening("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none", timeout_graceful_shutdown=5))
+    server = uvicorn.Server(uvicorn.Config(app, **{**options(), "timeout_graceful_shutdown": 5}))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     wait_until(lambda: server.started or not thread.is_alive())

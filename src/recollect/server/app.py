@@ -18,8 +18,19 @@ from recollect.server.access import KeyGuard
 from recollect.server.errors import add_error_handlers
 from recollect.server.guard import BodyLimit, HostGuard
 from recollect.server.limits import InFlight
+from recollect.server.metrics import Measured, Metrics
 from recollect.server.request_id import RequestId
-from recollect.server.rest import agents, audit, health, keys, memories, skills, upkeep, workflows
+from recollect.server.rest import (
+    agents,
+    audit,
+    health,
+    keys,
+    memories,
+    metrics,
+    skills,
+    upkeep,
+    workflows,
+)
 from recollect.server.rest.answers import ErrorBody
 from recollect.server.scopes import SCOPES
 
@@ -54,7 +65,17 @@ def create_app(recollect: Recollect, *, no_auth: bool = False, hosts: Sequence[s
     )
     app.state.recollect = recollect
     recollect.tenant()  # a tenant that cannot be one is refused now, not with the first request
-    for group in (health, agents, memories, audit, upkeep, skills, keys, workflows):
+    for group in (
+        health,
+        metrics,
+        agents,
+        memories,
+        audit,
+        upkeep,
+        skills,
+        keys,
+        workflows,
+    ):
         app.include_router(group.router)
     reference.add_docs(app)
     add_error_handlers(app)
@@ -63,6 +84,8 @@ def create_app(recollect: Recollect, *, no_auth: bool = False, hosts: Sequence[s
     app.add_middleware(KeyGuard, recollect=recollect, router=app.router, no_auth=no_auth)
     app.add_middleware(InFlight, most=recollect.settings.max_requests)
     app.add_middleware(HostGuard, hosts=[*hosts, *recollect.settings.public_hosts])
+    app.state.metrics = Metrics(recollect)
+    app.add_middleware(Measured, metrics=app.state.metrics)
     app.add_middleware(RequestId)
     return app
 

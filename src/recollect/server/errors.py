@@ -45,6 +45,7 @@ HTTP_CODES: Mapping[int, str] = {
     403: "forbidden",
     404: "not_found",
     405: "method_not_allowed",
+    408: "too_slow",
     413: "too_large",
     422: "unprocessable",
     500: "internal",

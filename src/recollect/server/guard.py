@@ -22,6 +22,8 @@ LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 MAX_BODY_BYTES = 8 * 1024 * 1024
 MAX_DISCARDED_BYTES = 8 * MAX_BODY_BYTES
 MAX_DISCARD_SECONDS = 5.0
+MAX_BODY_SECONDS = 60.0
+TOO_SLOW = f"The body did not arrive within {MAX_BODY_SECONDS:.0f} seconds."
 TOO_LARGE = f"The body is too large; at most {MAX_BODY_BYTES // 1024 // 1024} MiB are accepted."
 
 
@@ -73,7 +75,8 @@ def _place(origin: str) -> str:
 
 
 class BodyLimit:
-    """Refuses bodies over `MAX_BODY_BYTES`: by their declared length at once, otherwise while they arrive."""
+    """Refuses bodies over `MAX_BODY_BYTES`, by their declared length at once, otherwise while they arrive; and those
+    that take too long to."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -89,12 +92,20 @@ class BodyLimit:
                 await _discard(receive)
             await error_response(413, TOO_LARGE, headers={"Connection": "close"})(scope, receive, send)
             return
-        received = 0
+        received, is_whole = 0, False
+        deadline = asyncio.get_running_loop().time() + MAX_BODY_SECONDS
 
         async def receive_limited() -> Message:
-            nonlocal received
-            message = await receive()
+            nonlocal received, is_whole
+            if is_whole:  # what comes now is only that the client has gone, and may take as long as it likes
+                return await receive()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(408, TOO_SLOW, headers={"Connection": "close"}) from None
             received += len(message.get("body", b""))
+            is_whole = not message.get("more_body")
             if received > MAX_BODY_BYTES:
                 if message.get("more_body"):
                     await _discard(receive)

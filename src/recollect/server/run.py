@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -20,8 +21,9 @@ from starlette.routing import Match
 from recollect.api import Recollect
 from recollect.errors import Invalid
 from recollect.server.app import create_app
+from recollect.server.connection import ImpatientProtocol
 from recollect.server.first_key import first_key
-from recollect.settings import Settings, masked
+from recollect.settings import Settings, masked, use_one_thread_each
 
 GRACE_SECONDS = 10
 """How long requests under way may take to finish when the server is told to stop."""
@@ -39,6 +41,7 @@ def serve(settings: Settings, *, no_auth: bool, say: Callable[[str], None] = _sa
 
     Raises: Invalid, StoreError, SchemaMismatch.
     """
+    use_one_thread_each()
     if no_auth and not is_loopback(settings.host):
         raise Invalid(
             "Without keys the server may listen on this machine only, not on "
@@ -47,18 +50,7 @@ def serve(settings: Settings, *, no_auth: bool, say: Callable[[str], None] = _sa
     with closing(listening(settings.host, settings.port)) as listener, Recollect(settings=settings) as recollect:
         made = None if no_auth else first_key(recollect, is_loopback=is_loopback(settings.host))
         app = create_app(recollect, no_auth=no_auth, hosts=[settings.host])
-        server = uvicorn.Server(
-            uvicorn.Config(
-                app,
-                log_level="warning",
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                ws="none",
-                lifespan="on",
-                timeout_graceful_shutdown=GRACE_SECONDS,
-            )
-        )
+        server = uvicorn.Server(uvicorn.Config(app, **options()))
         with _stopped_by_signals(server):
             address = _address(listener)
             say(f"Memories  {masked(settings.store_url)}")
@@ -68,6 +60,20 @@ def serve(settings: Settings, *, no_auth: bool, say: Callable[[str], None] = _sa
                 _tell(made, say, address=address, has_console=_has_console(app))
             server.run(sockets=[listener])
     say("Stopped; everything is stored.")
+
+
+def options() -> dict[str, Any]:
+    """How the server speaks HTTP."""
+    return {
+        "log_level": "warning",
+        "access_log": False,  # who asks what is nobody's business
+        "server_header": False,
+        "proxy_headers": False,
+        "ws": "none",
+        "http": ImpatientProtocol,
+        "lifespan": "on",
+        "timeout_graceful_shutdown": GRACE_SECONDS,
+    }
 
 
 def _tell(made: tuple[str, Path | None], say: Callable[[str], None], *, address: str, has_console: bool) -> None:

@@ -18,6 +18,7 @@ SCOPES: Mapping[str, KeyScope | None] = {
     "GET /health": PUBLIC,
     "GET /docs": PUBLIC,
     "GET /openapi.json": PUBLIC,
+    "GET /metrics": READ,
     "GET /api/agents": READ,
     "POST /api/agents": WRITE,
     "GET /api/agents/{agent}": READ,

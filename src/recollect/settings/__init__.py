@@ -7,10 +7,22 @@ A key nobody knows is an error that names the nearest known one: a typing mistak
 
 from __future__ import annotations
 
+from recollect.settings.arithmetic import use_one_thread_each
 from recollect.settings.choices import Settings, default_url, table
 from recollect.settings.markdown import markdown
 from recollect.settings.rows import SettingRow, setting
 from recollect.settings.sources import FILES
 from recollect.settings.values import MASK, masked
 
-__all__ = ["FILES", "MASK", "SettingRow", "Settings", "default_url", "markdown", "masked", "setting", "table"]
+__all__ = [
+    "FILES",
+    "MASK",
+    "SettingRow",
+    "Settings",
+    "default_url",
+    "markdown",
+    "masked",
+    "setting",
+    "table",
+    "use_one_thread_each",
+]

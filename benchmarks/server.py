@@ -1,0 +1,147 @@
+"""What the server answers in a second: a hundred thousand memories, sixteen connections, keys and all."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.corpus import memories, sentences
+from benchmarks.http_load import Load, Outcome, Question
+from benchmarks.measure import Line
+from recollect import Recollect, Settings
+from recollect.model import Owner
+from recollect.providers.embedders import open_embedder
+from recollect.store import open_store
+
+AGENTS = 10
+EACH = 10_000  # as many episodes as an agent keeps
+BATCH = 5_000
+CONNECTIONS = 16
+SECONDS = 4.0
+TURNS = 3
+CROWD = 400
+ENOUGH = 300.0
+TENANT = "default"
+
+PROGRAM = """
+import sys
+import uvicorn
+from recollect import Recollect, Settings
+from recollect.server.app import create_app
+from recollect.server.run import listening, options
+from recollect.settings import use_one_thread_each
+
+use_one_thread_each()
+with Recollect(settings=Settings(url=sys.argv[1], rate_limit=0)) as recollect, listening("127.0.0.1", 0) as listener:
+    app = create_app(recollect)
+
+    async def empty() -> dict[str, bool]:
+        return {"ok": True}
+
+    app.add_api_route("/api/empty", empty)
+    print(listener.getsockname()[1], flush=True)
+    uvicorn.Server(uvicorn.Config(app, **options())).run(sockets=[listener])
+"""
+
+
+def measured(folder: Path) -> Iterator[Line]:
+    url = f"sqlite:///{folder / 'served.db'}"
+    key = build(url)
+    with served(url) as address:
+        yield from _rates(Load(address, key))
+
+
+def build(url: str, *, agents: int = AGENTS, each: int = EACH) -> str:
+    """A store with so many memories for each of so many agents, and an admin key to it."""
+    embedder = open_embedder("static")
+    assert embedder is not None
+    store = open_store(url, busy_timeout=30, pool_size=1, index_cache_mb=64)
+    store.use_embedder(embedder.name, embedder.dimensions)
+    for number in range(agents):
+        texts = sentences(each, seed=100 + number)
+        owner = Owner(TENANT, f"agent-{number}")
+        for start in range(0, each, BATCH):
+            part = texts[start : start + BATCH]
+            store.add_memories(memories(owner, part), list(embedder.embed(part)))
+    store.close()
+    with Recollect(settings=Settings(url=url)) as recollect:
+        return recollect.tenant(TENANT).add_key("admin").key
+
+
+@contextmanager
+def served(url: str) -> Iterator[str]:
+    """The address of a server of its own process."""
+    process = subprocess.Popen([sys.executable, "-c", PROGRAM, url], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+    finally:
+        process.terminate()
+        process.wait()
+        process.stdout.close()
+
+
+def _rates(load: Load) -> Iterator[Line]:
+    queries = sentences(1_000, seed=9, words=4)
+
+    def word(number: int, count: int) -> str:
+        return queries[(number * 331 + count) % len(queries)]
+
+    def agent(number: int, count: int) -> str:
+        return f"/api/agents/agent-{(number + count) % AGENTS}"
+
+    def empty(number: int, count: int) -> Question:
+        return "GET", "/api/empty", None
+
+    def recall(number: int, count: int) -> Question:
+        return "POST", f"{agent(number, count)}/recall", {"query": word(number, count)}
+
+    def search(number: int, count: int) -> Question:
+        return "GET", f"{agent(number, count)}/memories?q={word(number, count).split()[0]}&limit=20", None
+
+    def write(number: int, count: int) -> Question:
+        body = {"text": f"{word(number, count)} {number} {count}", "kind": "episode"}
+        return "POST", f"/api/agents/writer-{number}/memories", body
+
+    asks = {"recall": recall, "search": search}
+    for each in asks.values():
+        _best(load, each, turns=1)  # brings the indexes into memory
+    bare = _best(load, empty)
+    needed = min(ENOUGH, bare / 2)
+    for name, each in asks.items():
+        rate = _best(load, each)
+        name = f"{name} route, {AGENTS * EACH:,} memories, {CONNECTIONS} connections"
+        floor = f"{_per_second(bare)} (empty)"
+        yield Line(name, _per_second(rate), floor, rate / bare, f">= {needed:.0f}/s", rate >= needed)
+    alone, together = _best(load, write, connections=1), _best(load, write)
+    name = f"durable writes from {CONNECTIONS} connections, against one"
+    ratio = together / alone
+    yield Line(name, _per_second(together), _per_second(alone), ratio, ">= 5 (slow fsync)", ratio >= 5)
+    yield _overload(load, recall)
+
+
+def _best(
+    load: Load, ask: Callable[[int, int], Question], *, connections: int = CONNECTIONS, turns: int = TURNS
+) -> float:
+    """The best rate of several turns; every answer must be a good one."""
+    outcomes = [load.run(ask, connections=connections, seconds=SECONDS) for _ in range(turns)]
+    for each in outcomes:
+        assert not each.broken, each.broken[:3]
+        assert set(each.statuses) <= {200, 201}, each.statuses
+    return max(each.rate for each in outcomes)
+
+
+def _overload(load: Load, ask: Callable[[int, int], Question]) -> Line:
+    """Many more connections than requests may be under way: some answers, the rest told when to come back."""
+    crowd: Outcome = load.run(ask, connections=CROWD, seconds=SECONDS)
+    is_met = not crowd.broken and set(crowd.statuses) == {200, 503} and not crowd.without_advice
+    done, refused = crowd.statuses[200], crowd.statuses[503]
+    what = f"{CROWD} connections at once: answered; told when to come back"
+    return Line(what, f"{done:,}", f"{refused:,}", done / max(refused, 1), "both, no error", is_met)
+
+
+def _per_second(rate: float) -> str:
+    return f"{rate:,.0f}/s"

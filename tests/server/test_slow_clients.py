@@ -1,0 +1,89 @@
+"""Clients that dawdle are hung up on, and those that wait for an answer are not."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+
+from recollect.server import connection, guard
+
+
+@pytest.fixture
+def line(address: str) -> Iterator[socket.socket]:
+    where = urlsplit(address)
+    with socket.create_connection((where.hostname or "", where.port or 0), timeout=20) as opened:
+        yield opened
+
+
+def heard(line: socket.socket) -> bytes:
+    """Everything until the server hangs up."""
+    said = b""
+    while more := line.recv(65536):
+        said += more
+    return said
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET /health HTTP/1.1\r\nHost: local"])
+def test_headers_that_do_not_come_end_the_connection(
+    begun: bytes, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setattr(connection, "MAX_HEADER_SECONDS", 0.2)
+    where = urlsplit(address)
+    with socket.create_connection((where.hostname or "", where.port or 0), timeout=20) as late:
+        late.sendall(begun)
+        assert heard(late) == b""
+
+
+def test_bytes_one_by_one_buy_no_time(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "MAX_HEADER_SECONDS", 0.3)
+    where = urlsplit(address)
+    with socket.create_connection((where.hostname or "", where.port or 0), timeout=20) as late:
+        stop = threading.Event()
+
+        def drip() -> None:
+            for byte in b"GET /health HTTP/1.1\r\n" + b"X-Slow: 1\r\n" * 1000:
+                try:
+                    late.sendall(bytes([byte]))
+                except OSError:
+                    return
+                if stop.wait(0.05):
+                    return
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        try:
+            said = b""
+            with contextlib.suppress(ConnectionResetError):  # how it ends when a byte was on its way
+                said = heard(late)
+            assert said == b""
+        finally:
+            stop.set()
+            dripping.join()
+
+
+def test_a_body_that_dawdles_is_refused(line: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "MAX_BODY_SECONDS", 0.2)
+    line.sendall(
+        b"POST /api/agents HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
+    )
+    head, _, body = heard(line).partition(b"\r\n\r\n")
+
+    assert head.startswith(b"HTTP/1.1 408 ")
+    assert json.loads(body)["code"] == "too_slow"
+
+
+def test_a_second_request_on_the_same_connection_has_its_own_time(
+    client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "MAX_HEADER_SECONDS", 0.5)
+    begun = time.monotonic()
+    while time.monotonic() - begun < 1.2:
+        assert client.get("/health").status_code == 200
