@@ -4,24 +4,74 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+
+import httpx2
+
+from recollect.api import Recollect
+from recollect.settings import Settings
+from tests.server.live import serving
 
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 CHECKS = """not_a_server_error status_code_conformance content_type_conformance response_schema_conformance
 allow_header_conformance unsupported_method use_after_free ensure_resource_availability""".split()
 PHASES = "examples coverage fuzzing stateful".split()
+SEED = "20260301"
+METHODS = {"get", "post", "put", "patch", "delete"}
 
 
-def test_no_request_breaks_the_server(address: str, tmp_path: Path) -> None:
+def schemathesis(
+    address: str, folder: Path, *, examples: int, checks: Sequence[str], phases: Sequence[str], key: str = ""
+) -> None:
     # As a program of its own, because its pytest plugin reaches into pytest's internals and breaks with new versions;
     # with one worker, because CPython 3.11 cannot parse source in two threads at once, which it does.
-    options = ["--checks", ",".join(CHECKS), "--phases", ",".join(PHASES), "--max-examples", "5", "--workers", "1"]
+    options = ["--checks", ",".join(checks), "--phases", ",".join(phases), "--max-examples", str(examples)]
+    options += ["--header", f"Authorization: Bearer {key}"] if key else []
     run = subprocess.run(
-        [SCHEMATHESIS, "run", f"{address}/openapi.json", *options, "--warnings", "off", "--no-color"],
-        cwd=tmp_path,  # where it leaves its notes
+        [
+            SCHEMATHESIS,
+            "run",
+            f"{address}/openapi.json",
+            *options,
+            "--workers",
+            "1",
+            "--seed",
+            SEED,
+            "--warnings",
+            "off",
+        ]
+        + ["--no-color"],
+        cwd=folder,  # where it leaves its notes
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=110,
     )
 
     assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-2000:]
+
+
+def test_no_request_breaks_the_server(address: str, tmp_path: Path) -> None:
+    schemathesis(address, tmp_path, examples=5, checks=CHECKS, phases=PHASES)
+
+
+def test_no_request_breaks_a_server_with_keys(tmp_path: Path) -> None:
+    """With a key, and (that is what `ignored_auth` tries) without one and with a wrong one."""
+    with Recollect(":memory:", settings=Settings(rate_limit=0)) as recollect:
+        key = recollect.tenant().add_key("admin").key
+        with serving(recollect, no_auth=False) as address:
+            schemathesis(
+                address, tmp_path, examples=2, checks=[*CHECKS, "ignored_auth"], phases=["examples", "fuzzing"], key=key
+            )
+
+
+def test_every_route_says_how_it_refuses(client: httpx2.Client) -> None:
+    document = client.get("/openapi.json").json()
+    shape = document["components"]["schemas"]["ErrorBody"]
+    assert set(shape["properties"]) == {"ok", "error", "code"}
+    for path, methods in document["paths"].items():
+        for method in METHODS & set(methods):
+            answers = methods[method]["responses"]
+            assert "default" in answers, (method, path)
+            told = answers["default"]["content"]["application/json"]["schema"]
+            assert told == {"$ref": "#/components/schemas/ErrorBody"}

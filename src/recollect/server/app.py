@@ -41,6 +41,12 @@ DESCRIPTION = (
     "Memory for AI agents. An agent is made by its first memory, or beforehand to give it a name and a prompt."
 )
 
+REFUSAL: Json = {
+    "description": "Refused or failed; the sentence says why.",
+    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}},
+}
+SCHEME: Json = {"type": "http", "scheme": "bearer", "description": "A key made with recollect keys create."}
+
 NO_TELEMETRY: Any = dict.fromkeys(("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False)
 """The framework would put queries and refused bodies into traces and logs, which are content."""
 
@@ -61,7 +67,7 @@ def create_app(recollect: Recollect, *, no_auth: bool = False, hosts: Sequence[s
         redirect_slashes=False,
         generate_unique_id_function=_operation_id,
         telemetry=NO_TELEMETRY,
-        responses={"default": {"model": ErrorBody, "description": "Refused or failed; the sentence says why."}},
+        responses={"default": {"model": ErrorBody}},
     )
     app.state.recollect = recollect
     recollect.tenant()  # a tenant that cannot be one is refused now, not with the first request
@@ -79,7 +85,7 @@ def create_app(recollect: Recollect, *, no_auth: bool = False, hosts: Sequence[s
         app.include_router(group.router)
     reference.add_docs(app)
     add_error_handlers(app)
-    _say_who_may(app, no_auth=no_auth)
+    _complete_document(app, no_auth=no_auth)
     app.add_middleware(BodyLimit)  # the last one added is the first to see a request
     app.add_middleware(KeyGuard, recollect=recollect, router=app.router, no_auth=no_auth)
     app.add_middleware(InFlight, most=recollect.settings.max_requests)
@@ -96,21 +102,23 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     yield
 
 
-def _say_who_may(app: FastAPI, *, no_auth: bool) -> None:
-    """Let the OpenAPI document say which scope each route takes."""
+def _complete_document(app: FastAPI, *, no_auth: bool) -> None:
+    """Let the OpenAPI document say which scope each route takes, and that all of them refuse in the same way."""
     written = app.openapi
 
     def openapi() -> Json:
         is_new = app.openapi_schema is None
         document = written()
-        if is_new and not no_auth:
-            scheme = {"type": "http", "scheme": "bearer", "description": "A key made with recollect keys create."}
-            document.setdefault("components", {})["securitySchemes"] = {"key": scheme}
+        if is_new:
             for path, methods in document["paths"].items():
                 for method, said in methods.items():
-                    scope = SCOPES.get(f"{method.upper()} {path}", KeyScope.ADMIN)
-                    said["security"] = [] if scope is None else [{"key": []}]
-                    said["x-scope"] = "none" if scope is None else scope.value
+                    said["responses"]["default"] = REFUSAL  # also where the answer itself is no JSON
+                    if not no_auth:
+                        scope = SCOPES.get(f"{method.upper()} {path}", KeyScope.ADMIN)
+                        said["security"] = [] if scope is None else [{"key": []}]
+                        said["x-scope"] = "none" if scope is None else scope.value
+            if not no_auth:
+                document["components"]["securitySchemes"] = {"key": SCHEME}
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]
