@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from recollect.model import Kind
 from recollect.ports import Clock, Models, Store, TokenCounter
 from recollect.services.capture import Capture
+from recollect.services.consolidate import Consolidate
 from recollect.services.conversation import Conversations
 from recollect.services.describe import Describe
 from recollect.services.details import Details
@@ -48,6 +49,7 @@ class Services:
     recall: Recall
     inject: Inject
     similar: Similar
+    consolidate: Consolidate
     scan: Scan
     details: Details
     capture: Capture
@@ -94,6 +96,7 @@ def wired(
             max_count=settings.max_inject_count,
         ),
         similar=Similar(store, embedding, now),
+        consolidate=_consolidate(store, remember, guard, models, now, settings),
         scan=Scan(store, guard, now),
         details=details,
         capture=Capture(details, tokens, threshold=settings.capture_threshold),
@@ -119,6 +122,14 @@ def _recall(
     )
     weights = {name: getattr(settings, f"weight_{name}") for name in PARTS}
     return Recall(sources, embedding, echoes, retrieved, now, weights=weights, deadline=settings.recall_deadline)
+
+
+def _consolidate(
+    store: Store, remember: Remember, guard: SecretGuard, models: Models, now: Clock, settings: Settings
+) -> Consolidate:
+    is_noted = settings.workspace is None
+    model, policy = models.summary, settings.consolidation
+    return Consolidate(store, remember, guard, now, model=model, policy=policy, is_noted=is_noted)
 
 
 def _conversations(store: Store, guard: SecretGuard, models: Models, now: Clock, settings: Settings) -> Conversations:

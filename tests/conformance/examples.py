@@ -16,12 +16,15 @@ from recollect.model import (
     ContextCall,
     Detail,
     Document,
+    Fold,
     KeyScope,
     Kind,
     Match,
     Memory,
     Message,
+    Origin,
     Owner,
+    Proposal,
     Role,
     Session,
     Workflow,
@@ -63,6 +66,13 @@ def messages(*contents: str, **changes: Any) -> list[Message]:
 
 def agent(owner: Owner, **changes: Any) -> Agent:
     return Agent(**{"owner": owner, "name": owner.agent.title(), "created_at": NOW, "updated_at": NOW, **changes})
+
+
+def proposal(owner: Owner, *folded: str, **changes: Any) -> Proposal:
+    """One memory that could stand for these."""
+    folds = tuple(Fold(id=id, version=1) for id in folded)
+    said = {"kind": Kind.NOTE, "text": "secret", "reason": "Said often.", "origin": Origin.USER}
+    return Proposal(**{"owner": owner, "folds": folds, "created_at": NOW, **said, **changes})
 
 
 def document(id: str, tenant: str, **changes: Any) -> Document:

@@ -17,7 +17,7 @@ from psycopg import sql
 
 from recollect import ports
 from recollect.errors import RecollectError, StoreError
-from recollect.model import Kind, Owner, Role
+from recollect.model import Kind, Owner, ProposalState, Role
 from recollect.ports import Store, Unembedded
 from recollect.store import SqlStore
 from tests.conformance.conftest import Place
@@ -35,6 +35,7 @@ from tests.conformance.examples import (
     messages,
     note,
     owner,
+    proposal,
     session,
     step,
     vector,
@@ -59,6 +60,7 @@ class Target:
     call_id: str = "c-777"
     session_id: str = "s-777"
     key_id: str = "nokey"
+    proposal_id: str = "p-777"
 
 
 NOBODYS = Target(
@@ -87,6 +89,12 @@ BY_AN_AGENT: dict[str, Attempt] = {
     "list_versions": lambda store, me, it: store.list_versions(me, it.memory_id),
     "delete_memory": lambda store, me, it: store.delete_memory(me, it.memory_id),
     "prune_memories": lambda store, me, it: [store.prune_memories(me, kind, keep=0) for kind in ALL_KINDS],
+    "add_proposals": lambda store, me, it: bool(store.add_proposals(me, [proposal(me, it.memory_id)])),
+    "get_proposal": lambda store, me, it: store.get_proposal(me, it.proposal_id),
+    "list_proposals": lambda store, me, it: store.list_proposals(me),
+    "decide_proposal": lambda store, me, it: store.decide_proposal(
+        proposal(me, it.memory_id, id=it.proposal_id), was=ProposalState.OPEN
+    ),
     "list_aging": lambda store, me, it: store.list_aging(me),
     "archive_memories": lambda store, me, it: store.archive_memories(me, [it.seq], now=NOW),
     "mark_retrieved": lambda store, me, it: store.mark_retrieved(me, [it.seq], at=NOW),
@@ -210,7 +218,8 @@ def target(store: Store, ann: Owner) -> Target:
     kept = add_detail(store, detail("secret-log", ann, summary="secret"), "secret")
     missing = tuple(store.list_unembedded(ann.tenant))
     store.add_key(api_key("theirs", ann.tenant), "hash of their secret")
-    return Target(ann.agent, "m-3", 3, "plan", kept.key, kept.content_hash, missing, "c-3", "s-3", "theirs")
+    store.add_proposals(ann, [proposal(ann, f"m-{seq}") for seq in range(1, 4)])
+    return Target(ann.agent, "m-3", 3, "plan", kept.key, kept.content_hash, missing, "c-3", "s-3", "theirs", "p-3")
 
 
 def everything(store: Store, owner: Owner) -> list[object]:
@@ -219,6 +228,7 @@ def everything(store: Store, owner: Owner) -> list[object]:
         store.list_agents(owner.tenant)[:1],
         store.list_memories(owner, state=None, now=NOW),
         store.list_for_review(owner),
+        store.list_proposals(owner),
         "theirs" in store.list_allowances(owner.tenant),
         [store.list_versions(owner, f"m-{seq}") for seq in range(1, 6)],
         store.count_memories(owner),

@@ -9,12 +9,13 @@ import typer
 
 import recollect
 from recollect.cli import evaluating, finding, keys, memories, overview, serving, upkeep
+from recollect.cli.consolidation import commands as consolidation
 from recollect.cli.history import commands as history
 from recollect.cli.knowledge import skills
 from recollect.cli.run import callback_of
 
 GROUPS = {
-    "Memories": (*memories.COMMANDS, *finding.COMMANDS),
+    "Memories": (*memories.COMMANDS, *finding.COMMANDS, *consolidation.COMMANDS),
     "Knowledge": skills.COMMANDS,
     "What was done": history.COMMANDS,
     "Looking after the store": (*overview.COMMANDS, *upkeep.COMMANDS, *evaluating.COMMANDS),

@@ -9,6 +9,7 @@ from dataclasses import asdict, fields
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from recollect.cli.consolidation.plain import PlainConsolidation
 from recollect.cli.history.plain import PlainHistory
 from recollect.cli.knowledge.plain import PlainKnowledge
 from recollect.cli.view import (
@@ -35,7 +36,7 @@ EMPTY = "-"
 REPORT_EVERY = 1000
 
 
-class PlainView(PlainKnowledge, PlainHistory):
+class PlainView(PlainKnowledge, PlainHistory, PlainConsolidation):
     """`View` as lines without colours or frames."""
 
     def remembered(self, shown: Shown, similar: Sequence[Memory]) -> None:

@@ -26,6 +26,8 @@ from recollect.model import (
     Kind,
     Memory,
     MemoryVersion,
+    Proposal,
+    ProposalState,
     Recalled,
     Skill,
     State,
@@ -137,6 +139,10 @@ class View(Protocol):
 
     def allowed(self, count: int) -> None: ...
 
+    def proposals(self, proposals: Sequence[Proposal], *, if_none: str) -> None: ...
+
+    def proposal_decided(self, proposal: Proposal) -> None: ...
+
     def key_made(self, issued: IssuedKey) -> None:
         """The only time the key is shown."""
 
@@ -162,7 +168,7 @@ def pick_view(*, as_json: bool) -> View:
     return cast(View, getattr(import_module(f"recollect.cli.{module}"), view)())
 
 
-def json_record(record: Memory | MemoryVersion | Agent | AuditEvent | Workflow | WorkflowStep | Skill | ApiKey) -> Json:
+def json_record(record: Any) -> Json:
     """Every field by its name, except whose it is."""
     names = (each.name for each in fields(record))
     return {name: json_value(getattr(record, name)) for name in names if name != "owner"}
@@ -193,6 +199,12 @@ def one_line(text: str) -> str:
     'one two three'
     """
     return safe(" ".join(text.split()))
+
+
+def proposal_outcome(proposal: Proposal) -> str:
+    """What came of a decision."""
+    made = f": {proposal.memory_id} stands for {', '.join(fold.id for fold in proposal.folds)}"
+    return f"{proposal.state.value.capitalize()} {proposal.id}{made if proposal.state is ProposalState.APPLIED else ''}"
 
 
 def similar_hint(memory: Memory) -> str:

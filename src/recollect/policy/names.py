@@ -17,6 +17,7 @@ DEFAULT_TENANT = "default"
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 _AGENT = re.compile(r"\w[\w.@:+-]{0,127}")
 MAX_SESSION_CHARS = 200
+_PROPOSAL_ID = re.compile(r"p-([1-9][0-9]{0,17})", re.ASCII)
 _MEMORY_ID = re.compile(r"m-([1-9][0-9]{0,17})")
 
 
@@ -71,4 +72,19 @@ def memory_seq(id: str) -> int | None:
     (7, None, None)
     """
     match = _MEMORY_ID.fullmatch(id)
+    return int(match.group(1)) if match else None
+
+
+def proposal_id(seq: int) -> str:
+    """The public id of an agent's proposal number `seq`."""
+    return f"p-{seq}"
+
+
+def proposal_seq(id: str) -> int | None:
+    """The number behind a proposal's id; None for anything that cannot be one.
+
+    >>> proposal_seq("p-3"), proposal_seq("m-3")
+    (3, None)
+    """
+    match = _PROPOSAL_ID.fullmatch(id)
     return int(match.group(1)) if match else None

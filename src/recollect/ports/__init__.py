@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+from recollect.ports.consolidation import ProposalStore
 from recollect.ports.context import ContextStore
 from recollect.ports.details import Content, ContentDraft, DetailStore
 from recollect.ports.history import AllowanceStore, AuditStore, WorkflowStore
@@ -39,6 +40,7 @@ __all__ = [
     "Model",
     "Models",
     "Place",
+    "ProposalStore",
     "SkillFiles",
     "Store",
     "TokenCounter",
@@ -63,6 +65,7 @@ class Store(
     AllowanceStore,
     ContextStore,
     WorkflowStore,
+    ProposalStore,
     MaintenanceStore,
     KeyStore,
     Protocol,

@@ -23,6 +23,7 @@ from recollect.server.request_id import RequestId
 from recollect.server.rest import (
     agents,
     audit,
+    consolidation,
     health,
     keys,
     memories,
@@ -81,6 +82,7 @@ def create_app(recollect: Recollect, *, no_auth: bool = False, hosts: Sequence[s
         skills,
         keys,
         workflows,
+        consolidation,
     ):
         app.include_router(group.router)
     reference.add_docs(app)

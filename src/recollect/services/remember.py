@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from recollect.errors import Conflict, Invalid, NotFound, SecretRejected
 from recollect.model import AuditEvent, Kind, Memory, Owner
@@ -23,6 +23,7 @@ from recollect.services.embedding import Embedding
 from recollect.services.secrets import SecretGuard
 
 T = TypeVar("T")
+AfterFold: TypeAlias = Callable[[Memory, Sequence[Memory], bool], T]
 
 CORE_NOT_CORRECTED = (
     "What came from a tool, an import or a model does not correct a core memory; store it as core, to be reviewed."
@@ -136,6 +137,42 @@ class Remember:
             self._record(owner, "memory.delete", f"Memory {id} was deleted.", {"id": id}, now)
 
         self._store.transaction(owner.tenant, forget)
+
+    def fold(self, owner: Owner, draft: Draft, *, folded: Sequence[Memory], also: AfterFold[T]) -> T:
+        """Let one memory, which somebody has approved, stand for others: those are ended, not deleted. `also` runs in
+        the same transaction, on the new one, the others as they are now, and whether the new one is new.
+
+        Raises: Invalid, SecretRejected; NotFound, Conflict when one of the others is gone or was edited since.
+        """
+        now = self._now()
+        memory = self._without_secrets(replace(checked(draft, owner, now), held_at=None, flag=None), now)
+        vectors = self._embedding.of_texts([memory.text, *(old.text for old in folded)])
+
+        def write() -> T:
+            ended = [
+                self._store.update_memory(replace(old, valid_to=now), vector, replaced_at=now)
+                for old, vector in zip(folded, vectors[1:], strict=True)
+            ]
+            is_new = self._same(memory, now) is None
+            return also(self._add(owner, [memory], vectors[:1], now)[0], ended, is_new)
+
+        return self._written(owner, write, vectors)
+
+    def unfold(self, owner: Owner, restored: Sequence[Memory], *, made: str | None, also: Callable[[], T]) -> T:
+        """Undo `fold`: the others are true again, and what was `made` of them is deleted.
+
+        Raises: NotFound, Conflict when one of them was edited since.
+        """
+        now, vectors = self._now(), self._embedding.of_texts([memory.text for memory in restored])
+
+        def write() -> T:
+            if made is not None:
+                self._store.delete_memory(owner, made)
+            for memory, vector in zip(restored, vectors, strict=True):
+                self._store.update_memory(memory, vector, replaced_at=now)
+            return also()
+
+        return self._written(owner, write, vectors)
 
     def _admitted(self, memory: Memory, now: datetime) -> Memory:
         """The memory as it may be stored. A refusal is in the audit log, without the text."""

@@ -157,6 +157,11 @@ class Settings:
     rate_limit: float = setting(1000.0, "Requests a second each key may make on average; 0 sets no limit.", low=0)
     rate_burst: int = setting(2000, "Requests each key may make at once before the average counts.", low=1)
     max_requests: int = setting(128, "Requests the server has under way at most; the rest is told to try again.", low=1)
+    consolidation: Literal["propose", "apply"] = setting(
+        "propose",
+        "What `consolidate` does with what it finds: leaves it for somebody to decide, or applies at once what is "
+        "trusted enough (never a core memory worded by a model).",
+    )
     tool_sets: tuple[str, ...] = setting(
         ("notes", "journal", "recall", "details"), "The groups of tools that are offered to a model."
     )

@@ -1,9 +1,8 @@
-"""Between records and rows: the columns of each table, in the order they are read."""
+"""Between records and rows, whose columns come in the order of `columns.COLUMNS`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,102 +22,6 @@ from recollect.model import (
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.text import content_hash, fold
 from recollect.store.engine import Row
-
-COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "agent": (
-        "tenant_id",
-        "id",
-        "name",
-        "system_prompt",
-        "model",
-        "tools",
-        "colour",
-        "icon",
-        "is_active",
-        "created_at",
-        "updated_at",
-    ),
-    "memory": (
-        "tenant_id",
-        "agent_id",
-        "seq",
-        "kind",
-        "text",
-        "tags",
-        "scope",
-        "role",
-        "session_id",
-        "importance",
-        "category",
-        "origin",
-        "created_at",
-        "updated_at",
-        "expires_at",
-        "last_retrieved_at",
-        "archived_at",
-        "version",
-        "supersedes",
-        "valid_from",
-        "valid_to",
-        "held_at",
-        "flag",
-    ),
-    "version": ("seq", "version", "text", "tags", "importance", "replaced_at"),
-    "detail": (
-        "tenant_id",
-        "agent_id",
-        "key",
-        "type",
-        "description",
-        "summary",
-        "session_id",
-        "metadata",
-        "content_hash",
-        "size",
-        "chars",
-        "lines",
-        "is_active",
-        "created_at",
-    ),
-    "session": (
-        "tenant_id",
-        "id",
-        "agent_id",
-        "summary",
-        "summarized_count",
-        "message_count",
-        "created_at",
-        "updated_at",
-    ),
-    "message": ("tenant_id", "session_id", "position", "role", "content", "created_at"),
-    "document": (
-        "tenant_id",
-        "id",
-        "title",
-        "category",
-        "source",
-        "content_hash",
-        "is_published",
-        "created_at",
-        "updated_at",
-    ),
-    "event": ("tenant_id", "id", "at", "action", "agent_id", "message", "meta", "previous_hash", "hash"),
-    "context_call": (
-        "tenant_id",
-        "agent_id",
-        "id",
-        "session_id",
-        "at",
-        "layout",
-        "budget",
-        "tokens",
-        "blocks",
-        "truncations",
-    ),
-    "key": ("tenant_id", "id", "scope", "name", "created_at", "last_used_at", "expires_at", "revoked_at"),
-    "workflow": ("tenant_id", "id", "name", "created_at"),
-    "chunk": ("tenant_id", "id", "document_id", "position", "text"),
-}
 
 BEHIND_ALL = 2**62
 """A number no row reaches: where a listing begins that continues nothing."""
@@ -143,6 +46,11 @@ def maybe_moment(value: datetime | str | None) -> datetime | None:
 
 def _strings(value: str | list[str]) -> tuple[str, ...]:
     return tuple(json.loads(value) if isinstance(value, str) else value)
+
+
+def json_list(value: str | list[Any]) -> list[Any]:
+    """A list as either engine returns it."""
+    return list(json.loads(value)) if isinstance(value, str) else value
 
 
 def json_text(value: object) -> str:

@@ -13,6 +13,7 @@ from recollect.store.keys import KeyRows
 from recollect.store.knowledge import KnowledgeRows
 from recollect.store.maintenance import MaintenanceRows
 from recollect.store.memories import MemoryRows
+from recollect.store.proposals import ProposalRows
 from recollect.store.transcripts import TranscriptRows
 from recollect.store.workflows import WorkflowRows
 
@@ -27,6 +28,7 @@ class SqlStore(
     WorkflowRows,
     AllowanceRows,
     ContextRows,
+    ProposalRows,
     MaintenanceRows,
     KeyRows,
     TranscriptRows,
