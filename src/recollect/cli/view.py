@@ -21,6 +21,7 @@ from recollect.model import (
     ApiKey,
     AuditEvent,
     AuditReport,
+    ContextCall,
     IssuedKey,
     Json,
     Kind,
@@ -34,6 +35,7 @@ from recollect.model import (
     Unanswered,
     Workflow,
     WorkflowStep,
+    WorkingMemory,
 )
 from recollect.policy.keys import is_valid
 
@@ -151,6 +153,12 @@ class View(Protocol):
     def key_revoked(self, id: str) -> None: ...
 
     def distributed(self, tables: Sequence[str]) -> None: ...
+
+    def context(self, made: WorkingMemory, *, is_summary: bool) -> None: ...
+
+    def context_calls(self, calls: Sequence[ContextCall]) -> None: ...
+
+    def context_call(self, call: ContextCall) -> None: ...
 
     def skills(self, skills: Sequence[Skill], problems: Sequence[str], *, is_whole: bool) -> None:
         """What is wrong with the files goes to whoever looks on."""
