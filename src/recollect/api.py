@@ -160,7 +160,6 @@ class Recollect:
                 self._services.recall.close()
                 self._services.keys.close()
                 self._services.retrieved.close()
-                self._services.context_calls.close()
             finally:
                 self._store.close()
 

@@ -117,6 +117,7 @@ PAUSES = {
     "recollect.evaluation": "says how long a recall took",
     "recollect.store.sqlite": "waits for another process that is making the same file",
     "recollect.providers.endpoint": "waits before it tries again, and for no answer longer than allowed",
+    "recollect.cli.command": "says how long a command took",
     "recollect.services.embedding": "leaves an embedder that failed alone for a while",
 }
 

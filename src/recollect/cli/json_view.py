@@ -9,11 +9,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from recollect.cli.consolidation.json_view import JsonConsolidation
-from recollect.cli.context.json_view import JsonContext
 from recollect.cli.history.json_view import JsonHistory
 from recollect.cli.json_text import write_json as _write
 from recollect.cli.knowledge.json_view import JsonKnowledge
-from recollect.cli.view import AgentShown, Check, SettingShown, Shown, json_record, json_value, key_state
+from recollect.cli.view import AgentShown, CaptureShown, Check, SettingShown, Shown, json_record, json_value, key_state
 from recollect.model import ApiKey, AuditReport, Hit, IssuedKey, Json, Memory, MemoryVersion, Recalled
 
 if TYPE_CHECKING:
@@ -22,8 +21,15 @@ if TYPE_CHECKING:
     from recollect.services.scan import Sighting
 
 
-class JsonView(JsonKnowledge, JsonHistory, JsonConsolidation, JsonContext):
+class JsonView(JsonKnowledge, JsonHistory, JsonConsolidation):
     """`View` as JSON: snake_case, times in UTC with Z."""
+
+    is_document = True
+
+    def captured(self, shown: CaptureShown) -> None:
+        said = {"text": shown.captured.text, "captured": shown.captured.is_captured}
+        said |= {"memory_key": shown.captured.memory_key, "source": shown.source, "status": shown.status}
+        _write(said | {"exit_code": shown.exit_code, "duration": shown.duration})
 
     def remembered(self, shown: Shown, similar: Sequence[Memory]) -> None:
         _write(_memory(shown) | {"similar": [{"id": each.id, "text": each.text} for each in similar]})

@@ -10,11 +10,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from recollect.cli.consolidation.plain import PlainConsolidation
-from recollect.cli.context.plain import PlainContext
 from recollect.cli.history.plain import PlainHistory
 from recollect.cli.knowledge.plain import PlainKnowledge
 from recollect.cli.view import (
     AgentShown,
+    CaptureShown,
     Check,
     SettingShown,
     Shown,
@@ -23,6 +23,7 @@ from recollect.cli.view import (
     missing_hint,
     one_line,
     safe,
+    show_captured,
     similar_hint,
 )
 from recollect.model import ApiKey, AuditReport, IssuedKey, Memory, MemoryVersion, Recalled
@@ -37,8 +38,13 @@ EMPTY = "-"
 REPORT_EVERY = 1000
 
 
-class PlainView(PlainKnowledge, PlainHistory, PlainConsolidation, PlainContext):
+class PlainView(PlainKnowledge, PlainHistory, PlainConsolidation):
     """`View` as lines without colours or frames."""
+
+    is_document = False
+
+    def captured(self, shown: CaptureShown) -> None:
+        show_captured(shown)
 
     def remembered(self, shown: Shown, similar: Sequence[Memory]) -> None:
         print(_line(shown))

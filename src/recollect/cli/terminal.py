@@ -16,12 +16,12 @@ from rich.table import Table
 from rich.text import Text
 
 from recollect.cli.consolidation.terminal import TerminalConsolidation
-from recollect.cli.context.terminal import TerminalContext
 from recollect.cli.history.terminal import TerminalHistory
 from recollect.cli.knowledge.terminal import TerminalKnowledge
 from recollect.cli.plain import as_text, details, verdict
 from recollect.cli.view import (
     AgentShown,
+    CaptureShown,
     Check,
     SettingShown,
     Shown,
@@ -30,6 +30,7 @@ from recollect.cli.view import (
     missing_hint,
     one_line,
     safe,
+    show_captured,
     similar_hint,
 )
 from recollect.model import ApiKey, AuditReport, IssuedKey, Kind, Memory, MemoryVersion, Recalled, State
@@ -51,8 +52,13 @@ MOST_SHOWN = 240
 """Characters of a text in a table; `show` has all of it."""
 
 
-class TerminalView(TerminalKnowledge, TerminalHistory, TerminalConsolidation, TerminalContext):
+class TerminalView(TerminalKnowledge, TerminalHistory, TerminalConsolidation):
     """`View` in tables."""
+
+    is_document = False
+
+    def captured(self, shown: CaptureShown) -> None:
+        show_captured(shown)
 
     def __init__(self) -> None:
         self._console = Console(highlight=False)

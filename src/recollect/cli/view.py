@@ -14,14 +14,14 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import IO, TYPE_CHECKING, Any, Protocol, cast
 
 from recollect.model import (
     Agent,
     ApiKey,
     AuditEvent,
     AuditReport,
-    ContextCall,
+    Captured,
     IssuedKey,
     Json,
     Kind,
@@ -35,7 +35,6 @@ from recollect.model import (
     Unanswered,
     Workflow,
     WorkflowStep,
-    WorkingMemory,
 )
 from recollect.policy.keys import is_valid
 
@@ -89,8 +88,26 @@ class SettingShown:
     meaning: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureShown:
+    """An output, and what stands for it if it is long."""
+
+    captured: Captured
+    file: IO[bytes]  # all of it
+    source: str
+    status: str
+    exit_code: int | None = None  # None: it came by a pipe
+    duration: float | None = None
+    is_seen: bool = False  # it was shown as it came
+
+
 class View(Protocol):
     """Everything a command can show."""
+
+    is_document: bool
+    """Whether standard output is one document, and nothing else may be written there."""
+
+    def captured(self, shown: CaptureShown) -> None: ...
 
     def remembered(self, shown: Shown, similar: Sequence[Memory]) -> None:
         """Also names those it may double, so that they can be merged."""
@@ -154,12 +171,6 @@ class View(Protocol):
 
     def distributed(self, tables: Sequence[str]) -> None: ...
 
-    def context(self, made: WorkingMemory, *, is_summary: bool) -> None: ...
-
-    def context_calls(self, calls: Sequence[ContextCall]) -> None: ...
-
-    def context_call(self, call: ContextCall) -> None: ...
-
     def skills(self, skills: Sequence[Skill], problems: Sequence[str], *, is_whole: bool) -> None:
         """What is wrong with the files goes to whoever looks on."""
 
@@ -174,6 +185,17 @@ def pick_view(*, as_json: bool) -> View:
         name = "plain.PlainView"
     module, _, view = name.partition(".")
     return cast(View, getattr(import_module(f"recollect.cli.{module}"), view)())
+
+
+def show_captured(shown: CaptureShown) -> None:
+    """The output as it is or, if it is long, the line that stands for it; on standard error where it was seen before,
+    so that the next program in a pipe reads what the command wrote, and nothing else."""
+    if shown.captured.is_captured:
+        print(safe(shown.captured.text), file=sys.stderr if shown.is_seen else sys.stdout)
+    elif not shown.is_seen:
+        sys.stdout.flush()
+        shown.file.seek(0)
+        sys.stdout.buffer.write(shown.file.read())
 
 
 def json_record(record: Any) -> Json:

@@ -23,8 +23,8 @@ from recollect.server.request_id import RequestId
 from recollect.server.rest import (
     agents,
     audit,
+    capture,
     consolidation,
-    context,
     health,
     keys,
     memories,
@@ -78,7 +78,7 @@ def create_app(recollect: Recollect, *, no_auth: bool = False, hosts: Sequence[s
         metrics,
         agents,
         memories,
-        context,
+        capture,
         audit,
         upkeep,
         skills,
