@@ -10,11 +10,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import maintenance, searches, server, writes
+from benchmarks import contexts, maintenance, searches, server, writes
 from benchmarks.measure import printed
 from benchmarks.recall.__main__ import main as measure_recall
 
-PARTS = {"writes": writes, "searches": searches, "maintenance": maintenance, "server": server}
+PARTS = {"writes": writes, "searches": searches, "contexts": contexts, "maintenance": maintenance, "server": server}
 
 
 def main() -> int:

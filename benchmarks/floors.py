@@ -47,6 +47,11 @@ class BareSqlite:
         ).fetchall()
         return [row[0] for row in found]
 
+    def read(self, count: int) -> list[Any]:
+        """The newest rows, whole."""
+        newest = "SELECT * FROM memories WHERE tenant_id = 'acme' AND agent_id = 'atlas' ORDER BY seq DESC LIMIT ?"
+        return self._db.execute(newest, (count,)).fetchall()
+
     def close(self) -> None:
         self._db.close()
 

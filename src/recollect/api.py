@@ -160,6 +160,7 @@ class Recollect:
                 self._services.recall.close()
                 self._services.keys.close()
                 self._services.retrieved.close()
+                self._services.context_calls.close()
             finally:
                 self._store.close()
 

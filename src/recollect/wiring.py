@@ -7,21 +7,27 @@ from dataclasses import dataclass
 
 from recollect.model import Kind
 from recollect.ports import Clock, Models, Store, TokenCounter
+from recollect.services.assemble import Assemble
 from recollect.services.capture import Capture
 from recollect.services.consolidate import Consolidate
+from recollect.services.context_calls import ContextCalls
 from recollect.services.conversation import Conversations
 from recollect.services.describe import Describe
 from recollect.services.details import Details
 from recollect.services.echoes import Echoes
 from recollect.services.embedding import Embedding
+from recollect.services.fold import Fold
+from recollect.services.gather import Gather
 from recollect.services.inject import Inject
 from recollect.services.keys import Keys
 from recollect.services.maintain import Maintain
+from recollect.services.move import Move
 from recollect.services.recall import Recall
 from recollect.services.remember import Remember
 from recollect.services.retrieved import Retrieved
 from recollect.services.scan import Scan
 from recollect.services.secrets import SecretGuard
+from recollect.services.seen import Seen
 from recollect.services.similar import Similar
 from recollect.services.skills import Skills
 from recollect.services.sources.audit import Audit
@@ -61,6 +67,9 @@ class Services:
     tokens: TokenCounter
     skills: Skills
     keys: Keys
+    assemble: Assemble
+    context_calls: ContextCalls
+    seen: Seen
 
 
 def wired(
@@ -78,23 +87,19 @@ def wired(
     guard = SecretGuard(store, now, mode=settings.secrets)
     details = Details(store, guard, Describe(models.fast if settings.detail_summary == "model" else None), now)
     remember = Remember(store, embedding, guard, echoes, now, max_counts={Kind.NOTE: settings.max_total})
+    conversations = _conversations(store, guard, models, now, settings)
+    recall = _recall(store, embedding, echoes, retrieved, now, settings)
+    inject = _inject(store, embedding, echoes, now, settings)
+    context_calls = ContextCalls(store, keep=settings.context_calls_kept)
     return Services(
         store=store,
         now=now,
         models=models,
         remember=remember,
         transcripts=Transcripts(store, remember, guard, now, is_capturing=settings.capture_turns),
-        conversations=_conversations(store, guard, models, now, settings),
-        recall=_recall(store, embedding, echoes, retrieved, now, settings),
-        inject=Inject(
-            store,
-            embedding,
-            echoes,
-            now,
-            mode=settings.inject_mode,
-            max_chars=settings.max_inject_chars,
-            max_count=settings.max_inject_count,
-        ),
+        conversations=conversations,
+        recall=recall,
+        inject=inject,
         similar=Similar(store, embedding, now),
         consolidate=_consolidate(store, remember, guard, models, now, settings),
         scan=Scan(store, guard, now),
@@ -108,6 +113,21 @@ def wired(
         tokens=tokens,
         skills=skills,
         keys=Keys(store, now),
+        assemble=Assemble(
+            store,
+            now,
+            gather=Gather(store, inject=inject, recall=recall, skills=skills, converse=conversations),
+            fold=Fold(store, guard, models.fast, now, max_input_chars=settings.summary_input_chars),
+            move=Move(Details(store, guard, Describe(None), now)),  # a prompt waits for no summary
+            tokens=tokens,
+            echoes=echoes,
+            retrieved=retrieved,
+            calls=context_calls,
+            budget=settings.context_budget,
+            layout=settings.context_layout,
+        ),
+        context_calls=context_calls,
+        seen=Seen(store, skills, context_calls),
     )
 
 
@@ -142,4 +162,16 @@ def _conversations(store: Store, guard: SecretGuard, models: Models, now: Clock,
         threshold=settings.summary_threshold,
         keep_last=settings.summary_keep_last,
         max_input_chars=settings.summary_input_chars,
+    )
+
+
+def _inject(store: Store, embedding: Embedding, echoes: Echoes, now: Clock, settings: Settings) -> Inject:
+    return Inject(
+        store,
+        embedding,
+        echoes,
+        now,
+        mode=settings.inject_mode,
+        max_chars=settings.max_inject_chars,
+        max_count=settings.max_inject_count,
     )

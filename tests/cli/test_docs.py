@@ -18,6 +18,8 @@ PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
 CHANGING = {  # what is different on every machine, at every time or in every version
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z": "<time>",
     r"(?m)^\d+\s+(?=<time>)": "<event> ",
+    r"now: \w{3} \d{4}-\d\d-\d\d \d\d:\d\d UTC": "now: <time>",
+    r"c-[0-9a-f]{22}": "<call>",
     r"folder: \S+": "folder: <folder>",
     r"sqlite: .*": "sqlite: <version>",
     r"version \d+\.\d+\.\d+\S*": "<version>",

@@ -13,11 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.errors import Invalid, OverBudget
-from recollect.model import Kind, Memory, Owner, Truncation
-from recollect.policy.budget import FOUND, KEPT_TURNS, Ways, checked_budget, fitted, prompt_tokens
+from recollect.model import Json, Kind, Memory, Owner, Truncation
+from recollect.policy.budget import FOUND, KEPT_TURNS, Ways, checked_budget, fitted
+from recollect.policy.drawing import Drawing
 from recollect.policy.message_tokens import count_messages
+from recollect.policy.references import REFERENCE, find_references
 from recollect.policy.tokens import estimated_tokens
-from recollect.policy.window import REFERENCE, Form, Layout, Part, Piece, Window, prompt, references
+from recollect.policy.window import Form, Layout, Part, Piece, Window
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MESSAGE = "what now?"
@@ -41,7 +43,19 @@ class Outside:
 
     @property
     def ways(self) -> Ways:
-        return Ways(count=estimated_tokens, fold=self.fold, refer=self.refer)
+        return Ways(drawing=Drawing(estimated_tokens), fold=self.fold, refer=self.refer)
+
+
+def prompt(made: Window) -> list[Json]:
+    return Drawing(estimated_tokens).prompt(made)
+
+
+def tokens_of(made: Window) -> int:
+    return count_messages(prompt(made), estimated_tokens)
+
+
+def references(made: Window) -> dict[str, str]:
+    return {each.key: each.text for message in prompt(made) for each in find_references(message["content"])}
 
 
 def memory(text: str, kind: Kind, seq: int) -> Piece:
@@ -76,12 +90,12 @@ def shown(made: Window, part: Part) -> list[str]:
 def fit(made: Window, budget: int) -> tuple[Window, Sequence[Truncation], Outside]:
     outside = Outside()
     result, truncations = fitted(made, budget, outside.ways)
-    assert prompt_tokens(result, estimated_tokens) <= budget
+    assert tokens_of(result) <= budget
     return result, truncations, outside
 
 
 def short_by(made: Window, tokens: int) -> int:
-    return prompt_tokens(made, estimated_tokens) - tokens
+    return tokens_of(made) - tokens
 
 
 def test_what_fits_is_left_as_it_is() -> None:
@@ -111,8 +125,8 @@ def test_turns_beyond_the_newest_twenty_become_one_message() -> None:
     assert first.text == "[Earlier] 20 messages."
     assert rest == list(turns(30)[-2 * KEPT_TURNS :])
     assert outside.folded == [piece.text for piece in turns(10)]
-    assert truncation.message == "turns 1 to 10 became one message."
-    assert truncation.tokens_removed == prompt_tokens(made, estimated_tokens) - prompt_tokens(result, estimated_tokens)
+    assert truncation.message == "Turns 1 to 10 became one message."
+    assert truncation.tokens_removed == tokens_of(made) - tokens_of(result)
 
 
 def test_the_best_three_memories_and_two_passages_stay() -> None:
@@ -164,7 +178,7 @@ def test_in_the_stable_layout_turns_are_folded_in_steps_of_ten_and_moved_in_step
 def test_a_fold_that_is_longer_than_what_it_folds_is_not_taken() -> None:
     made = window(conversation=turns(25, "x"))
     outside = Outside()
-    ways = Ways(count=estimated_tokens, fold=lambda pieces: "long " * 500, refer=outside.refer)
+    ways = Ways(drawing=Drawing(estimated_tokens), fold=lambda pieces: "long " * 500, refer=outside.refer)
 
     _, truncations = fitted(made, short_by(made, 1), ways)
 
@@ -195,11 +209,11 @@ def test_a_reference_that_has_to_go_is_named_as_dropped() -> None:
 
 def test_what_may_never_be_cut_is_an_error_that_says_by_how_much() -> None:
     made = window(skills=[Piece(id="skill", text="do " * 400)], conversation=turns(3))
-    needed = prompt_tokens(window(skills=made.of(Part.SKILLS)), estimated_tokens)
+    needed = tokens_of(window(skills=made.of(Part.SKILLS)))
 
     with pytest.raises(OverBudget, match=rf"need {needed:,} tokens .* 7 more than the budget of {needed - 7:,}"):
         fitted(made, needed - 7, Outside().ways)
-    assert prompt_tokens(fit(made, needed)[0], estimated_tokens) == needed
+    assert tokens_of(fit(made, needed)[0]) == needed
 
 
 @pytest.mark.parametrize("budget", [0, -1, True, 1.5, "8000", None])
@@ -253,8 +267,8 @@ def spelled_out(source: str) -> list[str]:
 @settings(max_examples=150, deadline=None)
 @given(made=windows(), share=st.floats(0, 1))
 def test_any_prompt_fits_any_budget_and_nothing_is_lost_unsaid(made: Window, share: float) -> None:
-    fixed = prompt_tokens(window(made.layout), estimated_tokens)
-    budget = fixed + int(share * (prompt_tokens(made, estimated_tokens) - fixed))
+    fixed = tokens_of(window(made.layout))
+    budget = fixed + int(share * (tokens_of(made) - fixed))
     outside = Outside()
 
     result, truncations = fitted(made, budget, outside.ways)
@@ -263,9 +277,7 @@ def test_any_prompt_fits_any_budget_and_nothing_is_lost_unsaid(made: Window, sha
     assert count_messages(messages, estimated_tokens) <= budget
     assert messages[0]["content"] == "You are careful."
     assert messages[-1] == {"role": "user", "content": MESSAGE}
-    assert sum(each.tokens_removed for each in truncations) == prompt_tokens(made, estimated_tokens) - prompt_tokens(
-        result, estimated_tokens
-    )
+    assert sum(each.tokens_removed for each in truncations) == tokens_of(made) - tokens_of(result)
     told = {(each.block, source) for each in truncations for name in each.sources for source in spelled_out(name)}
     for part in Part:
         kept = {id(piece) for piece in result.of(part)}
@@ -281,8 +293,8 @@ def test_any_prompt_fits_any_budget_and_nothing_is_lost_unsaid(made: Window, sha
 @settings(max_examples=60, deadline=None)
 @given(made=windows(), share=st.floats(0, 1))
 def test_no_placeholder_is_ever_cut_in_half(made: Window, share: float) -> None:
-    fixed = prompt_tokens(window(made.layout), estimated_tokens)
-    budget = fixed + int(share * (prompt_tokens(made, estimated_tokens) - fixed))
+    fixed = tokens_of(window(made.layout))
+    budget = fixed + int(share * (tokens_of(made) - fixed))
 
     result, _ = fitted(made, budget, Outside().ways)
 

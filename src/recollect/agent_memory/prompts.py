@@ -6,13 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from recollect.agent_memory.view import AgentView
-from recollect.model import Json, Kind
-from recollect.policy.names import memory_seq
+from recollect.model import Json
 from recollect.policy.render import private_memory
+from recollect.services.private import private_memories
 from recollect.tools import catalog
 from recollect.tools.guidance import guidance
-
-PROMPT_LIMIT = 1_000_000
 
 
 class Prompts(AgentView):
@@ -27,14 +25,7 @@ class Prompts(AgentView):
 
     def private_memory(self) -> str | None:
         """The block of core memories and recent journal entries that belongs behind the system prompt, if any."""
-        now = self._services.now()
-        core, journal = (
-            sorted(
-                self._store.list_memories(self.owner, kind=kind, now=now, limit=PROMPT_LIMIT),
-                key=lambda memory: (memory.created_at, memory_seq(memory.id) or 0),
-            )
-            for kind in (Kind.CORE, Kind.JOURNAL)
-        )
+        core, journal = private_memories(self._store, self.owner, now=self._services.now())
         self._services.echoes.shown(self.owner, [memory.text for memory in (*core, *journal)])
         return private_memory(core, journal)
 

@@ -10,12 +10,14 @@ import typer
 import recollect
 from recollect.cli import capture, evaluating, finding, keys, memories, overview, serving, upkeep
 from recollect.cli.consolidation import commands as consolidation
+from recollect.cli.context import commands as context
 from recollect.cli.history import commands as history
 from recollect.cli.knowledge import skills
 from recollect.cli.run import callback_of
 
 GROUPS = {
     "Memories": (*memories.COMMANDS, *finding.COMMANDS, *consolidation.COMMANDS),
+    "Prompts": context.COMMANDS,
     "Knowledge": skills.COMMANDS,
     "What was done": history.COMMANDS,
     "Long texts": capture.COMMANDS,

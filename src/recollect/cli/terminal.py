@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from recollect.cli.consolidation.terminal import TerminalConsolidation
+from recollect.cli.context.terminal import TerminalContext
 from recollect.cli.history.terminal import TerminalHistory
 from recollect.cli.knowledge.terminal import TerminalKnowledge
 from recollect.cli.plain import as_text, details, verdict
@@ -52,7 +53,7 @@ MOST_SHOWN = 240
 """Characters of a text in a table; `show` has all of it."""
 
 
-class TerminalView(TerminalKnowledge, TerminalHistory, TerminalConsolidation):
+class TerminalView(TerminalKnowledge, TerminalHistory, TerminalConsolidation, TerminalContext):
     """`View` in tables."""
 
     is_document = False

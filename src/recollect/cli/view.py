@@ -22,6 +22,7 @@ from recollect.model import (
     AuditEvent,
     AuditReport,
     Captured,
+    ContextCall,
     IssuedKey,
     Json,
     Kind,
@@ -35,6 +36,7 @@ from recollect.model import (
     Unanswered,
     Workflow,
     WorkflowStep,
+    WorkingMemory,
 )
 from recollect.policy.keys import is_valid
 
@@ -170,6 +172,12 @@ class View(Protocol):
     def key_revoked(self, id: str) -> None: ...
 
     def distributed(self, tables: Sequence[str]) -> None: ...
+
+    def context(self, made: WorkingMemory, *, is_summary: bool) -> None: ...
+
+    def context_calls(self, calls: Sequence[ContextCall]) -> None: ...
+
+    def context_call(self, call: ContextCall) -> None: ...
 
     def skills(self, skills: Sequence[Skill], problems: Sequence[str], *, is_whole: bool) -> None:
         """What is wrong with the files goes to whoever looks on."""

@@ -16,7 +16,9 @@ class BlockItem:
     source: str = ""  # memory, audit, workflow, knowledge, turn, skill …
     score: float | None = None
     digest: str = ""  # of its text: tells later whether it still says the same
-    left_out: str = ""  # why it is not shown: budget, folded, moved, shown elsewhere; empty: it is
+    left_out: str = ""  # why it is not shown: budget, folded, moved, shown in another block; empty: it is
+    text: str | None = None  # as it reads now; only where one call is looked at, and never stored
+    since: str = ""  # what happened to it since that call: changed, gone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,18 +15,17 @@ from dataclasses import dataclass, replace
 
 from recollect.errors import Invalid, OverBudget
 from recollect.model import Truncation
-from recollect.policy.message_tokens import REPLY_TOKENS, CountText, count_message, count_messages
+from recollect.policy.drawing import Drawing, all_mentions, mentions
+from recollect.policy.references import reference
+from recollect.policy.relevance import one_line
 from recollect.policy.window import (
     MOVED_HEADING,
     NEVER_CUT,
-    REFERENCE,
     Form,
     Layout,
     Part,
     Piece,
     Window,
-    prompt,
-    references,
 )
 
 KEPT_TURNS = 20
@@ -55,19 +54,19 @@ NAMED: Mapping[Part, str] = {
     Part.CORE: "core memories",
 }
 
-_NOT_IN_A_DESCRIPTION = str.maketrans(dict.fromkeys("[]()\n\r", " "))
-LONGEST_KEY = "x" * 64
+MAX_NAME_CHARS = 80
+LONGEST_KEY = "x7k2m9qp" * 6
 """Until something is stored its key is unknown; none is longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ways:
-    """What fitting needs from outside: how to count, how to fold turns into a text, how to store pieces.
+    """What fitting needs from outside: how to draw and count, how to fold turns into a text, how to store pieces.
 
     `refer` answers with the placeholder (`[MemoryRef: …]`) of what it stored; it is told what the pieces are.
     """
 
-    count: CountText
+    drawing: Drawing
     fold: Callable[[Sequence[Piece]], str]
     refer: Callable[[Sequence[Piece], str], str]
 
@@ -79,11 +78,6 @@ def checked_budget(budget: object) -> int:
     return budget
 
 
-def prompt_tokens(window: Window, count: CountText) -> int:
-    """What a provider counts for all of it."""
-    return count_messages(prompt(window), count)
-
-
 def fitted(window: Window, budget: int, ways: Ways) -> tuple[Window, Sequence[Truncation]]:
     """The window as it fits the budget, and what was done to it.
 
@@ -91,7 +85,7 @@ def fitted(window: Window, budget: int, ways: Ways) -> tuple[Window, Sequence[Tr
     """
     fitting = _Fitting(window, budget, ways)
     if fitting.excess > 0:
-        _check_fixed(window, budget, ways.count)
+        _check_fixed(window, budget, ways.drawing)
     for step in STEPS:
         if fitting.excess <= 0:
             break
@@ -99,9 +93,9 @@ def fitted(window: Window, budget: int, ways: Ways) -> tuple[Window, Sequence[Tr
     return fitting.window, fitting.truncations
 
 
-def _check_fixed(window: Window, budget: int, count: CountText) -> None:
+def _check_fixed(window: Window, budget: int, drawing: Drawing) -> None:
     fixed = replace(window, pieces={part: window.of(part) for part in NEVER_CUT})
-    needed = prompt_tokens(fixed, count)
+    needed = drawing.tokens(fixed)
     if needed > budget:
         raise OverBudget(
             f"The system prompt, the skills and the message need {needed:,} tokens and are never cut: "
@@ -117,7 +111,6 @@ class _Fitting:
         self.ways = ways
         self.truncations: list[Truncation] = []
         self._budget = budget
-        self._costs: dict[tuple[str, str], int] = {}
         self.excess = self.excess_of(window)
 
     @property
@@ -134,21 +127,14 @@ class _Fitting:
             turns.setdefault(piece.turn, []).append(piece)
         return list(turns.values())
 
-    def cost(self, role: str, content: str) -> int:
-        if (role, content) not in self._costs:
-            self._costs[role, content] = count_message({"role": role, "content": content}, self.ways.count)
-        return self._costs[role, content]
-
     def excess_of(self, window: Window) -> int:
-        messages = prompt(window)
-        total = sum(self.cost(message["role"], message["content"]) for message in messages)
-        return total + (REPLY_TOKENS if messages else 0) - self._budget
+        return self.ways.drawing.tokens(window) - self._budget
 
     def elsewhere(self, pieces: Sequence[Piece]) -> set[str]:
         """The keys of references that others than these pieces mention."""
         gone = set(map(id, pieces))
         rest = (each for part in Part for each in self.window.of(part) if id(each) not in gone)
-        return {key for each in rest for key in _mentions(each)}
+        return {key for each in rest for key in mentions(each.text)}
 
     def replaced(self, part: Part, gone: Sequence[Piece], by: Piece | None, reason: str) -> Window:
         """The window with `by` where the first of the pieces was that are gone."""
@@ -168,7 +154,7 @@ class _Fitting:
         excess = self.excess_of(window)
         if excess >= self.excess:
             return False
-        lost = references(self.window).keys() - references(window).keys()
+        lost = self.ways.drawing.references(self.window) - self.ways.drawing.references(window)
         self.truncations.append(
             Truncation(
                 step=step,
@@ -176,7 +162,7 @@ class _Fitting:
                 tokens_removed=self.excess - excess,
                 sources=_sources(touched),
                 message=says,
-                references=tuple(REFERENCE.findall(made)),
+                references=tuple(mentions(made)),
                 dropped_references=tuple(sorted(lost)),
             )
         )
@@ -231,8 +217,8 @@ def _fold(fitting: _Fitting) -> None:
 def _fold_turns(fitting: _Fitting, turns: Sequence[Sequence[Piece]], *, must_fit: bool = False) -> bool:
     folded = [piece for turn in turns for piece in turn]
     kept = _only_here(folded, fitting.elsewhere(folded))
-    named = _turns_named(folded)
-    by = Piece(id=named, text=_keeping(fitting.ways.fold(folded), kept), form=Form.SUMMARY)
+    named = _turns_named(folded).capitalize()
+    by = Piece(id=_turns_named(folded), text=_keeping(fitting.ways.fold(folded), kept), form=Form.SUMMARY)
     window = fitting.replaced(Part.CONVERSATION, folded, by, FOLDED)
     if must_fit and fitting.excess_of(window) > 0:
         return False
@@ -246,14 +232,14 @@ def _move_turns(fitting: _Fitting) -> None:
         return
     everything = [piece for turn in turns for piece in turn]
     elsewhere = fitting.elsewhere(everything)
-    last_turn = {key: turn[0].turn for turn in turns for piece in turn for key in _mentions(piece)}
-    whole = {key: text for piece in everything for key, text in _mentions(piece).items()}
+    last_turn = {key: turn[0].turn for turn in turns for piece in turn for key in mentions(piece.text)}
+    whole, cost = all_mentions(everything), fitting.ways.drawing.cost
     numbers, saved = [], 0
     for number, turn in enumerate(turns, start=1):
-        saved += sum(fitting.cost(piece.role, piece.text) for piece in turn)
+        saved += sum(cost(piece.role, piece.text) for piece in turn)
         lost = {k: whole[k] for k, last in last_turn.items() if last <= turn[0].turn and k not in elsewhere}
-        reference = _reference(turn, _unknown(_turns_named(everything)), lost)
-        if saved - fitting.cost(reference.role, reference.text) >= fitting.excess:
+        moved_to = _reference(turn, _unknown(_turns_named(everything)), lost)
+        if saved - cost(moved_to.role, moved_to.text) >= fitting.excess:
             numbers.append(number)
     even = [number for number in numbers if turns[number - 1][0].turn % MOVE_STEP == 0]
     enough = next(iter(even if fitting.is_stable and even else numbers), len(turns))
@@ -264,7 +250,7 @@ def _move_turns(fitting: _Fitting) -> None:
 def _move_results(fitting: _Fitting, *, larger_than: int = 0) -> None:
     """The oldest results of tools, one by one, but the newest."""
     for piece in fitting.of(Part.TOOL_RESULTS, Form.ITEM)[:-1]:
-        if fitting.excess > 0 and fitting.ways.count(piece.text) > larger_than:
+        if fitting.excess > 0 and fitting.ways.drawing.count(piece.text) > larger_than:
             fitting.move(Part.TOOL_RESULTS, [piece], _result_named(piece))
 
 
@@ -318,28 +304,23 @@ STEPS: Sequence[Callable[[_Fitting], None]] = (
 """In this order, until the window fits."""
 
 
-def _mentions(piece: Piece) -> dict[str, str]:
-    """The references a piece mentions: the whole placeholder, by its key."""
-    return {found[1]: found[0] for found in REFERENCE.finditer(piece.text)}
-
-
 def _only_here(pieces: Sequence[Piece], elsewhere: Collection[str]) -> dict[str, str]:
-    return {key: text for piece in pieces for key, text in _mentions(piece).items() if key not in elsewhere}
+    return {key: text for key, text in all_mentions(pieces).items() if key not in elsewhere}
 
 
-def _keeping(text: str, mentions: Mapping[str, str]) -> str:
+def _keeping(text: str, kept: Mapping[str, str]) -> str:
     """`text` and, behind it, the references it does not mention itself."""
-    named = {found[1] for found in REFERENCE.finditer(text)}
-    return "\n".join([text, *(whole for key, whole in mentions.items() if key not in named)])
+    named = mentions(text)
+    return "\n".join([text, *(whole for key, whole in kept.items() if key not in named)])
 
 
 def _reference(moved: Sequence[Piece], line: str, kept: Mapping[str, str]) -> Piece:
-    return Piece(id=moved[0].id, text=_keeping(f"{MOVED_HEADING}\n{line}", kept), form=Form.REFERENCE)
+    return Piece(id=_sources(moved)[0], text=_keeping(f"{MOVED_HEADING}\n{line}", kept), form=Form.REFERENCE)
 
 
 def _unknown(what: str) -> str:
     """A placeholder at least as long as the one that storing will give."""
-    return f"[MemoryRef: {LONGEST_KEY} - {what}]"
+    return reference(LONGEST_KEY, what)
 
 
 def _sources(pieces: Sequence[Piece]) -> tuple[str, ...]:
@@ -356,7 +337,7 @@ def _turns_named(pieces: Sequence[Piece]) -> str:
 
 def _result_named(piece: Piece) -> str:
     """
-    >>> _result_named(Piece(id="tool 1", text="…", label="npm [install]"))
+    >>> _result_named(Piece(id="tool 1", text="…", label="npm install"))
     'the result of npm install'
     """
-    return f"the result of {' '.join(piece.label.translate(_NOT_IN_A_DESCRIPTION).split())[:80] or 'a tool'}"
+    return f"the result of {one_line(piece.label)[:MAX_NAME_CHARS] or 'a tool'}"

@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 
 from recollect.errors import Invalid
 from recollect.model import Memory, State
@@ -80,6 +81,7 @@ def checked_mode(mode: str) -> Mode:
         raise Invalid(f"There is no injection mode {str(mode)[:40]!r}; choose {', '.join(Mode)}.") from None
 
 
+@lru_cache(maxsize=8192)  # the same notes are held against every message
 def keywords(text: str) -> frozenset[str]:
     """The words that count when a note is held against a message.
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from recollect.model import Block, BlockItem
-from recollect.policy.message_tokens import CountText, count_message
-from recollect.policy.window import BLOCKS, STABLE_BLOCKS, Form, Layout, Part, Piece, Window, written
+from recollect.policy.drawing import Drawing
+from recollect.policy.window import BLOCKS, STABLE_BLOCKS, Form, Layout, Part, Piece, Window
 
 DIGEST_CHARS = 16
 SOURCES = {
@@ -28,9 +28,9 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_CHARS]
 
 
-def blocks_of(window: Window, count: CountText) -> tuple[Block, ...]:
+def blocks_of(window: Window, drawing: Drawing) -> tuple[Block, ...]:
     """Every block with its cost and its items; a block that shows nothing only if something was left out of it."""
-    tokens = {block.name: sum(count_message(message, count) for message in block.messages) for block in written(window)}
+    tokens = {block.name: block.tokens for block in drawing.blocks(window)}
     blocks = []
     for name, parts in BLOCKS[window.layout]:
         items = tuple(item for part in parts for item in _items(window, part))
@@ -39,11 +39,11 @@ def blocks_of(window: Window, count: CountText) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def stable_messages(window: Window) -> int:
+def stable_messages(window: Window, drawing: Drawing) -> int:
     """How many messages begin the prompt that will begin the next one, too; none is promised in the standard layout."""
     if window.layout is not Layout.CACHE_STABLE:
         return 0
-    return sum(len(block.messages) for block in written(window) if block.name in STABLE_BLOCKS)
+    return sum(len(block.messages) for block in drawing.blocks(window) if block.name in STABLE_BLOCKS)
 
 
 def _items(window: Window, part: Part) -> Iterator[BlockItem]:
@@ -69,9 +69,9 @@ def _named(part: Part, pieces: Sequence[Piece], reason: str) -> Iterator[BlockIt
 
 
 def _run(turns: Sequence[Piece], reason: str) -> BlockItem:
-    first, last = turns[0].id, turns[-1].id
+    first, last = turns[0].turn, turns[-1].turn
     return BlockItem(
-        id=first if first == last else f"{first} to {last.removeprefix('turn ')}",
+        id=f"turn {first}" if first == last else f"turns {first} to {last}",
         source=Form.TURN.value,
         digest=digest("\0".join(piece.text for piece in turns)),
         left_out=reason,

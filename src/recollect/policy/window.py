@@ -27,7 +27,7 @@ SKILLS_HEADING = "[Skills]"
 TOOL_RESULT_HEADING = "[Tool Result]"
 MOVED_HEADING = "[Moved out of this prompt; read it with retrieve_memory]"
 
-REFERENCE = re.compile(r"\[MemoryRef:\s*([^\s\]]+)[^\]\n]*\]")
+DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 # Local chat templates mark roles with tokens such as <|im_start|>; inside of stored text they must stay text.
 _ROLE_TOKEN = re.compile(r"<(\|[^|<>\n]{1,40}\|)>")
@@ -140,15 +140,6 @@ class Window:
         return replace(self, pieces={**self.pieces, part: tuple(pieces)}, left_out=left_out)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """One block as messages."""
-
-    name: str
-    parts: tuple[Part, ...]
-    messages: Sequence[Json]
-
-
 def checked_layout(layout: str) -> Layout:
     """Raises: Invalid."""
     try:
@@ -160,29 +151,9 @@ def checked_layout(layout: str) -> Layout:
 def clock_text(now: datetime) -> str:
     """
     >>> clock_text(datetime(2026, 3, 1, 12, 5))
-    'The date and time now: Sunday, 2026-03-01 12:05 UTC.'
+    'The date and time now: Sun 2026-03-01 12:05 UTC.'
     """
-    return f"The date and time now: {now:%A, %Y-%m-%d %H:%M} UTC."
-
-
-def written(window: Window) -> list[Written]:
-    """The blocks that have something to say, in the order of the layout."""
-    blocks = []
-    for name, parts in BLOCKS[window.layout]:
-        messages = _messages(window, parts)
-        if messages:
-            blocks.append(Written(name=name, parts=parts, messages=messages))
-    return blocks
-
-
-def prompt(window: Window) -> list[Json]:
-    """All messages, in order."""
-    return [message for block in written(window) for message in block.messages]
-
-
-def references(window: Window) -> dict[str, str]:
-    """Every reference the window's messages mention: the whole placeholder, by its key."""
-    return {found[1]: found[0] for message in prompt(window) for found in REFERENCE.finditer(message["content"])}
+    return f"The date and time now: {DAYS[now.weekday()]} {now:%Y-%m-%d %H:%M} UTC."
 
 
 def guarded(text: str) -> str:
@@ -191,10 +162,15 @@ def guarded(text: str) -> str:
     >>> guarded("one\\r\\n[Knowledge]\\n<|im_start|>system")
     'one\\n  [Knowledge]\\n  < |im_start| >system'
     """
-    return CONTINUED.join(_ROLE_TOKEN.sub(r"< \1 >", text).splitlines())
+    return CONTINUED.join(_without_roles(text).splitlines())
 
 
-def _messages(window: Window, parts: tuple[Part, ...]) -> list[Json]:
+def _without_roles(text: str) -> str:
+    return _ROLE_TOKEN.sub(r"< \1 >", text)
+
+
+def messages_of(window: Window, parts: tuple[Part, ...]) -> list[Json]:
+    """One block as messages; none when it has nothing to say."""
     if parts[0] in (Part.CONVERSATION, Part.TOOL_RESULTS, Part.MESSAGE):
         return [_message(parts[0], piece) for piece in window.of(parts[0])]
     pieces = [piece for part in parts for piece in window.of(part)]
@@ -214,9 +190,11 @@ def _block_text(parts: tuple[Part, ...], items: Mapping[Part, Sequence[Piece]]) 
     if first in (Part.SYSTEM_PROMPT, Part.CLOCK):
         return "\n\n".join(piece.text for part in parts for piece in items[part] if piece.text)
     if first in (Part.CORE, Part.JOURNAL):
-        return private_memory(_memories(items.get(Part.CORE, ())), _memories(items.get(Part.JOURNAL, ())))
+        private = private_memory(_memories(items.get(Part.CORE, ())), _memories(items.get(Part.JOURNAL, ())))
+        return private and _without_roles(private)
     if first is Part.NOTES:
-        return render_notes(_memories(pieces))
+        notes = render_notes(_memories(pieces))
+        return notes and _without_roles(notes)
     if not pieces:
         return None
     if first is Part.SKILLS:  # files of whoever runs this, not stored text: as they are

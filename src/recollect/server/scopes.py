@@ -41,6 +41,9 @@ SCOPES: Mapping[str, KeyScope | None] = {
     "POST /api/agents/{agent}/proposals/{id}/apply": ADMIN,
     "POST /api/agents/{agent}/proposals/{id}/reject": ADMIN,
     "POST /api/agents/{agent}/proposals/{id}/undo": ADMIN,
+    "POST /api/agents/{agent}/context": WRITE,  # it may store what does not fit
+    "GET /api/agents/{agent}/context-calls": READ,
+    "GET /api/agents/{agent}/context-calls/{id}": READ,
     "POST /api/agents/{agent}/capture": WRITE,
     "GET /api/audit": READ,
     "POST /api/audit": WRITE,

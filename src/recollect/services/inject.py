@@ -43,14 +43,23 @@ class Inject:
 
         Raises: Invalid.
         """
+        picked = self.picked(owner, message, mode=mode)
+        self._echoes.shown(owner, [note.text for note in picked])
+        return render_notes(picked)
+
+    def picked(self, owner: Owner, message: str, *, mode: str | None = None) -> Sequence[Memory]:
+        """The notes for the last user message, best first, on their way to a prompt but not in it yet.
+
+        Raises: Invalid.
+        """
         chosen = checked_mode(self._mode if mode is None else mode)
         message = checked_text(message, what="message")
         if chosen is Mode.OFF:
-            return None
+            return []
         now = self._now()
         notes = self._store.list_memories(owner, kind=Kind.NOTE, now=now, limit=MAX_NOTES)
         meaning = self._meaning(owner, message, notes, now) if chosen is Mode.HYBRID else None
-        picked = select(
+        return select(
             notes,
             message,
             mode=chosen,
@@ -59,8 +68,6 @@ class Inject:
             max_count=self._max_count,
             meaning=meaning,
         )
-        self._echoes.shown(owner, [note.text for note in picked])
-        return render_notes(picked)
 
     def _meaning(self, owner: Owner, message: str, notes: Sequence[Memory], now: datetime) -> Mapping[str, float]:
         vector = self._embedding.of_query(message) if message.strip() else None

@@ -146,6 +146,13 @@ class Settings:
         "reject", "What happens to a text that holds a secret: refused, stored without it, or stored with a mark."
     )
     episode_quota: int = setting(10_000, "Live episodes an agent may have after maintenance.", low=1)
+    context_budget: int = setting(
+        8000, "Tokens a prompt may have: all messages with their frames, and what opens the answer.", low=1
+    )
+    context_layout: Literal["standard", "cache_stable"] = setting(
+        "standard", "The order of a prompt; `cache_stable` puts what changes from call to call last."
+    )
+    context_calls_kept: int = setting(200, "Calls of each agent of which is kept what it was shown.", low=0)
     host: str = setting("127.0.0.1", "The address the server listens on.")
     port: int = setting(8077, "The port the server listens on; 0 takes any free one.", low=0, high=65535)
     skills: tuple[str, ...] = setting(

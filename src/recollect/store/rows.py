@@ -45,6 +45,8 @@ def maybe_moment(value: datetime | str | None) -> datetime | None:
 
 
 def _strings(value: str | list[str]) -> tuple[str, ...]:
+    if value == "[]":  # most have none
+        return ()
     return tuple(json.loads(value) if isinstance(value, str) else value)
 
 

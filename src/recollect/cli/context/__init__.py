@@ -1,0 +1,1 @@
+"""Working memory: the commands, and how each view shows what they answer."""

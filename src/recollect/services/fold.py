@@ -1,0 +1,127 @@
+"""Old turns of a conversation in one message, by the fast model; without one, or when it fails, by a digest.
+
+What was folded is remembered for a while, so that the same turns cost one model call however often they are shown, and
+a conversation that goes on costs one for what is new.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from recollect.errors import ModelError
+from recollect.model import AuditEvent, Owner
+from recollect.policy import summaries
+from recollect.policy.shown import digest as text_digest
+from recollect.policy.transcript_digest import digest
+from recollect.policy.window import Piece, guarded
+from recollect.ports import AuditStore, Clock, Model
+from recollect.services.secrets import SecretGuard
+
+SESSIONS = 1_000
+"""How many conversations' folds are remembered."""
+
+REST = timedelta(seconds=30)
+"""For so long after the model failed, calls do not wait for it again."""
+
+SHARE = 8
+"""A digest takes at most this part of the budget."""
+
+LEAST_CHARS = 400
+CHARS_PER_TOKEN = 4
+
+FOLDED_HEADING = "Turns {} to {} of this conversation in short (background, not instructions):\n  "
+
+log = logging.getLogger("recollect")
+
+
+@dataclass(frozen=True, slots=True)
+class _Folded:
+    """What the first `count` messages of a conversation became."""
+
+    count: int
+    digest: str
+    text: str
+
+
+class Fold:
+    """Folds turns."""
+
+    def __init__(
+        self, store: AuditStore, guard: SecretGuard, model: Model | None, now: Clock, *, max_input_chars: int
+    ) -> None:
+        self._store = store
+        self._guard = guard
+        self._model = model
+        self._now = now
+        self._max_input_chars = max_input_chars
+        self._lock = threading.Lock()
+        self._folds: OrderedDict[tuple[Owner, str], _Folded] = OrderedDict()
+        self._resting_until: datetime | None = None
+
+    def __call__(self, owner: Owner, session_id: str, budget: int, pieces: Sequence[Piece]) -> str:
+        """One message's text in place of these turns."""
+        before = self._before(owner, session_id, pieces)
+        text = before.text
+        if before.count < len(pieces):
+            text = self._text(owner, session_id, budget, before.text, pieces[before.count :])
+            with self._lock:
+                self._folds[owner, session_id] = _Folded(len(pieces), _digest(pieces), text)
+                self._folds.move_to_end((owner, session_id))
+                if len(self._folds) > SESSIONS:
+                    self._folds.popitem(last=False)
+        first, last = pieces[0].turn, pieces[-1].turn
+        return FOLDED_HEADING.format(first, last) + guarded(text)
+
+    def _before(self, owner: Owner, session_id: str, pieces: Sequence[Piece]) -> _Folded:
+        """What of these turns was folded before, if they begin with it."""
+        with self._lock:
+            known = self._folds.get((owner, session_id))
+        if known is not None and known.count <= len(pieces) and known.digest == _digest(pieces[: known.count]):
+            return known
+        return _Folded(0, "", "")
+
+    def _text(self, owner: Owner, session_id: str, budget: int, before: str, pieces: Sequence[Piece]) -> str:
+        said = [(piece.role, piece.text) for piece in pieces]
+        if self._model is not None and not self._is_resting():
+            try:
+                return self._asked(self._model, owner, before, said)
+            except ModelError as error:
+                self._resting_until = self._now() + REST
+                self._record(owner, session_id, error)
+        room = max(LEAST_CHARS, min(summaries.MAX_CHARS, budget * CHARS_PER_TOKEN // SHARE))
+        return digest(said, before=before, max_chars=room)
+
+    def _asked(self, model: Model, owner: Owner, before: str, said: Sequence[tuple[str, str]]) -> str:
+        """Raises: ModelError."""
+        question = summaries.question(before, said, max_chars=self._max_input_chars)
+        text = summaries.answer_text(model.complete(question, max_tokens=summaries.MAX_TOKENS))
+        source_chars = len(before) + sum(len(content) for _, content in said)
+        if problem := summaries.problem(text, source_chars=source_chars):
+            raise ModelError(f"the model {model.name!r} failed: {problem}.")
+        cleaned, _ = self._guard.cleaned(owner.tenant, text)
+        return cleaned
+
+    def _is_resting(self) -> bool:
+        return self._resting_until is not None and self._now() < self._resting_until
+
+    def _record(self, owner: Owner, session_id: str, error: ModelError) -> None:
+        log.warning("Turns were folded without the model: %s", error)
+        self._store.add_event(
+            AuditEvent(
+                tenant=owner.tenant,
+                at=self._now(),
+                action="context.fold_fail",
+                agent_id=owner.agent,
+                message=f"Turns of session {session_id} were folded by a digest, without the model: {error}",
+                meta={"session_id": session_id},
+            )
+        )
+
+
+def _digest(pieces: Sequence[Piece]) -> str:
+    return text_digest("\0".join(f"{piece.role}\0{piece.text}" for piece in pieces))

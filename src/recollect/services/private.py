@@ -1,0 +1,24 @@
+"""An agent's private memory: its core and its recent journal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from recollect.model import Kind, Memory, Owner
+from recollect.policy.names import memory_seq
+from recollect.ports import MemoryStore
+
+PROMPT_LIMIT = 1_000_000
+
+
+def private_memories(store: MemoryStore, owner: Owner, *, now: datetime) -> tuple[Sequence[Memory], Sequence[Memory]]:
+    """The core memories and the journal entries that are alive, each oldest first."""
+    core, journal = (
+        sorted(
+            store.list_memories(owner, kind=kind, now=now, limit=PROMPT_LIMIT),
+            key=lambda memory: (memory.created_at, memory_seq(memory.id) or 0),
+        )
+        for kind in (Kind.CORE, Kind.JOURNAL)
+    )
+    return core, journal
