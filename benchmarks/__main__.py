@@ -1,7 +1,7 @@
 """`make bench`: print every measurement with its floor, its ratio and what was promised. Exits 1 if one is missed.
 
 `python -m benchmarks recall --help` says how to measure what recall finds.
-`python -m benchmarks server` measures only that part.
+`python -m benchmarks server` (or another part) measures only that part.
 """
 
 from __future__ import annotations
@@ -10,11 +10,18 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import contexts, maintenance, searches, server, writes
+from benchmarks import contexts, details, maintenance, searches, server, writes
 from benchmarks.measure import printed
 from benchmarks.recall.__main__ import main as measure_recall
 
-PARTS = {"writes": writes, "searches": searches, "contexts": contexts, "maintenance": maintenance, "server": server}
+PARTS = {
+    "writes": writes,
+    "searches": searches,
+    "details": details,
+    "contexts": contexts,
+    "maintenance": maintenance,
+    "server": server,
+}
 
 
 def main() -> int:

@@ -22,6 +22,7 @@ from tests.conformance.conftest import Place
 from tests.conformance.examples import EARLIER, LATER, NOW, add_detail, agent, detail, note
 
 ALSO_ON_OLDER = True
+pytestmark = pytest.mark.proves("D4")
 LONG = "".join(f"{number} naïve 𝄞 line\n" for number in range(20_000))
 
 

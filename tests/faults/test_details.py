@@ -23,6 +23,7 @@ from tests.conformance.examples import LATER, NOW, add_detail, detail
 from tests.conformance.test_details import LONG, whole
 
 ROOT = Path(__file__).parent.parent.parent
+pytestmark = pytest.mark.proves("D4")
 SPAWN = multiprocessing.get_context("spawn")
 
 WRITER = """
@@ -279,6 +280,7 @@ with Recollect(f"sqlite:///{path}") as store:
 """
 
 
+@pytest.mark.proves("D3")
 def test_a_long_log_is_stored_and_read_in_little_memory(path: Path) -> None:
     child = subprocess.run(
         [sys.executable, "-c", MEASURED, str(path)], cwd=ROOT, capture_output=True, text=True, check=True

@@ -21,6 +21,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "rest.md").read_text(encoding="utf-
 EXAMPLE = re.compile(r"```sh\n(curl .*?)\n```\n(?:\n```json\n(.*?)\n```)?", re.DOTALL)
 HOST = "http://127.0.0.1:8077"
 KEY_ID = "mzxw6ytb"
+DETAIL = "npm-install-x7k2m9qp"
 HASH = re.compile("[0-9a-f]{16}|[0-9a-f]{64}")
 CHANGING = re.compile(r"c-[0-9a-f]{22}|now: \w{3} \d{4}-\d\d-\d\d \d\d:\d\d UTC")
 """Ids that begin with the time, and the time itself inside of a sentence."""
@@ -45,12 +46,14 @@ def test_the_examples_answer_as_shown() -> None:
         serving(recollect) as address,
         client_of(address) as client,
     ):
-        key_id = KEY_ID
+        key_id, detail = KEY_ID, DETAIL
         for command, expected in shown:
-            answer = asked(client, command.replace(KEY_ID, key_id))
+            answer = asked(client, command.replace(KEY_ID, key_id).replace(DETAIL, detail))
             if command.startswith("curl --json") and command.endswith("/api/keys"):
                 key_id = answer.json()["id"]
-            expected = expected.replace(KEY_ID, key_id)
+            if command.startswith("curl --json") and command.endswith("/details"):
+                detail = answer.json()["memory_key"]
+            expected = expected.replace(KEY_ID, key_id).replace(DETAIL, detail)
             assert answer.is_success, (command, answer.text)
             assert (json.loads(expected) if expected else "") == approximately(answer, expected), command
 

@@ -11,6 +11,7 @@ import recollect
 from recollect.cli import capture, evaluating, finding, keys, memories, overview, serving, upkeep
 from recollect.cli.consolidation import commands as consolidation
 from recollect.cli.context import commands as context
+from recollect.cli.details import commands as details
 from recollect.cli.history import commands as history
 from recollect.cli.knowledge import skills
 from recollect.cli.run import callback_of
@@ -52,6 +53,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 db = typer.Typer(help="The database behind the store.", no_args_is_help=True)
+details_app = typer.Typer(help="Big texts that prompts only refer to.", no_args_is_help=True)
 keys_app = typer.Typer(help="The keys that let programs use the server.", no_args_is_help=True)
 app.callback(epilog="Start with: recollect remember 'Prefers tabs over spaces' --tag preference")(_program)
 for panel, commands in GROUPS.items():
@@ -59,7 +61,10 @@ for panel, commands in GROUPS.items():
         app.command(command.name, epilog=f"Example: {command.example}", rich_help_panel=panel)(callback_of(command))
 for command in upkeep.DB_COMMANDS:
     db.command(command.name, epilog=f"Example: {command.example}")(callback_of(command))
+for command in details.COMMANDS:
+    details_app.command(command.name, epilog=f"Example: {command.example}")(callback_of(command))
 for command in keys.COMMANDS:
     keys_app.command(command.name, epilog=f"Example: {command.example}")(callback_of(command))
+app.add_typer(details_app, name="details", rich_help_panel="Memories")
 app.add_typer(keys_app, name="keys", rich_help_panel="For other programs")
 app.add_typer(db, name="db", rich_help_panel="Looking after the store")

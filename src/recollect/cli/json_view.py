@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from recollect.cli.consolidation.json_view import JsonConsolidation
 from recollect.cli.context.json_view import JsonContext
+from recollect.cli.details.json_view import JsonDetails
 from recollect.cli.history.json_view import JsonHistory
 from recollect.cli.json_text import write_json as _write
 from recollect.cli.knowledge.json_view import JsonKnowledge
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from recollect.services.scan import Sighting
 
 
-class JsonView(JsonKnowledge, JsonHistory, JsonConsolidation, JsonContext):
+class JsonView(JsonDetails, JsonKnowledge, JsonHistory, JsonConsolidation, JsonContext):
     """`View` as JSON: snake_case, times in UTC with Z."""
 
     is_document = True

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from recollect.cli.consolidation.plain import PlainConsolidation
 from recollect.cli.context.plain import PlainContext
+from recollect.cli.details.plain import PlainDetails
 from recollect.cli.history.plain import PlainHistory
 from recollect.cli.knowledge.plain import PlainKnowledge
 from recollect.cli.view import (
@@ -39,7 +40,7 @@ EMPTY = "-"
 REPORT_EVERY = 1000
 
 
-class PlainView(PlainKnowledge, PlainHistory, PlainConsolidation, PlainContext):
+class PlainView(PlainDetails, PlainKnowledge, PlainHistory, PlainConsolidation, PlainContext):
     """`View` as lines without colours or frames."""
 
     is_document = False

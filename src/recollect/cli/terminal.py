@@ -17,6 +17,7 @@ from rich.text import Text
 
 from recollect.cli.consolidation.terminal import TerminalConsolidation
 from recollect.cli.context.terminal import TerminalContext
+from recollect.cli.details.terminal import TerminalDetails
 from recollect.cli.history.terminal import TerminalHistory
 from recollect.cli.knowledge.terminal import TerminalKnowledge
 from recollect.cli.plain import as_text, details, verdict
@@ -53,7 +54,7 @@ MOST_SHOWN = 240
 """Characters of a text in a table; `show` has all of it."""
 
 
-class TerminalView(TerminalKnowledge, TerminalHistory, TerminalConsolidation, TerminalContext):
+class TerminalView(TerminalDetails, TerminalKnowledge, TerminalHistory, TerminalConsolidation, TerminalContext):
     """`View` in tables."""
 
     is_document = False

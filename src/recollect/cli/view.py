@@ -23,6 +23,8 @@ from recollect.model import (
     AuditReport,
     Captured,
     ContextCall,
+    Detail,
+    DetailPage,
     IssuedKey,
     Json,
     Kind,
@@ -170,6 +172,14 @@ class View(Protocol):
     def keys(self, keys: Sequence[ApiKey], *, now: datetime) -> None: ...
 
     def key_revoked(self, id: str) -> None: ...
+
+    def detail_stored(self, detail: Detail) -> None: ...
+
+    def detail_list(self, found: Sequence[Detail]) -> None: ...
+
+    def detail_part(self, page: DetailPage) -> None: ...
+
+    def detail_changed(self, key: str, done: str) -> None: ...
 
     def distributed(self, tables: Sequence[str]) -> None: ...
 

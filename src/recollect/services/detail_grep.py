@@ -20,8 +20,11 @@ from recollect.services.parts import Text
 MAX_LINE_CHARS = 400
 """Of a shown line; of a longer one the surroundings of the match are shown."""
 
+LONG_LINE_CHARS = 256 * 1024
+"""A line is looked at as a whole up to this length, then part by part."""
+
 CARRIED_CHARS = 4 * 1024
-"""Of a line longer than a chunk, seen once more with its next chunk: a longer match across that border is missed."""
+"""Of a part of such a line, seen once more with its next part: a longer match across that border is missed."""
 
 MAX_MATCHES = 1_000
 GAP = "--\n"
@@ -91,12 +94,16 @@ def _compiled(pattern: str) -> tuple[Any, bool]:
 
 def _places(text: Text, pattern: Any, start: int) -> Iterator[_Place]:
     """Every line that matches, once; of long lines every match that is not near the one before."""
-    base = resume = start  # where the window begins, and where to look on
+    base = resume = found = start  # where the window begins, where to look on, where the last match was
     line, carried = text.line_at(start), ""
     for position in range(start // text.chunk_chars, text.chunks):
         window = carried + text.chunk(position)[max(0, start - position * text.chunk_chars) :]
         is_last = position == text.chunks - 1
         whole_lines = window.rfind("\n") + 1
+        if not whole_lines and not is_last and len(window) < LONG_LINE_CHARS:
+            carried = window
+            continue
+        resume = _next_line(window, found - base, resume - base) + base
         cut = len(window) if is_last or not whole_lines else whole_lines
         counted = 0
         while match := pattern.search(window, max(0, resume - base), cut):
@@ -105,13 +112,20 @@ def _places(text: Text, pattern: Any, start: int) -> Iterator[_Place]:
                 break  # an empty match, in front of the next line
             line += window.count("\n", counted, at)
             counted = at
-            yield _Place(line, base + at)
+            found = base + at
+            yield _Place(line, found)
             resume = base + _behind(window, at)
             if resume - base > cut:
                 break
         keep = cut if whole_lines else max(0, len(window) - CARRIED_CHARS)
         line += window.count("\n", counted, keep)
         carried, base = window[keep:], base + keep
+
+
+def _next_line(window: str, found: int, resume: int) -> int:
+    """Where to look on, if not before: the line of the last match may have ended since."""
+    end = window.find("\n", max(0, found), max(0, resume))
+    return end + 1 if end >= 0 else resume
 
 
 def _behind(window: str, at: int) -> int:
@@ -141,7 +155,7 @@ class _Sheet:
         parts = self._after(place.line - 1)
         shown = self._shown + len(parts)
         first = min(max(shown + 1, place.line - self._context), place.line)
-        if self._matched and first > shown + 1:
+        if self._context and self._matched and first > shown + 1:
             parts.append(GAP)
         parts += [self._line(number, "-") for number in range(first, place.line)]
         parts.append(self._line(place.line, ":", place.offset))

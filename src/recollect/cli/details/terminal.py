@@ -1,0 +1,47 @@
+"""Details for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from recollect.cli.view import mark, one_line, safe
+from recollect.model import Detail, DetailPage
+from recollect.policy.references import reference
+
+
+class TerminalDetails:
+    """The part of `View` that is about details, in tables."""
+
+    _console: Console
+
+    def detail_stored(self, detail: Detail) -> None:
+        self._console.print(Text(mark(True), style="green"), Text(one_line(reference(detail.key, detail.description))))
+        self._console.print(Padding(Text(one_line(detail.summary), style="dim"), (0, 2)))
+
+    def detail_list(self, found: Sequence[Detail]) -> None:
+        if not found:
+            self._console.print(Text("There is nothing here.", style="dim"))
+            return
+        table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False, padding=(0, 1))
+        for header in ("Key", "Type"):
+            table.add_column(header, overflow="fold")
+        table.add_column("Lines", justify="right")
+        table.add_column("What it is", overflow="fold", ratio=1)
+        for each in found:
+            about = Text(f"{one_line(each.description)}\n{one_line(each.summary)}")
+            about.stylize("dim", len(one_line(each.description)))
+            table.add_row(Text(safe(each.key), style="cyan"), safe(each.type), f"{each.lines:,}", about)
+        self._console.print(table)
+
+    def detail_part(self, page: DetailPage) -> None:
+        self._console.print(Text(safe(page.content.removesuffix("\n"))))
+        self._console.print(Text(one_line(page.remaining), style="dim"))
+
+    def detail_changed(self, key: str, done: str) -> None:
+        self._console.print(Text(mark(True), style="green"), Text(f"{done}: {safe(key)}"))

@@ -1,0 +1,84 @@
+"""Big texts that prompts only refer to: `/api/agents/{agent}/details`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+
+from recollect.server.auth import CurrentAgent
+from recollect.server.rest import cursor
+from recollect.server.rest.detail_shapes import (
+    DetailBody,
+    DetailFilter,
+    DetailList,
+    DetailPatch,
+    NewDetail,
+    PartBody,
+    PartWanted,
+)
+
+LISTING = "details"
+
+router = APIRouter(prefix="/api/agents/{agent}/details", tags=["details"])
+Key = Annotated[str, Path(description="The detail's key.", examples=["npm-install-x7k2m9qp"])]
+
+
+@router.post("", status_code=201)
+def store_detail(memory: CurrentAgent, body: NewDetail) -> DetailBody:
+    """Keep a big text. When this answers, it is on disk. The text is kept as it is; what is said about it loses
+    whatever looks like a credential."""
+    stored = memory.store_detail(
+        body.content,
+        description=body.description,
+        type=body.type,
+        session_id=body.session_id,
+        metadata=body.metadata,
+    )
+    return DetailBody.of(stored)
+
+
+@router.get("")
+def list_details(memory: CurrentAgent, wanted: Annotated[DetailFilter, Query()]) -> DetailList:
+    """Details, newest first; with `q`, those that have most of its words first, and no further page."""
+    if wanted.q.strip():
+        found = memory.search_details(wanted.q, session_id=wanted.session_id, limit=wanted.limit)
+        return DetailList(items=[DetailBody.of(each) for each in found], next_cursor=None)
+    before = cursor.decode(LISTING, wanted.cursor) if wanted.cursor else None
+    found = memory.list_details(session_id=wanted.session_id, before=before, limit=wanted.limit)
+    has_more = len(found) == wanted.limit and bool(
+        memory.list_details(session_id=wanted.session_id, before=found[-1].key, limit=1)
+    )
+    next_cursor = cursor.encode(LISTING, found[-1].key) if has_more else None
+    return DetailList(items=[DetailBody.of(each) for each in found], next_cursor=next_cursor)
+
+
+@router.get("/{key}")
+def read_detail(memory: CurrentAgent, key: Key, wanted: Annotated[PartWanted, Query()]) -> PartBody:
+    """A part of a big text: a page of characters, lines, the head, the tail, matches or values of its JSON."""
+    page = memory.read_detail(
+        key,
+        offset=wanted.offset,
+        limit=wanted.limit,
+        lines=wanted.lines,
+        head=wanted.head,
+        tail=wanted.tail,
+        grep=wanted.grep,
+        context=wanted.context,
+        json_path=wanted.json_path,
+    )
+    return PartBody.of(page)
+
+
+@router.patch("/{key}")
+def hide_detail(memory: CurrentAgent, key: Key, body: DetailPatch) -> DetailBody:
+    """Hide a big text, which is then kept but neither found nor read, or show it again."""
+    if "is_active" not in body.model_fields_set:
+        return DetailBody.of(memory.get_detail(key))
+    return DetailBody.of(memory.hide_detail(key, is_hidden=not body.is_active))
+
+
+@router.delete("/{key}", status_code=204)
+def delete_detail(memory: CurrentAgent, key: Key) -> None:
+    """Delete a big text for good."""
+    memory.delete_detail(key)
