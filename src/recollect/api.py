@@ -15,6 +15,7 @@ from recollect.agent_memory import AgentMemory
 from recollect.model import ApiKey, Skill
 from recollect.policy.names import checked_owner, checked_tenant
 from recollect.ports import Clock, Embedder, TokenCounter
+from recollect.providers.documents import Files
 from recollect.providers.embedders import CheckedEmbedder, open_embedder
 from recollect.providers.models import GivenModel, open_models
 from recollect.providers.skill_files import SkillFolders
@@ -78,6 +79,7 @@ class Recollect:
             models=models,
             tokens=tokens,
             skills=skills,
+            files=Files(),
             now=self._now,
             settings=self.settings,
         )

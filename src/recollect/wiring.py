@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recollect.model import Kind
-from recollect.ports import Clock, Models, Store, TokenCounter
+from recollect.ports import Clock, DocumentFiles, Models, Store, TokenCounter
 from recollect.services.assemble import Assemble
 from recollect.services.capture import Capture
 from recollect.services.consolidate import Consolidate
@@ -18,10 +18,13 @@ from recollect.services.echoes import Echoes
 from recollect.services.embedding import Embedding
 from recollect.services.fold import Fold
 from recollect.services.gather import Gather
+from recollect.services.ingest import Ingest
 from recollect.services.inject import Inject
 from recollect.services.keys import Keys
+from recollect.services.knowledge import SearchKnowledge
 from recollect.services.maintain import Maintain
 from recollect.services.move import Move
+from recollect.services.passages import Passages
 from recollect.services.recall import Recall
 from recollect.services.remember import Remember
 from recollect.services.retrieved import Retrieved
@@ -67,6 +70,8 @@ class Services:
     tokens: TokenCounter
     skills: Skills
     keys: Keys
+    ingest: Ingest
+    search_knowledge: SearchKnowledge
     assemble: Assemble
     context_calls: ContextCalls
     seen: Seen
@@ -79,12 +84,12 @@ def wired(
     models: Models,
     tokens: TokenCounter,
     skills: Skills,
+    files: DocumentFiles,
     now: Clock,
     settings: Settings,
 ) -> Services:
     """The services of one store, as the settings want them."""
-    echoes, retrieved = Echoes(), Retrieved(store)
-    guard = SecretGuard(store, now, mode=settings.secrets)
+    echoes, retrieved, guard = Echoes(), Retrieved(store), SecretGuard(store, now, mode=settings.secrets)
     details = Details(store, guard, Describe(models.fast if settings.detail_summary == "model" else None), now)
     remember = Remember(store, embedding, guard, echoes, now, max_counts={Kind.NOTE: settings.max_total})
     conversations = _conversations(store, guard, models, now, settings)
@@ -113,6 +118,8 @@ def wired(
         tokens=tokens,
         skills=skills,
         keys=Keys(store, now),
+        ingest=Ingest(store, embedding, guard, files, now),
+        search_knowledge=SearchKnowledge(Passages(store, words_share=settings.similarity_words), embedding, echoes),
         assemble=Assemble(
             store,
             now,
@@ -138,7 +145,7 @@ def _recall(
         OwnMemories(store, words_share=settings.similarity_words),
         Audit(store),
         Steps(store),
-        Knowledge(store, words_share=settings.similarity_words),
+        Knowledge(Passages(store, words_share=settings.similarity_words)),
     )
     weights = {name: getattr(settings, f"weight_{name}") for name in PARTS}
     return Recall(sources, embedding, echoes, retrieved, now, weights=weights, deadline=settings.recall_deadline)

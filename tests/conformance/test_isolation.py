@@ -139,6 +139,7 @@ BY_A_TENANT: dict[str, Attempt] = {
     "find_documents": lambda store, me, it: store.find_documents(me.tenant, [it.document_id]),
     "list_documents": lambda store, me, it: store.list_documents(me.tenant),
     "delete_document": lambda store, me, it: store.delete_document(me.tenant, it.document_id),
+    "list_chunks": lambda store, me, it: store.list_chunks(me.tenant, it.document_id),
     "find_chunks": lambda store, me, it: store.find_chunks(me.tenant, [it.seq]),
     "search_chunks": lambda store, me, it: store.search_chunks(me.tenant, "secret"),
     "nearest_chunks": lambda store, me, it: store.nearest_chunks(me.tenant, vector(1)),

@@ -118,6 +118,7 @@ PAUSES = {
     "recollect.store.sqlite": "waits for another process that is making the same file",
     "recollect.providers.endpoint": "waits before it tries again, and for no answer longer than allowed",
     "recollect.cli.command": "says how long a command took",
+    "recollect.providers.readers.pdf": "gives up on a document that takes too long",
     "recollect.services.embedding": "leaves an embedder that failed alone for a while",
 }
 

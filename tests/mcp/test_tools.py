@@ -71,6 +71,7 @@ def test_the_hints_are_the_right_ones(store: Recollect) -> None:
         assert {name for name, hint in hints.items() if hint and hint.read_only_hint} >= {
             "memory_search",
             "search_my_memories",
+            "search_knowledge",
         }
         assert {name for name, hint in hints.items() if hint and hint.destructive_hint} == {"memory_delete"}
 
@@ -107,6 +108,9 @@ def test_each_tool_answers(store: Recollect, mode: str) -> None:
         assert (core["success"], core["memory_type"]) == (True, "core")
         recalled = await call("search_my_memories", query="which indentation, tabs?", limit=1)
         assert [hit["text"] for hit in recalled["results"]] == [note]
+        store.tenant().ingest("Refunds are paid within 14 days.", title="Refunds", category="policy")
+        looked_up = await call("search_knowledge", query="refunds", categories=["policy"], limit=1)
+        assert [hit["title"] for hit in looked_up["results"]] == ["Refunds"]
         assert await call("memory_delete", id="m-1") == {"ok": True}
         assert await call("memory_search") == {"count": 0, "memories": []}
         stored = await call("store_memory", content="line\n" * 9, description="A list", type="file_content")

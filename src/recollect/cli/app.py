@@ -13,13 +13,13 @@ from recollect.cli.consolidation import commands as consolidation
 from recollect.cli.context import commands as context
 from recollect.cli.details import commands as details
 from recollect.cli.history import commands as history
-from recollect.cli.knowledge import skills
+from recollect.cli.knowledge import documents, skills
 from recollect.cli.run import callback_of
 
 GROUPS = {
     "Memories": (*memories.COMMANDS, *finding.COMMANDS, *consolidation.COMMANDS),
     "Prompts": context.COMMANDS,
-    "Knowledge": skills.COMMANDS,
+    "Knowledge": (*documents.COMMANDS, *skills.COMMANDS),
     "What was done": history.COMMANDS,
     "Long texts": capture.COMMANDS,
     "Looking after the store": (*overview.COMMANDS, *upkeep.COMMANDS, *evaluating.COMMANDS),
@@ -52,6 +52,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+kb = typer.Typer(help="The tenant's documents.", no_args_is_help=True)
 db = typer.Typer(help="The database behind the store.", no_args_is_help=True)
 details_app = typer.Typer(help="Big texts that prompts only refer to.", no_args_is_help=True)
 keys_app = typer.Typer(help="The keys that let programs use the server.", no_args_is_help=True)
@@ -59,6 +60,9 @@ app.callback(epilog="Start with: recollect remember 'Prefers tabs over spaces' -
 for panel, commands in GROUPS.items():
     for command in commands:
         app.command(command.name, epilog=f"Example: {command.example}", rich_help_panel=panel)(callback_of(command))
+for command in documents.KB_COMMANDS:
+    kb.command(command.name, epilog=f"Example: {command.example}")(callback_of(command))
+app.add_typer(kb, name="kb", rich_help_panel="Knowledge")
 for command in upkeep.DB_COMMANDS:
     db.command(command.name, epilog=f"Example: {command.example}")(callback_of(command))
 for command in details.COMMANDS:

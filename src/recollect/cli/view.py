@@ -22,9 +22,11 @@ from recollect.model import (
     AuditEvent,
     AuditReport,
     Captured,
+    Chunk,
     ContextCall,
     Detail,
     DetailPage,
+    Document,
     IssuedKey,
     Json,
     Kind,
@@ -44,6 +46,7 @@ from recollect.policy.keys import is_valid
 
 if TYPE_CHECKING:
     from recollect.evaluation import Evaluation
+    from recollect.services.ingested import Ingested
     from recollect.services.maintain import MaintenanceReport
     from recollect.services.scan import Sighting
 
@@ -188,6 +191,12 @@ class View(Protocol):
     def context_calls(self, calls: Sequence[ContextCall]) -> None: ...
 
     def context_call(self, call: ContextCall) -> None: ...
+    def ingested(self, ingested: Ingested) -> None:
+        """What failed goes to whoever looks on."""
+
+    def documents(self, documents: Sequence[Document], *, next_cursor: str | None) -> None: ...
+
+    def document(self, document: Document, passages: Sequence[Chunk]) -> None: ...
 
     def skills(self, skills: Sequence[Skill], problems: Sequence[str], *, is_whole: bool) -> None:
         """What is wrong with the files goes to whoever looks on."""

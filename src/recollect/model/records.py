@@ -84,6 +84,7 @@ class Agent:
     system_prompt: str = ""
     model: str = ""
     tools: tuple[str, ...] = ()
+    knowledge_categories: tuple[str, ...] = ()  # of documents it may search; none named: all
     colour: str = ""
     icon: str = ""
     is_active: bool = True
@@ -212,6 +213,7 @@ class Document:
     is_published: bool = True
     created_at: datetime
     updated_at: datetime
+    flag: str | None = None  # why somebody should look at it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,6 +316,7 @@ class Hit:
     created_at: datetime
     memory: Memory | None = None  # the whole record, when the source is memory
     agent_id: str | None = None  # whose it is, or who did it
+    document: Document | None = None  # what the passage is of, when the source is knowledge
 
     @property
     def explain(self) -> str:

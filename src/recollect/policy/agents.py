@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 from recollect.errors import Invalid
+from recollect.policy.documents import checked_categories
 from recollect.policy.text import checked_text
 
 MAX_CHARS: Mapping[str, int] = {"name": 200, "system_prompt": 100_000, "model": 200, "colour": 40, "icon": 40}
 MAX_TOOLS = 200
 MAX_TOOL_CHARS = 128
-FIELDS = (*MAX_CHARS, "tools", "is_active")
+FIELDS = (*MAX_CHARS, "tools", "knowledge_categories", "is_active")
 
 
 class AgentFields(TypedDict, total=False):
@@ -21,6 +22,7 @@ class AgentFields(TypedDict, total=False):
     system_prompt: str
     model: str
     tools: Sequence[str]
+    knowledge_categories: Sequence[str]
     colour: str
     icon: str
     is_active: bool
@@ -41,6 +43,8 @@ def _checked(name: str, value: Any) -> Any:
         return value
     if name == "tools":
         return _checked_tools(value)
+    if name == "knowledge_categories":
+        return checked_categories(value)
     if name not in MAX_CHARS:
         raise Invalid(f"An agent has no {name[:40]!r}; its fields are {', '.join(FIELDS)}.")
     text = checked_text(value, what=name)

@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 from recollect.ports.consolidation import ProposalStore
 from recollect.ports.context import ContextStore
 from recollect.ports.details import Content, ContentDraft, DetailStore
+from recollect.ports.documents import DocumentFiles, Reading
 from recollect.ports.history import AllowanceStore, AuditStore, WorkflowStore
 from recollect.ports.keys import KeyStore
 from recollect.ports.knowledge import KnowledgeStore
@@ -30,6 +31,7 @@ __all__ = [
     "ContentDraft",
     "ContextStore",
     "DetailStore",
+    "DocumentFiles",
     "EmbedTexts",
     "Embedder",
     "EmbeddingStore",
@@ -41,6 +43,7 @@ __all__ = [
     "Models",
     "Place",
     "ProposalStore",
+    "Reading",
     "SkillFiles",
     "Store",
     "TokenCounter",

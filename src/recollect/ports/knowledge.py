@@ -13,7 +13,8 @@ class KnowledgeStore(Protocol):
     """A tenant's documents and their passages."""
 
     def put_document(self, document: Document, texts: Sequence[str], vectors: Sequence[Vector | None]) -> Document:
-        """Add the document, or replace the one of the same id, passages and all, in one transaction."""
+        """Add the document, or replace the one of the same id, in one transaction. Passages whose text is in the new
+        one, too, stay as they are, with their numbers and vectors."""
 
     def get_document(self, tenant: str, id: str) -> Document:
         """Raises: NotFound."""
@@ -26,6 +27,9 @@ class KnowledgeStore(Protocol):
 
     def delete_document(self, tenant: str, id: str) -> None:
         """Raises: NotFound."""
+
+    def list_chunks(self, tenant: str, document_id: str) -> Sequence[Chunk]:
+        """A document's passages, in order."""
 
     def find_chunks(self, tenant: str, seqs: Sequence[int]) -> Mapping[int, Chunk]:
         """Those that exist, by number."""

@@ -172,6 +172,7 @@ class Recall:
             weights=self._weights,
             created_at=candidate.created_at,
             memory=candidate.memory,
+            document=candidate.document,
             agent_id=candidate.agent_id,
         )
 

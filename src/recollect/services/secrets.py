@@ -35,6 +35,11 @@ class SecretGuard:
         self._mode = mode
 
     @property
+    def mode(self) -> str:
+        """What happens to a text that holds a secret."""
+        return self._mode
+
+    @property
     def is_flagging(self) -> bool:
         """Whether secrets are stored as they are, with a mark."""
         return self._mode == "flag"

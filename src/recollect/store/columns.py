@@ -17,6 +17,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "is_active",
         "created_at",
         "updated_at",
+        "knowledge_categories",
     ),
     "memory": (
         "tenant_id",
@@ -81,6 +82,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "is_published",
         "created_at",
         "updated_at",
+        "flag",
     ),
     "event": ("tenant_id", "id", "at", "action", "agent_id", "message", "meta", "previous_hash", "hash"),
     "proposal": (

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 from recollect.errors import NotFound
 from recollect.model import Chunk, Document, Match
 from recollect.policy.text import terms
 from recollect.ports import Vector
+from recollect.store.document_rows import chunk_from, document_from, document_values
 from recollect.store.engine import Row, Unit
-from recollect.store.rows import chunk_from, document_from, document_values
 from recollect.store.units import Units
 
 NO_SUCH_DOCUMENT = "There is no such document."
@@ -29,25 +30,51 @@ class KnowledgeRows(Units):
             # The shelf's row is the first that every write takes: in different orders, two would wait for each other.
             row = unit.one("take_shelf_numbers", tenant=tenant, shelf=SHELF, count=len(texts))
             assert row is not None
-            first = row[0] - len(texts) + 1
-            if unit.run("update_document", **_without(document_values(document), "created_at")):
-                unit.run("delete_chunks", tenant=tenant, document_id=document.id)
-                unit.run("touch_shelf", tenant=tenant, shelf=SHELF)
-            else:
+            last, revision = row
+            found = unit.one("find_document", tenant=tenant, id=document.id)
+            kept: dict[int, int] = {}
+            if found is None:
                 unit.run("add_document", **document_values(document))
-            chunks = [
-                {"tenant_id": tenant, "id": first + place, "document_id": document.id, "position": place, "text": text}
-                for place, text in enumerate(texts)
-            ]
-            unit.run_many("add_chunk", chunks)
+            else:
+                unit.run("update_document", **_without(document_values(document), "created_at"))
+                kept = self._keep(unit, document_from(found), document, texts, revision)
+                unit.run("touch_shelf", tenant=tenant, shelf=SHELF)
+            numbers = [kept.get(place, last - len(texts) + 1 + place) for place in range(len(texts))]
+            fresh = [place for place in range(len(texts)) if place not in kept]
+            place_of = {"tenant_id": tenant, "document_id": document.id}
+            rows = [{**place_of, "id": numbers[each], "position": each, "text": texts[each]} for each in fresh]
+            unit.run_many("add_chunk", rows)
             if document.is_published:
-                known = {"tenant_id": tenant, "category": document.category}
-                unit.run_many("index_chunk", [{**known, "seq": first + i, **entry} for i, entry in enumerate(index)])
+                was_hidden = found is not None and not document_from(found).is_published
+                known = {"tenant_id": tenant, "category": document.category, "version": revision}
+                shown = range(len(texts)) if was_hidden else fresh
+                unit.run_many("index_chunk", [{**known, "seq": numbers[each], **index[each]} for each in shown])
             return unit.one("find_document", tenant=tenant, id=document.id)
 
         row = self._write(tenant, put)
         assert row is not None
         return document_from(row)
+
+    def _keep(self, unit: Unit, old: Document, new: Document, texts: Sequence[str], revision: int) -> dict[int, int]:
+        """Take away the passages the new document has not, and put the others in their places: place and number."""
+        tenant, same_text = new.tenant, defaultdict[str, list[int]](list)
+        chunks = unit.all("list_chunks", tenant=tenant, document_id=old.id)
+        for _, number, _, _, text in reversed(chunks):
+            same_text[text].append(number)
+        kept = {place: same_text[text].pop() for place, text in enumerate(texts) if same_text[text]}
+        staying = set(kept.values())
+        gone = [number for _, number, *_ in chunks if number not in staying]
+        unit.run("delete_chunks", tenant=tenant, seqs=self._engine.numbers(gone))
+        stays = self._engine.numbers(sorted(staying))
+        if [number for _, number, *_ in chunks][: len(kept)] != [kept.get(place) for place in range(len(kept))]:
+            unit.run("lift_chunks", tenant=tenant, document_id=old.id)
+            for place, number in kept.items():
+                unit.run("place_chunk", tenant=tenant, id=number, position=place)
+        if not new.is_published:
+            unit.run("hide_chunks", tenant=tenant, seqs=stays)
+        elif old.category != new.category:
+            unit.run("sort_chunks", tenant=tenant, seqs=stays, category=new.category, version=revision)
+        return kept
 
     def get_document(self, tenant: str, id: str) -> Document:
         row = self._read(tenant, lambda unit: unit.one("find_document", tenant=tenant, id=id))
@@ -71,6 +98,10 @@ class KnowledgeRows(Units):
                 raise NotFound(NO_SUCH_DOCUMENT)
 
         self._write(tenant, delete)
+
+    def list_chunks(self, tenant: str, document_id: str) -> Sequence[Chunk]:
+        rows = self._read(tenant, lambda unit: unit.all("list_chunks", tenant=tenant, document_id=document_id))
+        return [chunk_from(row) for row in rows]
 
     def find_chunks(self, tenant: str, seqs: Sequence[int]) -> Mapping[int, Chunk]:
         numbers = self._engine.numbers(seqs)

@@ -8,9 +8,7 @@ from typing import Any
 
 from recollect.model import (
     Agent,
-    Chunk,
     Detail,
-    Document,
     Kind,
     Memory,
     MemoryVersion,
@@ -68,7 +66,7 @@ def folded_tags(tags: tuple[str, ...]) -> str:
 
 
 def agent_from(row: Row) -> Agent:
-    tenant, id, name, system_prompt, model, tools, colour, icon, is_active, created_at, updated_at = row
+    tenant, id, name, system_prompt, model, tools, colour, icon, is_active, created_at, updated_at, categories = row
     return Agent(
         owner=Owner(tenant, id),
         name=name,
@@ -80,6 +78,7 @@ def agent_from(row: Row) -> Agent:
         is_active=bool(is_active),
         created_at=moment(created_at),
         updated_at=moment(updated_at),
+        knowledge_categories=_strings(categories),
     )
 
 
@@ -96,6 +95,7 @@ def agent_values(agent: Agent) -> dict[str, Any]:
         "is_active": agent.is_active,
         "created_at": agent.created_at,
         "updated_at": agent.updated_at,
+        "knowledge_categories": json_text(agent.knowledge_categories),
     }
 
 
@@ -213,37 +213,3 @@ def detail_values(detail: Detail) -> dict[str, Any]:
         "is_active": detail.is_active,
         "created_at": detail.created_at,
     }
-
-
-def document_from(row: Row) -> Document:
-    tenant, id, title, category, source, content_hash, is_published, created_at, updated_at = row
-    return Document(
-        id=id,
-        tenant=tenant,
-        title=title,
-        category=category,
-        source=source,
-        content_hash=content_hash,
-        is_published=bool(is_published),
-        created_at=moment(created_at),
-        updated_at=moment(updated_at),
-    )
-
-
-def document_values(document: Document) -> dict[str, Any]:
-    return {
-        "tenant_id": document.tenant,
-        "id": document.id,
-        "title": document.title,
-        "category": document.category,
-        "source": document.source,
-        "content_hash": document.content_hash,
-        "is_published": document.is_published,
-        "created_at": document.created_at,
-        "updated_at": document.updated_at,
-    }
-
-
-def chunk_from(row: Row) -> Chunk:
-    tenant, id, document_id, position, text = row
-    return Chunk(id=id, tenant=tenant, document_id=document_id, position=position, text=text)

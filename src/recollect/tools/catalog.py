@@ -10,10 +10,12 @@ from typing import Any
 
 from recollect.errors import Invalid, NotFound, RecollectError
 from recollect.model import Json
-from recollect.tools import details, journal, notes, recall
+from recollect.tools import details, journal, knowledge, notes, recall
 from recollect.tools.spec import RENDERERS, Tool
 
-TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in (*notes.TOOLS, *journal.TOOLS, *recall.TOOLS, *details.TOOLS)}
+TOOLS: Mapping[str, Tool] = {
+    tool.name: tool for tool in (*notes.TOOLS, *journal.TOOLS, *recall.TOOLS, *knowledge.TOOLS, *details.TOOLS)
+}
 SETS: Sequence[str] = tuple(dict.fromkeys(tool.set for tool in TOOLS.values()))
 
 

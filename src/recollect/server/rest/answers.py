@@ -59,6 +59,7 @@ class AgentBody(_Told):
     system_prompt: str
     model: str
     tools: list[str]
+    knowledge_categories: Annotated[list[str], Field(description="Of documents it may search; empty: all.")]
     colour: str
     icon: str
     is_active: bool

@@ -96,6 +96,9 @@ class AgentPatch(Patch):
     system_prompt: Annotated[str, Field(json_schema_extra={"maxLength": MAX_CHARS["system_prompt"]})] = ""
     model: Annotated[str, Field(json_schema_extra={"maxLength": MAX_CHARS["model"]})] = ""
     tools: Annotated[list[str], Field(json_schema_extra={"maxItems": MAX_TOOLS})] = []
+    knowledge_categories: Annotated[
+        list[str], Field(description="Of documents it may search; empty: all.", json_schema_extra={"maxItems": 100})
+    ] = []
     colour: Annotated[str, Field(json_schema_extra={"maxLength": MAX_CHARS["colour"]})] = ""
     icon: Annotated[str, Field(json_schema_extra={"maxLength": MAX_CHARS["icon"]})] = ""
     is_active: Annotated[bool, Strict()] = True

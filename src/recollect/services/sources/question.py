@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from recollect.model import Kind, Memory, Owner, Source
+from recollect.model import Document, Kind, Memory, Owner, Source
 from recollect.ports import Vector
 
 PAST_STEP = 8
@@ -39,6 +39,7 @@ class Candidate:
     created_at: datetime
     content_hash: str  # the same for texts that say the same
     memory: Memory | None = None
+    document: Document | None = None
     agent_id: str | None = None
     action: str = ""  # what was done, or how it ended; empty for what was only said
 

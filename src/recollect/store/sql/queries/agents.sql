@@ -10,7 +10,7 @@ SELECT {agent} FROM agents WHERE tenant_id = :tenant AND id > :after ORDER BY id
 -- name: update_agent
 UPDATE agents
 SET name = :name, system_prompt = :system_prompt, model = :model, tools = :tools, colour = :colour, icon = :icon,
-    is_active = :is_active, updated_at = :updated_at
+    is_active = :is_active, knowledge_categories = :knowledge_categories, updated_at = :updated_at
 WHERE tenant_id = :tenant_id AND id = :id
 
 -- name: delete_agent

@@ -4,7 +4,7 @@ INSERT INTO shelves (tenant_id, shelf) VALUES (:tenant, :shelf) ON CONFLICT (ten
 -- name: take_shelf_numbers
 UPDATE shelves SET last_id = last_id + :count, revision = revision + 1
 WHERE tenant_id = :tenant AND shelf = :shelf
-RETURNING last_id
+RETURNING last_id, revision
 
 -- name: touch_shelf
 UPDATE shelves SET revision = revision + 1, rewrites = rewrites + 1 WHERE tenant_id = :tenant AND shelf = :shelf
@@ -15,7 +15,7 @@ INSERT INTO kb_documents ({document}) VALUES ({:document})
 -- name: update_document
 UPDATE kb_documents
 SET title = :title, category = :category, source = :source, content_hash = :content_hash,
-    is_published = :is_published, updated_at = :updated_at
+    is_published = :is_published, updated_at = :updated_at, flag = :flag
 WHERE tenant_id = :tenant_id AND id = :id
 
 -- name: find_document
@@ -27,8 +27,15 @@ SELECT {document} FROM kb_documents WHERE tenant_id = :tenant AND id > :after OR
 -- name: delete_document
 DELETE FROM kb_documents WHERE tenant_id = :tenant AND id = :id
 
--- name: delete_chunks
-DELETE FROM kb_chunks WHERE tenant_id = :tenant AND document_id = :document_id
+-- name: list_chunks
+SELECT {chunk} FROM kb_chunks WHERE tenant_id = :tenant AND document_id = :document_id ORDER BY position
+
+-- Positions are unique, so those that stay make room before they get their new ones.
+-- name: lift_chunks
+UPDATE kb_chunks SET position = -1 - position WHERE tenant_id = :tenant AND document_id = :document_id
+
+-- name: place_chunk
+UPDATE kb_chunks SET position = :position WHERE tenant_id = :tenant AND id = :id
 
 -- name: add_chunk
 INSERT INTO kb_chunks ({chunk}) VALUES ({:chunk})

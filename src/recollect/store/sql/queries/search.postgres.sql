@@ -34,9 +34,18 @@ INSERT INTO memory_index
 VALUES (:tenant_id, :agent_id, :seq, :version, :kind, :ends_at, :words::tsvector, :length, :embedder_id,
         :vector::halfvec, :session_id, :role, :since)
 
+-- name: delete_chunks
+DELETE FROM kb_chunks WHERE tenant_id = :tenant AND id = ANY(:seqs)
+
+-- name: sort_chunks
+UPDATE chunk_index SET category = :category, version = :version WHERE tenant_id = :tenant AND seq = ANY(:seqs)
+
+-- name: hide_chunks
+DELETE FROM chunk_index WHERE tenant_id = :tenant AND seq = ANY(:seqs)
+
 -- name: index_chunk
 INSERT INTO chunk_index (tenant_id, seq, version, category, words, length, embedder_id, embedding)
-VALUES (:tenant_id, :seq, 1, :category, :words::tsvector, :length, :embedder_id, :vector::halfvec)
+VALUES (:tenant_id, :seq, :version, :category, :words::tsvector, :length, :embedder_id, :vector::halfvec)
 
 -- name: set_memory_vector
 UPDATE memory_index SET embedder_id = :embedder_id, embedding = :vector::halfvec

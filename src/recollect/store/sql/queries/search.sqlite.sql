@@ -30,9 +30,18 @@ INSERT INTO memory_index
 VALUES (:tenant_id, :agent_id, :seq, :version, :kind, :ends_at, :terms, :embedder_id, :vector, :session_id, :role,
         :since)
 
+-- name: delete_chunks
+DELETE FROM kb_chunks WHERE tenant_id = :tenant AND id IN (SELECT value FROM json_each(:seqs))
+
+-- name: sort_chunks
+UPDATE chunk_index SET category = :category, version = :version WHERE tenant_id = :tenant AND seq IN (SELECT value FROM json_each(:seqs))
+
+-- name: hide_chunks
+DELETE FROM chunk_index WHERE tenant_id = :tenant AND seq IN (SELECT value FROM json_each(:seqs))
+
 -- name: index_chunk
 INSERT INTO chunk_index (tenant_id, seq, version, category, terms, embedder_id, vector)
-VALUES (:tenant_id, :seq, 1, :category, :terms, :embedder_id, :vector)
+VALUES (:tenant_id, :seq, :version, :category, :terms, :embedder_id, :vector)
 
 -- name: set_memory_vector
 UPDATE memory_index SET embedder_id = :embedder_id, vector = :vector

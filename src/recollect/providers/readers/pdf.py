@@ -1,0 +1,133 @@
+"""PDF: the text of its pages, with the bookmarks as headings.
+
+A PDF is a program of sorts, and may be one that never ends: pages, characters and seconds are limited, the last checked
+at every drawing operation, since forms inside forms can multiply without end on a single page.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import time
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any
+
+from recollect.errors import Invalid
+from recollect.policy.chunking import Part, PartKind
+from recollect.ports import Reading
+
+MAX_PAGES = 5_000
+MAX_SECONDS = 60.0
+MAX_CHARS = 5_000_000
+MAX_PAGE_BYTES = 20_000_000
+MAX_BOOKMARKS = 5_000
+MAX_DEPTH = 6
+
+Stopwatch = Callable[[], float]
+
+
+class _TooMuch(Exception):
+    """The document asks for more than is allowed."""
+
+
+def read_pdf(content: bytes, *, stopwatch: Stopwatch = time.monotonic) -> Reading:
+    """Raises: Invalid."""
+    pypdf = import_module("pypdf")
+    errors = import_module("pypdf.errors")
+    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns of every flaw it can live with
+    try:
+        reader = pypdf.PdfReader(io.BytesIO(content))
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise Invalid("is encrypted; save it without a password.")
+        if len(reader.pages) > MAX_PAGES:
+            raise Invalid(f"has more than {MAX_PAGES:,} pages; split it.")
+        parts = list(_parts(reader, _Allowance(stopwatch)))
+        title = str((reader.metadata or {}).get("/Title") or "")
+    except errors.DependencyError as error:
+        raise Invalid("is encrypted in a way that cannot be read here; save it without a password.") from error
+    except _TooMuch as error:
+        raise Invalid(f"takes more than {error} to read; split it, or print it to a new PDF.") from error
+    except (errors.PyPdfError, ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
+        raise Invalid("is broken: it cannot be read as PDF. Open it in a viewer and save it anew.") from error
+    except RecursionError as error:
+        raise Invalid("is broken: it refers to itself without end.") from error
+    return Reading(title=" ".join(_clean(title).split()), parts=parts)
+
+
+class _Allowance:
+    """How much may still be read."""
+
+    def __init__(self, stopwatch: Stopwatch) -> None:
+        self._stopwatch = stopwatch
+        self._until = stopwatch() + MAX_SECONDS
+        self._chars = 0
+
+    def operation(self, *_: object) -> None:
+        if self._stopwatch() > self._until:
+            raise _TooMuch(f"{MAX_SECONDS:g} seconds")
+
+    def page(self, page: Any) -> str:
+        """The text of a page."""
+        contents = page.get_contents()
+        if contents is not None and len(contents.get_data()) > MAX_PAGE_BYTES:
+            raise _TooMuch(f"{MAX_PAGE_BYTES:,} bytes for one page")
+        text = _clean(page.extract_text(visitor_operand_before=self.operation))
+        self._chars += len(text)
+        if self._chars > MAX_CHARS:
+            raise _TooMuch(f"{MAX_CHARS:,} characters")
+        self.operation()
+        return text
+
+
+def _parts(reader: Any, allowance: _Allowance) -> Iterator[Part]:
+    bookmarks: dict[int, list[tuple[int, str]]] = {}
+    for page, level, name in _bookmarks(reader, reader.outline, 1):
+        bookmarks.setdefault(page, []).append((level, name))
+    for index, page in enumerate(reader.pages):
+        yield from _page_parts(allowance.page(page), bookmarks.get(index, []), index + 1)
+
+
+def _page_parts(text: str, bookmarks: list[tuple[int, str]], page: int) -> Iterator[Part]:
+    """The page's paragraphs; a bookmark is a heading where its line stands, or at the page's beginning."""
+    lines = text.split("\n")
+    plain = ["".join(line.split()).casefold() for line in lines]
+    borders: dict[int, list[tuple[int, str]]] = {}
+    reached = 0
+    for level, name in bookmarks:
+        wanted = "".join(name.split()).casefold()
+        reached = next((at for at in range(reached, len(plain)) if plain[at].endswith(wanted)), reached)
+        borders.setdefault(reached, []).append((level, name))
+    held: list[str] = []
+    for at, line in enumerate(lines):
+        if at in borders or not line.strip():
+            yield from _paragraph(held, page)
+            held = []
+        for level, name in borders.get(at, ()):
+            yield Part(kind=PartKind.HEADING, text=name, level=level, place="page", number=page)
+        held.append(line)
+    yield from _paragraph(held, page)
+
+
+def _paragraph(lines: list[str], page: int) -> Iterator[Part]:
+    text = "\n".join(line.rstrip() for line in lines).strip()
+    if text:
+        yield Part(kind=PartKind.PARAGRAPH, text=text, place="page", number=page)
+
+
+def _bookmarks(reader: Any, outline: Any, level: int) -> Iterator[tuple[int, int, str]]:
+    """Page, level and name of each."""
+    for count, each in enumerate(outline):
+        if isinstance(each, list):
+            if level < MAX_DEPTH:
+                yield from _bookmarks(reader, each, level + 1)
+        elif count < MAX_BOOKMARKS:
+            page = reader.get_destination_page_number(each)
+            name = " ".join(_clean(str(each.title)).split())
+            if page is not None and page >= 0 and name:
+                yield page, level, name
+
+
+def _clean(text: str) -> str:
+    """Without what cannot be stored."""
+    return text.replace("\x00", "").encode(errors="replace").decode()

@@ -1,0 +1,76 @@
+"""Plain text and Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+from recollect.policy.chunking import Part, PartKind
+from recollect.ports import Reading
+
+BLANK = re.compile(r"\n[ \t]*\n")
+FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)---[ \t]*(?:\n|\Z)", re.DOTALL)
+TITLE = re.compile(r"^title:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
+
+KINDS = {
+    "bullet_list_open": PartKind.LIST,
+    "ordered_list_open": PartKind.LIST,
+    "fence": PartKind.CODE,
+    "code_block": PartKind.CODE,
+    "table_open": PartKind.TABLE,
+}
+
+
+def read_text(text: str) -> Reading:
+    """Paragraphs set apart by blank lines."""
+    return Reading(title="", parts=list(_paragraphs(text, 1)))
+
+
+def read_markdown(text: str) -> Reading:
+    """The structure CommonMark and its tables give a text; what is between the blocks is kept, too."""
+    front = FRONT_MATTER.match(text)
+    named = TITLE.search(front[1]) if front else None
+    title = named[1].strip("\"'") if named else ""
+    first_line = text.count("\n", 0, front.end()) if front else 0
+    parts = list(_blocks(text[front.end() :] if front else text, first_line))
+    if not title:
+        title = next((part.text for part in parts if part.kind is PartKind.HEADING), "")
+    return Reading(title=title, parts=parts)
+
+
+def _blocks(text: str, skipped: int) -> Iterator[Part]:
+    parser = import_module("markdown_it").MarkdownIt("commonmark", {"maxNesting": 50}).enable("table")
+    parser.core.ruler.disable(["inline"])  # the text stays as it is written; only its structure is wanted
+    lines = text.split("\n")
+    done = 0
+    for token, following in _with_next(parser.parse(text)):
+        if token.level or token.map is None or token.map[1] <= done:
+            continue
+        first, last = token.map
+        yield from _paragraphs("\n".join(lines[done:first]), skipped + done + 1)  # link definitions
+        done = last
+        if token.type == "heading_open":
+            level, heading = int(token.tag[1:]), following.content
+            yield Part(kind=PartKind.HEADING, text=heading, level=level, number=skipped + first + 1)
+        elif token.type != "hr":
+            kind = KINDS.get(token.type, PartKind.PARAGRAPH)
+            yield Part(kind=kind, text="\n".join(lines[first:last]), number=skipped + first + 1)
+    yield from _paragraphs("\n".join(lines[done:]), skipped + done + 1)
+
+
+def _with_next(tokens: list[Any]) -> Iterator[tuple[Any, Any]]:
+    return zip(tokens, [*tokens[1:], None], strict=False)  # of no token there is no next
+
+
+def _paragraphs(text: str, line: int) -> Iterator[Part]:
+    start = 0
+    for border in [*BLANK.finditer(text), None]:
+        end = len(text) if border is None else border.start()
+        paragraph = text[start:end]
+        if paragraph.strip():
+            before = len(paragraph) - len(paragraph.lstrip())
+            number = line + text.count("\n", 0, start + before)
+            yield Part(kind=PartKind.PARAGRAPH, text=paragraph, number=number)
+        start = len(text) if border is None else border.end()

@@ -1,0 +1,54 @@
+"""What the organisation knows: passages of its documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from recollect.model import Hit, Json
+from recollect.tools.spec import Parameter, Tool
+
+if TYPE_CHECKING:
+    from recollect.agent_memory import AgentMemory
+
+NO_AGENT = {"ok": False, "error": "There is no agent in this conversation, so it is not known what it may read."}
+DEFAULT_LIMIT = 5
+MAX_LIMIT = 20
+
+
+def search_knowledge(
+    memory: AgentMemory | None, query: str, categories: Sequence[str] = (), limit: int = DEFAULT_LIMIT
+) -> Json:
+    if memory is None:
+        return NO_AGENT
+    hits = memory.search_knowledge(query, categories=categories, limit=max(1, min(limit, MAX_LIMIT)))
+    return {"count": len(hits), "results": [_shown(hit) for hit in hits]}
+
+
+def _shown(hit: Hit) -> Json:
+    assert hit.document is not None
+    shown = {"id": hit.id, "title": hit.document.title, "text": hit.text, "score": round(hit.score, 3)}
+    more = {"category": hit.document.category, "source": hit.document.source}
+    return shown | {name: value for name, value in more.items() if value}
+
+
+TOOLS = (
+    Tool(
+        name="search_knowledge",
+        set="recall",
+        title="Search the documents",
+        description=(
+            "Look something up in the documents of your organisation (policies, manuals, specifications). Answers with "
+            "the passages that fit the question best, each with the title of its document. It knows nothing of "
+            "earlier conversations: for those there is search_my_memories."
+        ),
+        parameters={
+            "query": Parameter(description="What you want to know.", is_required=True),
+            "categories": Parameter(description="Only documents of these categories; all if not given.", type="array"),
+            "limit": Parameter(description="How many passages, 5 if not given, 20 at most.", type="integer"),
+        },
+        call=search_knowledge,
+        is_read_only=True,
+        is_idempotent=True,
+    ),
+)

@@ -1,0 +1,229 @@
+"""Reading files: what is in them, and what is wrong with them."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pypdf
+import pytest
+
+from recollect.errors import Invalid
+from recollect.policy.chunking import PartKind
+from recollect.providers import documents
+from recollect.providers.documents import Files
+from recollect.providers.readers import pdf as pdf_reader
+from tests.documents import PAGE, pdf, pdf_bomb
+
+HEADING, PARAGRAPH, LIST, CODE, TABLE = PartKind
+
+
+def parts(content: str | bytes, name: str) -> list[tuple[PartKind, str]]:
+    found = Files().read(content.encode() if isinstance(content, str) else content, name=name).parts
+    return [(part.kind, part.text) for part in found]
+
+
+MARKDOWN = """---
+title: "The handbook"
+---
+Intro, in
+two lines.
+
+# Refunds
+
+- one
+- two
+
+```python
+x = 1
+
+y = 2
+```
+
+| Country | Fee |
+|---|---|
+| Norway | 3 |
+
+Setext
+------
+
+> quoted
+
+[link]: https://example.org
+"""
+
+
+def test_markdown_is_read_by_its_structure() -> None:
+    reading = Files().read(MARKDOWN.encode(), name="a.md")
+
+    assert reading.title == "The handbook"
+    assert [(part.kind, part.text.strip()) for part in reading.parts] == [
+        (PARAGRAPH, "Intro, in\ntwo lines."),
+        (HEADING, "Refunds"),
+        (LIST, "- one\n- two"),
+        (CODE, "```python\nx = 1\n\ny = 2\n```"),
+        (TABLE, "| Country | Fee |\n|---|---|\n| Norway | 3 |"),
+        (HEADING, "Setext"),
+        (PARAGRAPH, "> quoted"),
+        (PARAGRAPH, "[link]: https://example.org"),
+    ]
+    lines = MARKDOWN.split("\n")
+    for part in reading.parts:
+        assert part.text.strip().split("\n")[0] in lines[part.number - 1], part
+
+
+def test_html_is_read_without_what_surrounds_it() -> None:
+    assert Files().read(PAGE.encode(), name="a.html").title == "Refund policy"
+    assert parts(PAGE, "a.htm") == [
+        (HEADING, "Refund policy"),
+        (PARAGRAPH, "Refunds are paid within 14 days."),
+        (HEADING, "Fees"),
+        (TABLE, "Country | Fee\nNorway | 3 EUR"),
+        (LIST, "- Gift cards\n  - never expire\n- Vouchers do"),
+        (CODE, "def refund():\n    return 14"),
+    ]
+
+
+def test_html_without_marks_or_in_another_encoding_is_read_too() -> None:
+    assert parts("<p>one<p>two<br>three<div>four</div>five", "a.html") == [
+        (PARAGRAPH, "one"),
+        (PARAGRAPH, "two\nthree"),
+        (PARAGRAPH, "four"),
+        (PARAGRAPH, "five"),
+    ]
+    assert parts("<meta charset=latin-1><p>caf\xe9".encode("latin-1"), "a.html") == [(PARAGRAPH, "café")]
+    assert parts("<article><header><h1>Kept</h1></header><p>x</article>", "a.html")[0] == (HEADING, "Kept")
+    assert parts("<div>" * 1000 + "deep", "a.html") == [(PARAGRAPH, "deep")]
+    with pytest.raises(Invalid, match="nested so deeply"):
+        parts("<div>" * 5000 + "lost", "a.html")
+    with pytest.raises(Invalid, match=r"a\.html is not no-such text"):
+        parts("<meta charset=no-such>x", "a.html")
+
+
+def test_text_is_cut_at_blank_lines() -> None:
+    found = Files().read("One\r\nline.\r\n\r\n\r\nTwo.\r\n".encode("utf-16"), name="notes").parts
+
+    assert [(part.text.strip(), part.number) for part in found] == [("One\nline.", 1), ("Two.", 5)]
+
+
+def test_pdf_pages_become_paragraphs_and_bookmarks_headings() -> None:
+    content = pdf("Handbook\nAll of it.", "Refunds\nWithin 14 days.", outline=[("Handbook", 1), ("Refunds", 2)])
+
+    found = Files().read(content, name="a.pdf").parts
+    assert [(part.kind, part.text, part.number) for part in found] == [
+        (HEADING, "Handbook", 1),
+        (PARAGRAPH, "Handbook\nAll of it.", 1),
+        (HEADING, "Refunds", 2),
+        (PARAGRAPH, "Refunds\nWithin 14 days.", 2),
+    ]
+    assert Files().read(content, name="no-ending").parts == found  # it says itself what it is
+
+
+def encrypted(password: str) -> bytes:
+    writer = pypdf.PdfWriter(clone_from=io.BytesIO(pdf("secret")))
+    writer.encrypt(password, algorithm="RC4-128")
+    out = io.BytesIO()
+    writer.write(out)
+    return out.getvalue()
+
+
+def test_an_encrypted_pdf_is_read_only_without_a_password() -> None:
+    with pytest.raises(Invalid, match=r"^a\.pdf is encrypted; save it without a password\.$"):
+        parts(encrypted("sesame"), "a.pdf")
+    assert parts(encrypted(""), "a.pdf") == [(PARAGRAPH, "secret")]
+
+
+@pytest.mark.parametrize("content", [b"", b"%PDF-1.4\n", b"hello", pdf("x")[:150], b"%PDF-1.4\n" + os.urandom(2000)])
+def test_a_broken_pdf_is_named(content: bytes) -> None:
+    with pytest.raises(Invalid, match=r"^a\.pdf is broken"):
+        parts(content, "a.pdf")
+
+
+def test_a_pdf_that_asks_for_too_much_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forms that call forms: a few hundred bytes, and more work than anybody has time for."""
+    clock: Iterator[float] = iter(range(10**9))
+    with pytest.raises(Invalid, match="takes more than 60 seconds"):
+        pdf_reader.read_pdf(pdf_bomb(12), stopwatch=lambda: next(clock) / 100)
+    monkeypatch.setattr(pdf_reader, "MAX_PAGES", 1)
+    with pytest.raises(Invalid, match="more than 1 pages"):
+        parts(pdf("a", "b"), "a.pdf")
+    monkeypatch.setattr(pdf_reader, "MAX_PAGE_BYTES", 100)
+    with pytest.raises(Invalid, match="100 bytes for one page"):
+        parts(pdf("x" * 200), "a.pdf")
+    monkeypatch.undo()
+    monkeypatch.setattr(pdf_reader, "MAX_CHARS", 10)
+    with pytest.raises(Invalid, match="more than 10 characters"):
+        parts(pdf("x" * 200), "a.pdf")
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "says"),
+    [
+        (b"caf\xe9\n\xff", "a.md", "a.md is not utf-8 text (at line 1); save it as UTF-8."),
+        (b"MZ\x00\x01", "a.txt", "a.txt is not text: it holds NUL bytes."),
+        ("\x00x".encode("utf-16"), "a.txt", "a.txt holds a NUL character (at line 1); remove it."),
+        (b"caf\xe9", "", "The text is not utf-8 text (at line 1); save it as UTF-8."),
+    ],
+)
+def test_what_is_no_text_is_named(content: bytes, name: str, says: str) -> None:
+    with pytest.raises(Invalid) as refusal:
+        Files().read(content, name=name)
+    assert str(refusal.value) == says
+
+
+def test_what_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(documents, "MAX_BYTES", 10)
+    (tmp_path / "a.txt").write_text("x" * 11)
+    with pytest.raises(Invalid, match="larger than"):
+        Files().load(tmp_path / "a.txt")
+    with pytest.raises(Invalid, match="larger than"):
+        Files().read(b"x" * 11, name="a.txt")
+    monkeypatch.undo()
+    monkeypatch.setattr(documents, "MAX_CHARS", 10)
+    with pytest.raises(Invalid, match="more than 10 characters"):
+        Files().read(b"x" * 11, name="a.txt")
+
+
+@pytest.mark.parametrize(("name", "kind"), [("a.pdf", "PDF"), ("a.html", "HTML")])
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, name: str, kind: str) -> None:
+    def missing(module: str) -> None:
+        raise ModuleNotFoundError(name=module.partition(".")[0])
+
+    monkeypatch.setattr(f"recollect.providers.readers.{kind.lower()}.import_module", missing)
+    with pytest.raises(Invalid, match=rf"is {kind}, which needs more packages; run: pip install 'rec"):
+        Files().read(b"<p>", name=name)
+
+
+def test_a_folder_is_walked_without_hidden_files_and_loops(tmp_path: Path) -> None:
+    for name in ("a.md", "sub/b.TXT", "sub/deeper/c.html", ".hidden/d.md", "sub/.e.md", "f.exe", "old/g.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    (tmp_path / "sub" / "loop").symlink_to(tmp_path, target_is_directory=True)
+    (tmp_path / "broken.md").symlink_to(tmp_path / "nothing")
+
+    def walked(include: list[str], exclude: list[str]) -> list[str]:
+        return [path.as_posix() for path in Files().walk(tmp_path, include=include, exclude=exclude)]
+
+    assert walked([], []) == ["a.md", "old/g.md", "sub/b.TXT", "sub/deeper/c.html"]
+    assert walked([], ["old", "*.html"]) == ["a.md", "sub/b.TXT"]
+    assert walked(["*.exe", "sub/*.TXT"], []) == ["f.exe", "sub/b.TXT"]
+    with pytest.raises(Invalid, match="cannot be read"):
+        Files().walk(tmp_path / "nothing", include=(), exclude=())
+
+
+def test_a_path_is_told_from_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.md").write_text("x")
+    locate = Files().locate
+
+    assert locate("a.md") == Path("a.md")
+    assert locate(tmp_path) == tmp_path
+    for text in ("Refunds are paid within 14 days.", "See a.md\nfor more", "x" * 5000, "", "nul\x00", "see old.md"):
+        assert locate(text) is None
+    for path in ("no-such.md", "docs/nothing.PDF", Path("anything"), Path("nul\x00")):
+        with pytest.raises(Invalid, match=r"no file or folder|cannot be read"):
+            locate(path)
+    with pytest.raises(Invalid, match="cannot be read"):
+        Files().load(tmp_path)

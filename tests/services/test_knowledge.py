@@ -1,0 +1,364 @@
+"""A tenant's documents through the library, on both engines."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from recollect import AsyncRecollect, Recollect, Settings
+from recollect.api import AgentMemory, TenantMemory
+from recollect.errors import Conflict, Invalid, ModelError, NotFound, SecretRejected
+from recollect.model import Hit, Source
+from recollect.services.ingested import Change
+from tests.documents import PAGE, pdf
+from tests.services.conftest import Clock, Place
+
+pytestmark = pytest.mark.proves("E5")
+
+POLICY = "# Refund policy\n\nRefunds are paid within 14 days.\n\n## Fees\n\nNorway pays 3 EUR.\n"
+KEY = "AKIA" + "Z7QWE4RTY2UIOP6A"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, so that paths are short."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def texts(hits: Sequence[Hit]) -> list[str]:
+    return [hit.text for hit in hits]
+
+
+def actions(tenant: TenantMemory) -> list[str]:
+    return [event.action for event in reversed(tenant.audit_events())]
+
+
+def test_a_text_becomes_a_document_that_is_found(tenant: TenantMemory, clock: Clock) -> None:
+    ingested = tenant.ingest("Refunds are paid within 14 days.", title="Refund policy", category="policy")
+
+    document = tenant.get_document(ingested.id)
+    assert document == ingested.document
+    assert (document.title, document.category, document.source) == ("Refund policy", "policy", "")
+    assert (document.created_at, document.is_published) == (clock.moment, True)
+    assert ingested.documents[0].change is Change.ADDED
+    (hit,) = tenant.search_knowledge("refund policy")
+    assert hit.text == "Refund policy\n\nRefunds are paid within 14 days."
+    assert (hit.source, hit.id, hit.document) == (Source.KNOWLEDGE, f"{document.id}#0", document)
+    assert hit.score == hit.parts["similarity"] == pytest.approx(1.0)
+    assert actions(tenant) == ["document.add"]
+    assert "Refund" not in tenant.audit_events()[0].message
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.md", POLICY.encode()),
+        ("a.txt", b"Refund policy\n\nRefunds are paid within 14 days."),
+        ("a.html", PAGE.encode()),
+        ("a.pdf", pdf("Refund policy\nRefunds are paid within 14 days.")),
+    ],
+)
+def test_every_kind_of_file_is_read(tenant: TenantMemory, folder: Path, name: str, content: bytes) -> None:
+    (folder / name).write_bytes(content)
+
+    by_path = tenant.ingest(name)
+    assert "14 days" in tenant.search_knowledge("when are refunds paid")[0].text
+    assert by_path.document.source == name
+    assert tenant.ingest(folder / name).documents[0].change is Change.ADDED  # another path is another document
+    uploaded = tenant.ingest_bytes(content, f"C:\\files\\{name}")
+    assert uploaded.id == by_path.id
+    assert uploaded.documents[0].change is Change.UNCHANGED
+
+
+def test_the_same_again_changes_nothing(tenant: TenantMemory, folder: Path, clock: Clock) -> None:
+    (folder / "a.md").write_text(POLICY)
+    first = tenant.ingest("a.md", category="policy")
+    clock.forward(days=1)
+
+    again = tenant.ingest("./a.md")
+
+    assert again.documents[0].change is Change.UNCHANGED
+    assert again.document == first.document
+    assert again.documents[0].passages == first.documents[0].passages == 2
+    assert actions(tenant) == ["document.add"]
+
+
+def test_a_changed_file_takes_the_place_of_the_old_one(tenant: TenantMemory, folder: Path, clock: Clock) -> None:
+    (folder / "a.md").write_text(POLICY)
+    first = tenant.ingest("a.md", category="policy").document
+    clock.forward(days=1)
+    (folder / "a.md").write_text(POLICY.replace("14", "30"))
+
+    updated = tenant.ingest("a.md")
+
+    assert updated.documents[0].change is Change.UPDATED
+    assert (updated.document.id, updated.document.created_at) == (first.id, first.created_at)
+    assert (updated.document.updated_at, updated.document.category) == (clock.moment, "policy")
+    found = texts(tenant.search_knowledge("when are refunds paid", limit=10))
+    assert any("30 days" in text for text in found)
+    assert not any("14 days" in text for text in found)
+    assert len(tenant.list_documents()) == 1
+    assert actions(tenant) == ["document.add", "document.update"]
+
+
+def test_a_text_is_known_by_its_title(tenant: TenantMemory) -> None:
+    first = tenant.ingest("One.", title="Rules")
+    assert tenant.ingest("One.", title="Rules").documents[0].change is Change.UNCHANGED
+    assert tenant.ingest("Two.", title="Rules").id == first.id
+    assert tenant.ingest("# Rules\n\nThree.").id == first.id
+    assert tenant.ingest("Two.", title="Other rules").id != first.id
+    assert tenant.ingest("Words " * 50).document.title == ("Words " * 50)[:79] + "…"
+
+
+def test_what_is_said_about_a_document_can_change(tenant: TenantMemory, clock: Clock) -> None:
+    id = tenant.ingest(POLICY, category="policy").id
+    clock.forward(days=1)
+
+    renamed = tenant.update_document(id, title="Returns", category="law")
+    assert (renamed.title, renamed.category, renamed.updated_at) == ("Returns", "law", clock.moment)
+    assert [chunk.text.split("\n")[0] for chunk in tenant.list_passages(id)] == ["Returns", "Returns > Fees"]
+    assert len(tenant.search_knowledge("returns", categories=["law"])) == 2
+    assert tenant.search_knowledge("returns", categories=["policy"]) == []
+
+    tenant.update_document(id, is_published=False)
+    assert tenant.search_knowledge("returns") == []
+    assert len(tenant.list_passages(id)) == 2
+    assert tenant.ingest(POLICY).document.is_published is False  # known by its first title; nobody published it
+    tenant.update_document(id, is_published=True, category="")
+    assert len(tenant.search_knowledge("returns")) == 2
+    assert tenant.search_knowledge("returns", categories=["law"]) == []
+    before = len(actions(tenant))
+    assert tenant.update_document(id, is_published=True) == tenant.get_document(id)
+    assert len(actions(tenant)) == before
+
+
+def test_passages_that_stay_keep_their_numbers(tenant: TenantMemory) -> None:
+    def numbers() -> dict[str, int]:
+        return {chunk.text.split("\n")[0]: chunk.id for chunk in tenant.list_passages(id)}
+
+    id = tenant.ingest(POLICY, title="Refunds").id
+    first = numbers()
+    assert list(first) == ["Refunds > Refund policy", "Refunds > Refund policy > Fees"]
+
+    tenant.ingest(f"Before all.\n\n{POLICY.replace('14', '30')}", title="Refunds")
+    second = numbers()
+    assert list(second) == ["Refunds", *first]
+    assert second["Refunds > Refund policy > Fees"] == first["Refunds > Refund policy > Fees"]
+    assert second["Refunds > Refund policy"] not in first.values()
+    tenant.ingest("# Refund policy\n\n## Fees\n\nNorway pays 3 EUR.", title="Refunds")
+    assert list(numbers().values()) == [first["Refunds > Refund policy > Fees"]]
+    assert [chunk.position for chunk in tenant.list_passages(id)] == [0]
+
+
+def test_a_deleted_document_is_gone(tenant: TenantMemory) -> None:
+    id = tenant.ingest(POLICY).id
+    tenant.delete_document(id)
+
+    assert tenant.search_knowledge("refund") == []
+    for attempt in (tenant.get_document, tenant.list_passages, tenant.delete_document, tenant.update_document):
+        with pytest.raises(NotFound, match=r"^There is no such document\.$"):
+            attempt(id)
+    assert actions(tenant) == ["document.add", "document.delete"]
+    assert tenant.ingest(POLICY).documents[0].change is Change.ADDED
+
+
+def test_another_tenant_sees_nothing(recollect: Recollect, tenant: TenantMemory, tenant_id: str) -> None:
+    id = tenant.ingest(POLICY).id
+    other = recollect.tenant(f"{tenant_id}-other")
+
+    assert other.search_knowledge("refund policy") == other.list_documents() == []
+    with pytest.raises(NotFound):
+        other.get_document(id)
+
+
+def test_an_agent_may_be_limited_to_categories(tenant: TenantMemory, ann: AgentMemory, bob: AgentMemory) -> None:
+    tenant.ingest("Salaries are paid on the 25th.", title="Pay", category="hr")
+    tenant.ingest("Invoices are paid within 14 days.", title="Invoices", category="finance")
+    tenant.ingest("Coffee is paid by the company.", title="Coffee")
+    tenant.add_agent("ann", knowledge_categories=["finance", "law"])
+
+    def found(agent: AgentMemory, *categories: str) -> set[str]:
+        return {hit.document.title for hit in agent.search_knowledge("paid", categories=categories) if hit.document}
+
+    assert found(bob) == {"Pay", "Invoices", "Coffee"}
+    assert found(ann) == {"Invoices"}
+    assert found(ann, "hr") == set()
+    assert found(ann, "hr", "finance") == {"Invoices"}
+    recalled = [hit.document.title for hit in ann.recall("what is paid", sources=["knowledge"]) if hit.document]
+    assert recalled == ["Invoices"]
+    tool = ann.call_tool("search_knowledge", {"query": "paid"})
+    assert [result["title"] for result in tool["results"]] == ["Invoices"]
+    assert ann.call_tool("search_knowledge", {"query": "paid", "categories": ["hr"]}) == {"count": 0, "results": []}
+
+    assert tenant.update_agent("ann", knowledge_categories=[]).knowledge_categories == ()
+    assert found(ann) == {"Pay", "Invoices", "Coffee"}
+    for wrong in ("hr", [" "], ["x" * 101], ["x"] * 0 + [f"c{n}" for n in range(101)], 7):
+        with pytest.raises(Invalid):
+            tenant.update_agent("ann", knowledge_categories=wrong)  # type: ignore[arg-type]
+
+
+def test_the_tool_answers_with_titles_and_sources(tenant: TenantMemory, ann: AgentMemory) -> None:
+    id = tenant.ingest("Refunds take 14 days.", title="Refunds", category="policy").id
+
+    answer = ann.call_tool("search_knowledge", {"query": "refunds", "limit": 99})
+    text = "Refunds\n\nRefunds take 14 days."
+    expected = {"id": f"{id}#0", "title": "Refunds", "text": text, "score": 1.0, "category": "policy"}
+    assert answer == {"count": 1, "results": [expected]}
+    assert ann.call_tool("search_knowledge", {"query": " "})["ok"] is False
+    assert tenant.call_tool("search_knowledge", {"query": "refunds"})["ok"] is False
+
+
+def test_recall_and_search_rank_passages_alike(tenant: TenantMemory, ann: AgentMemory) -> None:
+    for number in range(12):
+        tenant.ingest(f"Rule {number}: refunds of kind {number} take {number * 2} days.", title=f"Rule {number}")
+
+    searched = [hit.id for hit in ann.search_knowledge("refunds of kind 7", limit=5)]
+    recalled = [hit.id for hit in ann.recall("refunds of kind 7", sources=["knowledge"], limit=5)]
+    assert recalled[0] == searched[0]
+    assert len(set(recalled) & set(searched)) >= 4
+
+
+def test_a_secret_is_refused_by_its_line_and_never_told(tenant: TenantMemory, folder: Path) -> None:
+    (folder / "a.md").write_text(f"# Set-up\n\nFirst.\n\nSecond:\nthe key is {KEY} today\n")
+
+    with pytest.raises(SecretRejected) as refusal:
+        tenant.ingest("a.md")
+    assert str(refusal.value) == "Line 6 of a.md appears to contain a secret (aws-access-key) — not stored"
+    assert tenant.list_documents() == []
+    with pytest.raises(SecretRejected, match="The title appears"):
+        tenant.ingest("text", title=f"key {KEY}")
+    with pytest.raises(SecretRejected, match=r"Page 2 of a\.pdf"):
+        tenant.ingest_bytes(pdf("one", f"the key is {KEY}"), "a.pdf")
+    with pytest.raises(SecretRejected, match=r"of a\.html"):
+        tenant.ingest_bytes(f"<p>the key is {KEY}".encode(), "a.html")
+    assert set(actions(tenant)) == {"document.refuse"}
+    assert KEY not in str(tenant.audit_events())
+
+    tenant.allow_secret(f"the key is {KEY} today")
+    assert tenant.ingest("a.md").documents[0].change is Change.ADDED
+
+
+def test_secrets_are_redacted_or_flagged_as_the_settings_say(place: Place, clock: Clock, tenant_id: str) -> None:
+    text = f"The key is {KEY} today."
+    with place.open(clock, secrets="redact") as store:
+        tenant = store.tenant(f"{tenant_id}-redact")
+        assert "[secret removed: aws-access-key]" in tenant.list_passages(tenant.ingest(text, title="a").id)[0].text
+    with place.open(clock, secrets="flag") as store:
+        tenant = store.tenant(f"{tenant_id}-flag")
+        document = tenant.ingest(text, title="a").document
+        assert document.flag == "secret: aws-access-key"
+        assert tenant.get_document(document.id) == document
+
+
+class Broken:
+    """An embedder that fails until it is mended."""
+
+    name = "broken"
+    dimensions = 4
+    is_broken = True
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        if self.is_broken:
+            raise ModelError("It does not answer.")
+        return np.tile(np.array([1, 0, 0, 0], np.float32), (len(texts), 1))
+
+
+def test_a_failing_embedder_loses_no_document(clock: Clock) -> None:
+    embedder = Broken()
+    with Recollect(":memory:", settings=Settings(), clock=clock, embedder=embedder) as store:
+        tenant = store.tenant("acme")
+        tenant.ingest(POLICY)
+        assert len(tenant.search_knowledge("refund policy")) == 2  # by words
+        assert store.count_waiting() == 2
+        embedder.is_broken = False
+        store.embed_waiting()
+        assert store.count_waiting() == 0
+
+
+def test_a_folder_is_taken_in_with_all_below_it(tenant: TenantMemory, folder: Path) -> None:
+    for name, content in {"docs/a.md": "# A\n\nApples.", "docs/sub/b.txt": "Bananas.", "docs/.c.md": "No."}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+    (folder / "docs" / "broken.pdf").write_bytes(b"no")
+    (folder / "docs" / "secret.md").write_text(f"x\n\nthe key is {KEY}")
+    seen: list[tuple[int, int]] = []
+
+    report = tenant.ingest("docs", category="fruit", progress=lambda done, total: seen.append((done, total)))
+
+    assert [each.document.source for each in report.documents] == ["docs/a.md", "docs/sub/b.txt"]
+    assert {each.document.category for each in report.documents} == {"fruit"}
+    assert [each.source for each in report.failures] == ["docs/broken.pdf", "docs/secret.md"]
+    assert "broken" in report.failures[0].reason
+    assert report.failures[1].reason.startswith("Line 3 of secret.md")
+    assert KEY not in str(report)
+    assert seen == [(number, 4) for number in range(1, 5)]
+
+    (folder / "docs" / "sub" / "b.txt").unlink()
+    alone = tenant.ingest("Not of a file.", title="Alone").id
+    again = tenant.ingest(folder / "docs" / "..", exclude=["*.pdf", "secret.md"])
+    assert all(Path(each.document.source).is_absolute() for each in again.documents)
+    assert tenant.ingest("docs/").removed == ()
+    pruned = tenant.ingest("docs", prune=True, include=["*.html"])
+    assert pruned.removed == (report.documents[1].document.id,)
+    left = {each.title for each in tenant.list_documents()}
+    assert left == {"A", "Alone"}
+    assert tenant.get_document(alone).title == "Alone"
+    assert tenant.ingest("docs/a.md").documents[0].change is Change.UNCHANGED  # the same by its own path
+
+
+def test_what_cannot_be_taken_in_is_explained(tenant: TenantMemory, folder: Path) -> None:
+    (folder / "empty.md").write_text("\n \n")
+    for wrong, says in {
+        "empty.md": "empty.md has no text",
+        "missing.md": "There is no file or folder 'missing.md'",
+        "": "The text has no text|title cannot be blank",
+        "half \ud800": "half a surrogate pair",
+    }.items():
+        with pytest.raises(Invalid, match=says):
+            tenant.ingest(wrong)
+    with pytest.raises(Invalid, match="title is too long"):
+        tenant.ingest("x", title="x" * 301)
+    with pytest.raises(Invalid, match="title cannot be blank"):
+        tenant.ingest("x", title=" ")
+    with pytest.raises(Invalid, match="category is too long"):
+        tenant.ingest("x", category="x" * 101)
+    with pytest.raises(Invalid, match="query is blank"):
+        tenant.search_knowledge(" ")
+    with pytest.raises(Invalid, match="list of names"):
+        tenant.search_knowledge("x", categories="policy")
+    assert tenant.list_documents() == []
+
+
+def test_a_change_that_somebody_else_made_first_is_not_undone(
+    tenant: TenantMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = tenant.ingest(POLICY, title="Rules").id
+    service = tenant._services.ingest
+    embed = service._embedding.of_texts
+
+    def meanwhile(texts: Sequence[str]) -> Any:
+        monkeypatch.undo()
+        tenant.ingest("All new.", title="Rules")
+        return embed(texts)
+
+    monkeypatch.setattr(service._embedding, "of_texts", meanwhile)
+    with pytest.raises(Conflict, match="meanwhile"):
+        tenant.update_document(id, category="law")
+    assert [chunk.text for chunk in tenant.list_passages(id)] == ["Rules\n\nAll new."]
+
+
+def test_the_awaited_library_does_the_same(folder: Path) -> None:
+    async def work() -> list[str]:
+        async with AsyncRecollect(":memory:", settings=Settings()) as store:
+            acme = store.tenant("acme")
+            await acme.ingest(POLICY, category="policy")
+            assert len(await acme.list_documents()) == 1
+            return texts(await store.agent("atlas", "acme").search_knowledge("refunds paid when"))
+
+    assert "14 days" in asyncio.run(work())[0]
