@@ -35,7 +35,7 @@ CHANGING = {  # what is different on every machine, at every time or in every ve
 
 def sections() -> dict[str, str]:
     """What the page says about each command."""
-    parts = re.split(r"^### ([\w ]+)$", PAGE, flags=re.MULTILINE)
+    parts = re.split(r"^### ([\w -]+)$", PAGE, flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
@@ -93,7 +93,7 @@ def test_the_examples_print_what_the_page_says(program: Program) -> None:
     script = "".join(f"echo '== {number}'\n{line}\n" for number, (line, _) in enumerate(examples()))
 
     done = subprocess.run(
-        ["sh", "-c", f"exec 2>&1\n{script}"], cwd=program.folder, env=environment, capture_output=True, timeout=300
+        ["sh", "-c", f"exec 2>&1\n{script}"], cwd=program.folder, env=environment, capture_output=True, timeout=280
     )
 
     printed = re.split(r"^== \d+\n", done.stdout.decode(), flags=re.MULTILINE)[1:]

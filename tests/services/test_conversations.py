@@ -582,6 +582,7 @@ def test_references_survive_the_digest_too(place: Place, clock: Clock, tenant_id
 # --- reading again
 
 
+@pytest.mark.proves("T8")
 def test_a_replay_is_the_same_every_time_and_after_a_restart(
     place: Place, clock: Clock, tenant_id: str, model: Scripted
 ) -> None:

@@ -15,10 +15,12 @@ from recollect.cli.details import commands as details
 from recollect.cli.history import commands as history
 from recollect.cli.knowledge import documents, skills
 from recollect.cli.run import callback_of
+from recollect.cli.transcripts import commands as transcripts
 
 GROUPS = {
     "Memories": (*memories.COMMANDS, *finding.COMMANDS, *consolidation.COMMANDS),
     "Prompts": context.COMMANDS,
+    "Conversations": transcripts.COMMANDS,
     "Knowledge": (*documents.COMMANDS, *skills.COMMANDS),
     "What was done": history.COMMANDS,
     "Long texts": capture.COMMANDS,

@@ -14,6 +14,7 @@ from recollect.cli.details.json_view import JsonDetails
 from recollect.cli.history.json_view import JsonHistory
 from recollect.cli.json_text import write_json as _write
 from recollect.cli.knowledge.json_view import JsonKnowledge
+from recollect.cli.transcripts.json_view import JsonTranscripts
 from recollect.cli.view import AgentShown, CaptureShown, Check, SettingShown, Shown, json_record, json_value, key_state
 from recollect.model import ApiKey, AuditReport, Hit, IssuedKey, Json, Memory, MemoryVersion, Recalled
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from recollect.services.scan import Sighting
 
 
-class JsonView(JsonDetails, JsonKnowledge, JsonHistory, JsonConsolidation, JsonContext):
+class JsonView(JsonDetails, JsonKnowledge, JsonHistory, JsonConsolidation, JsonContext, JsonTranscripts):
     """`View` as JSON: snake_case, times in UTC with Z."""
 
     is_document = True

@@ -14,6 +14,7 @@ from recollect.cli.context.plain import PlainContext
 from recollect.cli.details.plain import PlainDetails
 from recollect.cli.history.plain import PlainHistory
 from recollect.cli.knowledge.plain import PlainKnowledge
+from recollect.cli.transcripts.plain import PlainTranscripts
 from recollect.cli.view import (
     AgentShown,
     CaptureShown,
@@ -40,7 +41,7 @@ EMPTY = "-"
 REPORT_EVERY = 1000
 
 
-class PlainView(PlainDetails, PlainKnowledge, PlainHistory, PlainConsolidation, PlainContext):
+class PlainView(PlainDetails, PlainKnowledge, PlainHistory, PlainConsolidation, PlainContext, PlainTranscripts):
     """`View` as lines without colours or frames."""
 
     is_document = False

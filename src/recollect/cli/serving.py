@@ -7,6 +7,15 @@ from typing import Annotated
 import typer
 
 from recollect.cli.run import Command, Run, optional_module
+from recollect.cli.transcripts.options import (
+    OpenaiBaseUrl,
+    OpenaiModel,
+    OpenaiSummaryBaseUrl,
+    OpenaiSummaryModel,
+    SummaryEnabled,
+    SummaryKeepLast,
+    SummaryThreshold,
+)
 
 
 def serve(
@@ -22,9 +31,27 @@ def serve(
         typer.Option(metavar="NAME", help="A name it also answers to, such as memory.example.org.", show_default=False),
     ] = None,
     no_auth: Annotated[bool, typer.Option("--no-auth", help="Ask for no key; only on a loopback address.")] = False,
+    summary_enabled: SummaryEnabled = None,
+    summary_threshold: SummaryThreshold = None,
+    summary_keep_last: SummaryKeepLast = None,
+    openai_model: OpenaiModel = None,
+    openai_base_url: OpenaiBaseUrl = None,
+    openai_summary_model: OpenaiSummaryModel = None,
+    openai_summary_base_url: OpenaiSummaryBaseUrl = None,
 ) -> None:
     """Serve REST over HTTP until Ctrl-C. On its first start it makes an admin key and shows it once."""
-    run.flags |= {"host": host, "port": port, "public_hosts": public_host or None}
+    run.flags |= {
+        "host": host,
+        "port": port,
+        "public_hosts": public_host or None,
+        "summary_enabled": summary_enabled,
+        "summary_threshold": summary_threshold,
+        "summary_keep_last": summary_keep_last,
+        "openai_model": openai_model,
+        "openai_base_url": openai_base_url,
+        "openai_summary_model": openai_summary_model,
+        "openai_summary_base_url": openai_summary_base_url,
+    }
     server = optional_module("recollect.server.run", needs="The server", extra="server")
     server.serve(run.settings, no_auth=no_auth)
 

@@ -21,6 +21,7 @@ from recollect.cli.details.terminal import TerminalDetails
 from recollect.cli.history.terminal import TerminalHistory
 from recollect.cli.knowledge.terminal import TerminalKnowledge
 from recollect.cli.plain import as_text, details, verdict
+from recollect.cli.transcripts.terminal import TerminalTranscripts
 from recollect.cli.view import (
     AgentShown,
     CaptureShown,
@@ -54,7 +55,9 @@ MOST_SHOWN = 240
 """Characters of a text in a table; `show` has all of it."""
 
 
-class TerminalView(TerminalDetails, TerminalKnowledge, TerminalHistory, TerminalConsolidation, TerminalContext):
+class TerminalView(
+    TerminalDetails, TerminalKnowledge, TerminalHistory, TerminalConsolidation, TerminalContext, TerminalTranscripts
+):
     """`View` in tables."""
 
     is_document = False

@@ -24,6 +24,7 @@ from recollect.model import (
     Captured,
     Chunk,
     ContextCall,
+    Conversation,
     Detail,
     DetailPage,
     Document,
@@ -32,9 +33,11 @@ from recollect.model import (
     Kind,
     Memory,
     MemoryVersion,
+    Message,
     Proposal,
     ProposalState,
     Recalled,
+    Session,
     Skill,
     State,
     Unanswered,
@@ -197,6 +200,14 @@ class View(Protocol):
     def documents(self, documents: Sequence[Document], *, next_cursor: str | None) -> None: ...
 
     def document(self, document: Document, passages: Sequence[Chunk]) -> None: ...
+
+    def sessions(self, sessions: Sequence[Session], *, next_cursor: str | None) -> None: ...
+
+    def messages(self, messages: Sequence[Message], *, next_cursor: int | None) -> None: ...
+
+    def conversation(self, conversation: Conversation) -> None: ...
+
+    def session_deleted(self, id: str) -> None: ...
 
     def skills(self, skills: Sequence[Skill], problems: Sequence[str], *, is_whole: bool) -> None:
         """What is wrong with the files goes to whoever looks on."""

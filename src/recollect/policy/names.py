@@ -42,16 +42,21 @@ def checked_owner(agent: str, tenant: str = DEFAULT_TENANT) -> Owner:
     return Owner(tenant=checked_tenant(tenant), agent=checked_agent(agent))
 
 
-def checked_session(id: object) -> str:
-    """Raises: Invalid."""
-    if (
+def is_session(id: object) -> bool:
+    """Whether a session can have this id; one that cannot is simply not found."""
+    return (
         isinstance(id, str)
         and 0 < len(id) <= MAX_SESSION_CHARS
         and id.isprintable()
         and id == id.strip()
         and "/" not in id
         and id not in (".", "..")
-    ):
+    )
+
+
+def checked_session(id: object) -> str:
+    """Raises: Invalid."""
+    if isinstance(id, str) and is_session(id):
         return id
     raise Invalid(f"A session id is 1 to {MAX_SESSION_CHARS} printable characters on one line, without a slash.")
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from recollect.errors import Conflict, NotFound
 from recollect.model import Agent, Message, Owner, Role, Session
+from recollect.policy.names import is_session
 from recollect.ports import Place
 from recollect.store.agents import make_agent, whose
 from recollect.store.engine import Row, Unit
@@ -47,11 +48,11 @@ class TranscriptRows(Units):
         return session
 
     def find_session(self, owner: Owner, id: str) -> Session | None:
-        row = self._read(owner.tenant, lambda unit: unit.one("find_session", **whose(owner), id=id))
+        row = self._read(owner.tenant, lambda unit: unit.one("find_session", **whose(owner), id=_key(id)))
         return None if row is None else _session_from(row)
 
     def find_tenant_session(self, tenant: str, id: str) -> Session | None:
-        row = self._read(tenant, lambda unit: unit.one("find_tenant_session", tenant=tenant, id=id))
+        row = self._read(tenant, lambda unit: unit.one("find_tenant_session", tenant=tenant, id=_key(id)))
         return None if row is None else _session_from(row)
 
     def list_sessions(self, owner: Owner, *, before: Place | None = None, limit: int = 100) -> Sequence[Session]:
@@ -65,7 +66,7 @@ class TranscriptRows(Units):
         return [_session_from(row) for row in rows]
 
     def delete_session(self, owner: Owner, id: str) -> None:
-        if not self._write(owner.tenant, lambda unit: unit.run("delete_session", **whose(owner), id=id)):
+        if not self._write(owner.tenant, lambda unit: unit.run("delete_session", **whose(owner), id=_key(id))):
             raise NotFound(NO_SUCH_SESSION)
 
     def add_messages(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> Sequence[Message]:
@@ -74,7 +75,7 @@ class TranscriptRows(Units):
             return []
 
         def add(unit: Unit) -> Sequence[Message]:
-            row = unit.one("take_positions", **whose(owner), id=session_id, count=len(messages), now=now)
+            row = unit.one("take_positions", **whose(owner), id=_key(session_id), count=len(messages), now=now)
             if row is None:
                 raise NotFound(NO_SUCH_SESSION)
             first = row[0] - len(messages) + 1
@@ -88,10 +89,10 @@ class TranscriptRows(Units):
         self, owner: Owner, session_id: str, *, after: int = 0, limit: int | None = None
     ) -> Sequence[Message]:
         def read(unit: Unit) -> Sequence[Row]:
-            if unit.one("find_session", **whose(owner), id=session_id) is None:
+            if unit.one("find_session", **whose(owner), id=_key(session_id)) is None:
                 raise NotFound(NO_SUCH_SESSION)
             most = BEHIND_ALL if limit is None else limit
-            return unit.all("messages_after", tenant=owner.tenant, id=session_id, after=after, limit=most)
+            return unit.all("messages_after", tenant=owner.tenant, id=_key(session_id), after=after, limit=most)
 
         return [_message_from(row) for row in self._read(owner.tenant, read)]
 
@@ -100,12 +101,12 @@ class TranscriptRows(Units):
             written = unit.run(
                 "update_summary",
                 **whose(owner),
-                id=session_id,
+                id=_key(session_id),
                 summary=summary,
                 covers=covers,
                 instead_of=instead_of,
             )
-            row = unit.one("find_session", **whose(owner), id=session_id)
+            row = unit.one("find_session", **whose(owner), id=_key(session_id))
             if row is None:
                 raise NotFound(NO_SUCH_SESSION)
             if not written:
@@ -113,6 +114,11 @@ class TranscriptRows(Units):
             return row
 
         return _session_from(self._write(owner.tenant, update))
+
+
+def _key(id: str) -> str:
+    """The id as it may be asked for: what cannot be one, and might not even be text, is asked for as none."""
+    return id if is_session(id) else ""
 
 
 def _behind(place: Place) -> dict[str, object]:

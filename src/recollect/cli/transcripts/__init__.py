@@ -1,0 +1,1 @@
+"""Conversations. The commands, and how each view shows what they answer."""

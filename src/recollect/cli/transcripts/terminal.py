@@ -1,0 +1,57 @@
+"""Conversations for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from recollect.cli.view import mark, one_line, safe
+from recollect.model import Conversation, Message, Role, Session
+
+COLOURS = {Role.USER.value: "cyan", Role.ASSISTANT.value: "green", Role.SYSTEM.value: "magenta"}
+
+
+class TerminalTranscripts:
+    """The part of `View` that is about conversations, in tables."""
+
+    _console: Console
+
+    def sessions(self, sessions: Sequence[Session], *, next_cursor: str | None) -> None:
+        if not sessions:
+            self._console.print(Text("No conversations yet.", style="dim"))
+            return
+        table = Table(
+            "Session", "Last used", "Messages", "Summary", box=SIMPLE_HEAD, header_style="dim", pad_edge=False
+        )
+        for each in sessions:
+            used = each.updated_at.astimezone().strftime("%Y-%m-%d %H:%M")
+            table.add_row(
+                Text(safe(each.id), style="cyan"), used, str(each.message_count), Text(one_line(each.summary))
+            )
+        self._console.print(table)
+        if next_cursor is not None:
+            self._console.print(Text(f" There is more: add --before {safe(next_cursor)}", style="dim"))
+
+    def messages(self, messages: Sequence[Message], *, next_cursor: int | None) -> None:
+        for each in messages:
+            self._said(each.role.value, each.content, f"{each.position} ")
+        if not messages:
+            self._console.print(Text("Nothing was said.", style="dim"))
+        if next_cursor is not None:
+            self._console.print(Text(f"There is more: add --after {next_cursor}", style="dim"))
+
+    def conversation(self, conversation: Conversation) -> None:
+        for each in conversation.messages:
+            self._said(each["role"], each["content"])
+        if not conversation.messages:
+            self._console.print(Text("Nothing was said.", style="dim"))
+
+    def session_deleted(self, id: str) -> None:
+        self._console.print(Text(mark(True), style="green"), Text(f"Deleted {safe(id)}"))
+
+    def _said(self, role: str, content: str, number: str = "") -> None:
+        self._console.print(Text.assemble((number, "dim"), (f"{role}: ", COLOURS[role]), safe(content)))

@@ -1,0 +1,136 @@
+"""Conversations on the command line, and how summarising is set: by file, by variable, by option."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import recollect
+from recollect.settings import Settings, table
+from tests.cli.program import Program
+from tests.model_server import ModelServer, says
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer(says("They talked.")) as running:
+        yield running
+
+
+@pytest.fixture
+def talked(program: Program) -> Program:
+    """A program with a conversation of three turns."""
+    with recollect.Recollect(f"sqlite:///{program.folder / 'notes.db'}", settings=Settings(embedder="off")) as store:
+        for number in range(3):
+            store.agent().log_turn("monday", user=f"question {number}", assistant=f"answer {number}")
+    return program
+
+
+def test_a_conversation_is_logged_listed_shown_and_deleted(talked: Program) -> None:
+    sessions = talked("sessions", "--json").json
+    assert [(each["id"], each["message_count"], each["summarizedCount"]) for each in sessions["items"]] == [
+        ("monday", 6, 0)
+    ]
+    page = talked("messages", "monday", "--limit", "4", "--json").json
+    assert page["next_cursor"] == 4
+    rest = talked("messages", "monday", "--after", "4", "--json").json
+    assert [each["content"] for each in page["items"] + rest["items"]] == [
+        f"{word} {n}" for n in range(3) for word in ("question", "answer")
+    ]
+    assert talked.ok("conversation", "monday").count("\n") == 6
+    assert "question 2" in talked.on_terminal(80, "messages", "monday").out
+    assert "monday" in talked.on_terminal(80, "sessions").out
+    assert talked.ok("delete-session", "monday") == "Deleted: monday\n"
+    gone = talked("messages", "monday")
+    assert (gone.code, gone.out, gone.err) == (1, "", "There is no such session.\n")
+
+
+def test_a_turn_can_be_read_from_a_pipe_and_remembered(program: Program) -> None:
+    program.ok("log", "monday", "--user", "why?", "--assistant", "-", "--remember", given="Because we decided so.")
+
+    assert "Because we decided so." in program.ok("list", "--kind", "episode")
+    both = program("log", "monday", "--user", "-", "--assistant", "-", given="x")
+    assert both.code == 2
+
+
+@pytest.mark.proves("T4")
+def test_the_defaults_are_off_forty_and_twelve() -> None:
+    settings = Settings()
+
+    assert (settings.summary_enabled, settings.summary_threshold, settings.summary_keep_last) == (False, 40, 12)
+    assert (settings.openai_summary_model, settings.openai_summary_base_url) == ("", "")
+    names = {alias for row in table() for alias in (*row.aliases, *row.environment)}
+    assert names >= {
+        *("summaryEnabled", "summaryThreshold", "summaryKeepLast", "openai.model", "openai.baseURL"),
+        *("openai.summaryModel", "openai.summaryBaseURL", "OPENAI_MODEL", "OPENAI_SUMMARY_MODEL", "OPENAI_SUMMARY_URL"),
+        *("RECOLLECT_SUMMARY_ENABLED", "RECOLLECT_SUMMARY_THRESHOLD", "RECOLLECT_SUMMARY_KEEP_LAST"),
+    }
+
+
+YAML = """
+summaryEnabled: true
+summaryThreshold: 4
+summaryKeepLast: 2
+openai:
+  model: main
+  baseURL: http://127.0.0.1:9/v1
+  summaryModel: small
+  summaryBaseURL: {url}
+"""
+TOML = """
+summaryEnabled = true
+summaryThreshold = 4
+summaryKeepLast = 2
+[openai]
+model = "main"
+baseURL = "http://127.0.0.1:9/v1"
+summaryModel = "small"
+summaryBaseURL = "{url}"
+"""
+JSON = """{{"memory": {{"summaryEnabled": true, "summaryThreshold": 4, "summaryKeepLast": 2}},
+"openai": {{"model": "main", "baseURL": "http://127.0.0.1:9/v1", "summaryModel": "small",
+"summaryBaseURL": "{url}"}}}}"""
+FILES = {"recollect.yaml": YAML, "recollect.toml": TOML, "agent.json": JSON}
+
+
+@pytest.mark.proves("T4")
+@pytest.mark.parametrize("source", [*FILES, "environment", "flags"])
+def test_summarising_is_set_by_file_by_variable_and_by_flag(talked: Program, server: ModelServer, source: str) -> None:
+    variables, flags = {}, []
+    if source in FILES:
+        (talked.folder / source).write_text(FILES[source].format(url=server.url))
+    elif source == "environment":
+        variables = {
+            "RECOLLECT_SUMMARY_ENABLED": "true",
+            "RECOLLECT_SUMMARY_THRESHOLD": "4",
+            "RECOLLECT_SUMMARY_KEEP_LAST": "2",
+            "OPENAI_MODEL": "main",
+            "OPENAI_BASE_URL": "http://127.0.0.1:9/v1",
+            "OPENAI_SUMMARY_MODEL": "small",
+            "OPENAI_SUMMARY_URL": server.url,
+        }
+    else:
+        flags = ["--summary-enabled", "--summary-threshold", "4", "--summary-keep-last", "2", "--openai-model", "main"]
+        flags += ["--openai-base-url", "http://127.0.0.1:9/v1"]
+        flags += ["--openai-summary-model", "small", "--openai-summary-base-url", server.url]
+
+    shown = talked("conversation", "monday", "--json", *flags, **variables).json
+
+    assert [body["model"] for body in server.bodies] == ["small"]
+    assert (shown["summary"], shown["summarizedCount"]) == ("They talked.", 4)
+    assert [each["content"] for each in shown["messages"][1:]] == ["question 2", "answer 2"]
+
+
+@pytest.mark.proves("T4")
+def test_what_is_not_set_for_summaries_is_as_for_the_main_model(talked: Program, server: ModelServer) -> None:
+    variables = {"OPENAI_MODEL": "main", "OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "sk-test"}
+
+    talked.ok("conversation", "monday", "--summary-enabled", "--summary-threshold", "4", **variables)
+    talked.ok("conversation", "monday", "--summary-threshold", "4", **variables)
+    assert server.bodies == []  # twelve are kept, and there are six; the second was not even asked to
+
+    flags = ("--summary-enabled", "--summary-threshold", "4", "--summary-keep-last", "2")
+    talked.ok("conversation", "monday", *flags, **variables)
+    assert [body["model"] for body in server.bodies] == ["main"]
+    assert server.requests[0][1]["Authorization"] == "Bearer sk-test"
