@@ -227,3 +227,10 @@ def test_any_text_is_judged_without_an_error(text: str, known: list[str]) -> Non
 def test_a_sentence_before_or_after_a_block_survives(sentence: str) -> None:
     assert strip_injected(f"{sentence}\n\n{BLOCK}") == sentence
     assert strip_injected(f"{BLOCK}\n\n{sentence}") == sentence
+
+
+def test_a_block_of_passages_is_an_echo() -> None:
+    block = "[Knowledge]\n- (knowledge, 2026-03-01) Refunds take\n  five days.\n- (knowledge, 2026-03-01) No cash."
+
+    assert is_echo(block, [])
+    assert strip_injected(f"{block}\n\nBut six in May.") == "But six in May."

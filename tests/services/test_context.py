@@ -233,6 +233,23 @@ def test_what_moved_behind_a_reference_can_be_read_again(ann: AgentMemory) -> No
     assert shown == {key for each in made.truncations for key in each.references}
 
 
+@pytest.mark.proves("D6")
+def test_references_are_taught_never_halved_and_never_dropped_silently(ann: AgentMemory) -> None:
+    keys = [ann.store_detail(f"log {n} " * 400, description=f"log {n}").key for n in range(5)]
+    for number, key in enumerate(keys):
+        ann.log_turn("s-1", user=f"{LONG} [MemoryRef: {key} - log {number}] {LONG}", assistant=LONG)
+        ann.remember(f"About log {number}: [MemoryRef: {key} - log {number}] {LONG}", kind="episode")
+
+    assert "[MemoryRef: key - description]" in ann.guidance()
+    for budget in range(80, 2400, 40):
+        made = ann.context("s-1", "what is in the log?", budget=budget)
+        assert made.tokens <= budget
+        found = [each for message in made.messages for each in find_references(message["content"])]
+        assert sum(message["content"].count("[MemoryRef:") for message in made.messages) == len(found)
+        dropped = {key for each in made.truncations for key in each.dropped_references}
+        assert set(keys) <= {each.key for each in found} | dropped
+
+
 def test_the_same_turns_are_stored_once(ann: AgentMemory) -> None:
     talk(ann, 6)
 

@@ -1,8 +1,8 @@
 """The loop guard: what memory put into a prompt does not come back as a new memory.
 
 A text is an echo when nothing is left of it after taking away
-  1. whole blocks of ours, known by their headings: `[Memories]`, `[Recalled Memories]` and `# Your Private Memory` with
-     their items, and the answers of the search tools;
+  1. whole blocks of ours, known by their headings: `[Memories]`, `[Recalled Memories]`, `[Knowledge]` and `# Your
+     Private Memory` with their items, and the answers of the search tools;
   2. texts that were injected or recalled, word for word but for case, white space and punctuation;
   3. the few words that introduce them ("Here is what I remember:").
 Anything else that is left, even one word, may be new, and then the text is kept: losing a memory is worse than having
@@ -18,8 +18,8 @@ from collections.abc import Iterable, Sequence
 
 from recollect.policy.relevance import HEADING, one_line
 from recollect.policy.text import fold
+from recollect.policy.window import KNOWLEDGE_HEADING, RECALLED_HEADING
 
-RECALLED_HEADING = "[Recalled Memories]"
 PRIVATE_HEADING = "Your Private Memory"
 CORE_SECTION = "Core Memories (permanent)"
 JOURNAL_SECTION = "Recent Journal Entries"
@@ -151,7 +151,7 @@ def _title(line: str) -> str:
 
 def _starts_list(line: str) -> bool:
     title = _title(line).casefold()
-    return title.startswith((HEADING.casefold(), RECALLED_HEADING.casefold()))
+    return title.startswith(tuple(each.casefold() for each in (HEADING, RECALLED_HEADING, KNOWLEDGE_HEADING)))
 
 
 def _is_heading(line: str, wanted: Sequence[str]) -> bool:

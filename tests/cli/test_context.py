@@ -1,0 +1,36 @@
+"""`recollect context` and `recollect seen`, for each kind of reader."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.program import Program
+
+
+@pytest.mark.proves("E9")
+def test_a_prompt_is_shown_and_looked_at_later(program: Program) -> None:
+    program("remember", "Bills are paid on Fridays")
+
+    shown = program("context", "s-1", "When are bills paid?", "--system-prompt", "You keep the accounts.").out
+    assert shown.startswith("system: You keep the accounts.\n")
+    assert shown.endswith("system: [Memories]\n  - (m-1) Bills are paid on Fridays\nuser: When are bills paid?\n")
+    made = program("context", "s-1", "When are bills paid?", "--layout", "cache_stable", "--json").json
+    assert made["messages"][-1] == {"role": "user", "content": "When are bills paid?"}
+    assert made["layout"] == "cache_stable"
+    assert "notes\t" in program("context", "s-1", "--blocks").out
+
+    assert len(program("seen").out.splitlines()) == 3
+    assert [each["id"] for each in program("seen", "--json").json["items"]].count(made["id"]) == 1
+    seen = program("seen", made["id"])
+    assert "  m-1 Bills are paid on Fridays\n" in seen.out
+    assert "m-1 (0.900) not shown: shown in notes" in seen.out
+    assert program("seen", made["id"], "--json").json["tokens"] == made["tokens"]
+    assert "Bills are paid" in program.on_terminal(100, "seen", made["id"]).out
+    assert "1 of" not in program("seen", "--session", "other").out
+
+
+def test_what_does_not_fit_and_what_is_missing_is_said(program: Program) -> None:
+    ended = program("context", "s-1", "hello", "--budget", "5")
+    assert (ended.code, ended.out) == (1, "")
+    assert "more than the budget of 5" in ended.err
+    assert program("seen", "c-0").err == "There is no such call; only the latest are kept.\n"
