@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from recollect.model import Json
 from recollect.policy.message_tokens import REPLY_TOKENS, CountText, count_message
 from recollect.policy.references import PREFIX, find_references
 from recollect.policy.window import BLOCKS, Part, Piece, Window, messages_of
-
-SHORT_CHARS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +26,9 @@ class Drawing:
 
     def __init__(self, count: CountText) -> None:
         self.count = count
-        self._count_short = lru_cache(maxsize=64)(count)  # roles, and what is not there
         self._blocks: dict[tuple[str, tuple[int, ...]], tuple[Drawn, object]] = {}
-        self._costs: dict[tuple[str, str], int] = {}
+        self._frames: dict[str, int] = {}  # what a message of a role costs before it says anything
+        self._contents: dict[str, int] = {}
 
     def blocks(self, window: Window) -> list[Drawn]:
         """The blocks that have something to say, in the order of the layout."""
@@ -53,12 +50,11 @@ class Drawing:
 
     def cost(self, role: str, content: str) -> int:
         """What one message costs."""
-        if (role, content) not in self._costs:
-            self._costs[role, content] = count_message({"role": role, "content": content}, self._count)
-        return self._costs[role, content]
-
-    def _count(self, text: str) -> int:
-        return self._count_short(text) if len(text) <= SHORT_CHARS else self.count(text)
+        if role not in self._frames:
+            self._frames[role] = count_message({"role": role}, self.count)
+        if content not in self._contents:
+            self._contents[content] = self.count(content)
+        return self._frames[role] + self._contents[content]
 
     def _block(self, window: Window, name: str, parts: tuple[Part, ...]) -> Drawn:
         pieces = [window.of(part) for part in parts]
