@@ -9,6 +9,9 @@ from benchmarks.corpus import DIMENSIONS, NOW, memories, sentences, vectors
 from benchmarks.floors import BareSqlite, bare_nearest
 from benchmarks.measure import Line, best_of_turns, seconds
 from recollect.model import Kind, Owner
+from recollect.policy import similarity
+from recollect.policy.question import Asked
+from recollect.ports import Vector
 from recollect.store import open_store
 from recollect.store.sqlstore import SqlStore
 
@@ -86,12 +89,12 @@ def _opened(path: Path) -> SqlStore:
     return store
 
 
-def _searched(store: SqlStore, query: str, vector: object) -> dict[int, object]:
-    """Words and vector, top ten of each, and the records behind them."""
-    owner, kinds = Owner("acme", "atlas"), tuple(Kind)
-    words = store.search_memories(owner, query, kinds=kinds, now=NOW, limit=LIMIT)
-    near = store.nearest_memories(owner, vector, kinds=kinds, now=NOW, limit=LIMIT)  # type: ignore[arg-type]
-    return dict(store.find_memories(owner, [match.seq for match in (*words, *near)]))
+def _searched(store: SqlStore, query: str, vector: Vector) -> dict[int, object]:
+    """What recall does: everything weighed, the best ten and the records behind them."""
+    owner, asked = Owner("acme", "atlas"), Asked.read(query, NOW)
+    evidence = store.weigh_memories(owner, asked.terms, vector, kinds=tuple(Kind), now=NOW)
+    found = similarity.best(evidence, asked, words_share=0.67, limit=2 * LIMIT)
+    return dict(store.find_memories(owner, list(found)))
 
 
 def _add_others(store: SqlStore, made: int, crowd: int) -> None:
