@@ -57,6 +57,8 @@ class AsyncAgentMemory:
     list = _in_thread(AgentMemory.list)
     search = _in_thread(AgentMemory.search)
     recall = _in_thread(AgentMemory.recall)
+    recall_block = _in_thread(AgentMemory.recall_block)
+    explain = _in_thread(AgentMemory.explain)
     update = _in_thread(AgentMemory.update)
     history = _in_thread(AgentMemory.history)
     forget = _in_thread(AgentMemory.forget)

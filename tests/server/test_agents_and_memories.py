@@ -188,7 +188,7 @@ def test_a_journal_entry_expires_and_can_still_be_listed(client: httpx2.Client, 
 def test_an_agent_nobody_has_written_to_is_an_empty_one(client: httpx2.Client, ann: str) -> None:
     assert client.get(f"{ann}/memories").json() == {"items": [], "next_cursor": None}
     assert client.get(f"{ann}/private-memory").json() == {"text": None}
-    assert client.post(f"{ann}/recall", json={"query": "anything"}).json() == {"hits": [], "missing": []}
+    assert client.post(f"{ann}/recall", json={"query": "anything"}).json() == {"hits": [], "missing": [], "heading": ""}
     assert client.get(ann).status_code == 404, "reading made it"
 
 

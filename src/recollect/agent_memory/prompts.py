@@ -7,8 +7,10 @@ from typing import Any
 
 from recollect.agent_memory.view import AgentView
 from recollect.model import Json
+from recollect.policy.purposes import checked_purpose, recall_block
 from recollect.policy.render import private_memory
 from recollect.services.private import private_memories
+from recollect.services.recall import Wish
 from recollect.tools import catalog
 from recollect.tools.guidance import guidance
 
@@ -22,6 +24,14 @@ class Prompts(AgentView):
         Raises: Invalid.
         """
         return self._services.inject(self.owner, message, mode=mode)
+
+    def recall_block(self, query: str, *, purpose: str | None = None, limit: int = 5) -> str | None:
+        """What is recalled about a question, as a block with a heading for the next prompt; None when there is nothing.
+
+        Raises: Invalid; StoreError when nothing could answer.
+        """
+        wish = Wish(query=query, limit=limit, purpose=checked_purpose(purpose))
+        return recall_block(self._services.recall(self.owner, wish))
 
     def private_memory(self) -> str | None:
         """The block of core memories and recent journal entries that belongs behind the system prompt, if any."""

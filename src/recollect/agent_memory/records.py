@@ -8,12 +8,14 @@ from typing import Any
 
 from recollect.agent_memory.view import AgentView
 from recollect.errors import Invalid
-from recollect.model import Kind, Memory, MemoryVersion, Recalled, State
+from recollect.model import Explanation, Kind, Memory, MemoryVersion, Recalled, State
 from recollect.policy.kinds import checked_kind
 from recollect.policy.names import memory_seq
+from recollect.policy.purposes import checked_purpose
 from recollect.policy.text import checked_text
 from recollect.services.drafts import Draft, checked_moment
-from recollect.services.recall import checked_limit, checked_sources
+from recollect.services.explain import Explain
+from recollect.services.recall import Wish, checked_limit, checked_sources
 
 MAX_PAGE = 500
 PAGE = 100
@@ -119,23 +121,38 @@ class Records(AgentView):
         limit: int = 5,
         kinds: Collection[str] | None = None,
         sources: Collection[str] | None = None,
+        purpose: str | None = None,
         as_of: datetime | None = None,
     ) -> Recalled:
         """What fits a question best, each hit with the parts of its score: from the agent's own memories, and the
         tenant's audit log, workflow steps and knowledge. `sources` names some of memory, audit, workflow, knowledge;
-        `kinds` means memories of these kinds; `as_of` asks what would have been recalled then. What did not answer in
+        `kinds` means memories of these kinds; `purpose` asks for what helps with task_intake, tool_selection,
+        decision_memo, content or delegation; `as_of` asks what would have been recalled then. What did not answer in
         time is in the result's `unanswered`.
 
         Raises: Invalid; StoreError when nothing could answer.
         """
-        return self._services.recall(
-            self.owner,
-            query,
-            limit=limit,
-            kinds=None if kinds is None else tuple(checked_kind(kind) for kind in kinds),
-            sources=checked_sources(sources),
-            as_of=None if as_of is None else checked_moment(as_of, "as_of"),
-        )
+        wish = _wish(query, limit=limit, kinds=kinds, sources=sources, purpose=purpose, as_of=as_of)
+        return self._services.recall(self.owner, wish)
+
+    def explain(
+        self,
+        query: str,
+        id: str,
+        *,
+        limit: int = 5,
+        kinds: Collection[str] | None = None,
+        sources: Collection[str] | None = None,
+        purpose: str | None = None,
+        as_of: datetime | None = None,
+    ) -> Explanation:
+        """Why `recall` with these arguments shows the memory, event, step or passage of this id, or why it does not.
+
+        Raises: Invalid; StoreError when nothing could answer.
+        """
+        wish = _wish(query, limit=limit, kinds=kinds, sources=sources, purpose=purpose, as_of=as_of)
+        explain = Explain(self._store, self._services.recall, self._services.now)
+        return explain(self.owner, wish, id)
 
     def similar(self, id: str) -> Sequence[Memory]:
         """Live memories that say nearly the same as this one, most alike first: candidates for merging.
@@ -185,6 +202,25 @@ class Records(AgentView):
         Raises: NotFound.
         """
         self._services.remember.forget(self.owner, id)
+
+
+def _wish(
+    query: str,
+    *,
+    limit: int,
+    kinds: Collection[str] | None,
+    sources: Collection[str] | None,
+    purpose: str | None,
+    as_of: datetime | None,
+) -> Wish:
+    return Wish(
+        query=query,
+        limit=limit,
+        kinds=None if kinds is None else tuple(checked_kind(kind) for kind in kinds),
+        sources=checked_sources(sources),
+        purpose=checked_purpose(purpose),
+        as_of=None if as_of is None else checked_moment(as_of, "as_of"),
+    )
 
 
 def _draft(item: object) -> Draft:

@@ -9,7 +9,20 @@ import typer
 from recollect.cli.memories import AsOf, MemoryId, OfKind, WithTag, as_shown, given_text
 from recollect.cli.run import Command, Run
 from recollect.model import Kind, Source
+from recollect.policy.purposes import PURPOSES
 from recollect.policy.relevance import Mode
+
+OnlyKinds = Annotated[
+    list[Kind] | None, typer.Option(metavar="KIND", help="Only this kind; repeat for more.", show_default=False)
+]
+FromSource = Annotated[
+    list[Source] | None,
+    typer.Option(metavar="SOURCE", help="Only from here; repeat for more.", show_default=False),
+]
+ForPurpose = Annotated[
+    str | None,
+    typer.Option(metavar="PURPOSE", help=f"What it is for: {', '.join(PURPOSES)}.", show_default=False),
+]
 
 
 def search(
@@ -28,19 +41,35 @@ def recall(
     run: Run,
     query: Annotated[str, typer.Argument(help="A question, in your own words.", show_default=False)],
     limit: Annotated[int, typer.Option(help="How many at most.")] = 5,
-    kind: Annotated[
-        list[Kind] | None, typer.Option(metavar="KIND", help="Only this kind; repeat for more.", show_default=False)
-    ] = None,
-    source: Annotated[
-        list[Source] | None,
-        typer.Option(metavar="SOURCE", help="Only from here; repeat for more.", show_default=False),
-    ] = None,
+    kind: OnlyKinds = None,
+    source: FromSource = None,
+    purpose: ForPurpose = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say how each score came about.")] = False,
     as_of: AsOf = None,
 ) -> None:
     """Ask a question and see what fits it best, by meaning and by words."""
-    hits = run.memory.recall(query, limit=limit, kinds=kind or None, sources=source or None, as_of=as_of)
+    hits = run.memory.recall(
+        query, limit=limit, kinds=kind or None, sources=source or None, purpose=purpose, as_of=as_of
+    )
     run.view.hits(hits, is_explained=explain)
+
+
+def explain(
+    run: Run,
+    query: Annotated[str, typer.Argument(help="The question, as it was asked.", show_default=False)],
+    id: Annotated[str, typer.Option("--id", help="Of what was recalled, or was not: m-7, a-12 …", show_default=False)],
+    limit: Annotated[int, typer.Option(help="How many were asked for.")] = 5,
+    kind: OnlyKinds = None,
+    source: FromSource = None,
+    purpose: ForPurpose = None,
+    as_of: AsOf = None,
+) -> None:
+    """Say why a question finds something, or why it does not."""
+    run.view.explained(
+        run.memory.explain(
+            query, id, limit=limit, kinds=kind or None, sources=source or None, purpose=purpose, as_of=as_of
+        )
+    )
 
 
 def similar(run: Run, id: MemoryId) -> None:
@@ -63,6 +92,7 @@ def inject(
 COMMANDS = (
     Command(run=search, example="recollect search tabs --tag preference"),
     Command(run=recall, example="recollect recall 'how to indent code?' --explain"),
+    Command(run=explain, example="recollect explain 'how to indent code?' --id m-1"),
     Command(run=similar, example="recollect similar m-1"),
     Command(run=inject, example="recollect inject 'how to indent code?' --mode hybrid"),
 )

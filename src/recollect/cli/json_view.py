@@ -60,7 +60,13 @@ class JsonView(JsonDetails, JsonKnowledge, JsonHistory, JsonConsolidation, JsonC
 
     def hits(self, hits: Recalled, *, is_explained: bool) -> None:
         missing = [asdict(each) for each in hits.unanswered]
-        _write({"hits": [_hit(each, is_explained=is_explained) for each in hits], "missing": missing})
+        _write(
+            {
+                "hits": [_hit(each, is_explained=is_explained) for each in hits],
+                "missing": missing,
+                "heading": hits.heading,
+            }
+        )
 
     def agents(self, agents: Sequence[AgentShown], *, next_cursor: str | None) -> None:
         _write({"items": [_agent(each) for each in agents], "next_cursor": next_cursor})

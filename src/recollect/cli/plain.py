@@ -83,6 +83,8 @@ class PlainView(PlainDetails, PlainKnowledge, PlainHistory, PlainConsolidation, 
             print(safe(block))
 
     def hits(self, hits: Recalled, *, is_explained: bool) -> None:
+        if hits.heading:
+            print(hits.heading, file=sys.stderr)
         for hit in hits:
             print("\t".join([f"{hit.score:.3f}", hit.id, one_line(hit.text)]))
             if is_explained:

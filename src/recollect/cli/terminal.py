@@ -130,6 +130,8 @@ class TerminalView(
         if not hits:
             self._console.print(Text("Nothing comes to mind.", style="dim"))
             return
+        if hits.heading:
+            self._console.print(Text(f" {hits.heading}", style="bold"))
         table = _table("Score", "Id", *(() if self._is_narrow else ("Kind",)), "Memory")
         for hit in hits:
             text = _cut(hit.text) if hit.memory is None else _text(hit.memory, State.LIVE)

@@ -28,6 +28,7 @@ from recollect.model import (
     Detail,
     DetailPage,
     Document,
+    Explanation,
     IssuedKey,
     Json,
     Kind,
@@ -137,6 +138,8 @@ class View(Protocol):
     def injected(self, block: str | None) -> None: ...
 
     def hits(self, hits: Recalled, *, is_explained: bool) -> None: ...
+
+    def explained(self, explanation: Explanation) -> None: ...
 
     def agents(self, agents: Sequence[AgentShown], *, next_cursor: str | None) -> None: ...
 

@@ -2,6 +2,7 @@
 
 from recollect.model.consolidation import *  # noqa: F403
 from recollect.model.history import *  # noqa: F403
+from recollect.model.recalling import *  # noqa: F403
 from recollect.model.records import *  # noqa: F403
 from recollect.model.transcripts import *  # noqa: F403
 from recollect.model.working_memory import *  # noqa: F403

@@ -6,7 +6,7 @@ picks the rules it lives by, never its schema. Records are values: nothing here 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -323,24 +323,6 @@ class Hit:
         """The score as a sum a person can check."""
         terms = (f"{self.weights[name]:g}×{value:.3f} {name}" for name, value in self.parts.items())
         return f"{self.score:.3f} = " + " + ".join(terms)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unanswered:
-    """A source that did not answer a question, or not in time."""
-
-    source: str
-    reason: str
-
-
-class Recalled(list[Hit]):
-    """What fits a question best, best first; `unanswered` names the sources that have no say in it, and why."""
-
-    __slots__ = ("unanswered",)
-
-    def __init__(self, hits: Iterable[Hit] = (), unanswered: Iterable[Unanswered] = ()) -> None:
-        super().__init__(hits)
-        self.unanswered = tuple(unanswered)
 
 
 Json = dict[str, Any]

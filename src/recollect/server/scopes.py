@@ -57,6 +57,7 @@ SCOPES: Mapping[str, KeyScope | None] = {
     "GET /api/chat/sessions/{id}/messages": READ,
     "POST /api/chat/sessions/{id}/messages": WRITE,
     "POST /api/chat/sessions/{id}/conversation": WRITE,
+    "POST /api/agents/{agent}/explain": READ,
     "GET /api/audit": READ,
     "POST /api/audit": WRITE,
     "GET /api/audit/verify": READ,

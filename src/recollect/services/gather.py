@@ -14,7 +14,7 @@ from recollect.policy.window import Form, Layout, LeftOut, Part, Piece, Window, 
 from recollect.ports import Store
 from recollect.services.inject import Inject
 from recollect.services.private import private_memories
-from recollect.services.recall import Recall
+from recollect.services.recall import Recall, Wish
 from recollect.services.skills import Skills
 
 MAX_TOOL_RESULTS = 20
@@ -80,7 +80,7 @@ class Gather:
         }
         left_out: dict[Part, tuple[LeftOut, ...]] = {}
         if asked.message.strip():
-            hits = self._recall.ranked(owner, asked.message, limit=SPARE * FOUND).hits
+            hits = self._recall.ranked(owner, Wish(query=asked.message, limit=SPARE * FOUND)).hits
             passages = sorted((hit for hit in hits if hit.source is Source.KNOWLEDGE), key=_dissimilarity)
             known = _Known(pieces)
             for part, found in (

@@ -14,8 +14,9 @@ from functools import partial
 
 from recollect.errors import Invalid, RecollectError, SchemaMismatch
 from recollect.model import Hit, Kind, Owner, Recalled, Source, Unanswered
-from recollect.policy import merging, ranking
+from recollect.policy import merging, purposes, ranking
 from recollect.policy.names import memory_seq
+from recollect.policy.purposes import Purpose
 from recollect.policy.text import checked_text
 from recollect.ports import Clock, Vector
 from recollect.services.echoes import Echoes
@@ -32,12 +33,36 @@ EMBEDDER_SHARE = 0.75
 """Of the time a source has, how much it waits for the question's vector before words alone have to do."""
 
 
+WITH_MEANING = frozenset({Source.MEMORY, Source.KNOWLEDGE})
+"""The sources that compare meanings, and so need the question's vector."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is asked for, as a caller says it."""
+
+    query: str
+    limit: int = 5
+    kinds: Collection[Kind] | None = None  # who names kinds means memories
+    sources: Collection[Source] | None = None
+    purpose: Purpose | None = None
+    as_of: datetime | None = None
+
+    def asked(self) -> Sequence[Source]:
+        """The sources that are asked."""
+        if self.purpose is not None:
+            return [each for each in self.purpose.sources if self.sources is None or each in self.sources]
+        return tuple(self.sources or ((Source.MEMORY,) if self.kinds is not None else Source))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
     """Everything that was proposed, best first, before it is cut to what was asked for."""
 
     hits: Sequence[Hit]
-    doubles: Mapping[str, str] = field(default_factory=dict)  # what says the same as a better one, by id
+    doubles: Mapping[str, str] = field(default_factory=dict)  # by id, what says the same and is better
+    unwanted: Collection[str] = ()  # ids that the purpose has no use for
+    counted: Mapping[str, str] = field(default_factory=dict)  # by id, the hit of its agent that it is part of
     unanswered: Sequence[Unanswered] = ()
 
 
@@ -64,62 +89,43 @@ class Recall:
         self._deadline = deadline
         self._workers = Workers()
 
-    def __call__(
-        self,
-        owner: Owner,
-        query: str,
-        *,
-        limit: int = 5,
-        kinds: Collection[Kind] | None = None,
-        sources: Collection[Source] | None = None,
-        as_of: datetime | None = None,
-    ) -> Recalled:
-        """The best first; `as_of` asks what would have been recalled then. Who asks for kinds means memories.
+    def __call__(self, owner: Owner, wish: Wish) -> Recalled:
+        """The best first. What is shown is marked as retrieved, and recognised when it comes back.
 
         Raises: Invalid; StoreError when no source could answer.
         """
-        checked_limit(limit)
-        ranking = self.ranked(owner, query, limit=limit, kinds=kinds, sources=sources, as_of=as_of)
-        best = ranking.hits[:limit]
+        ranking = self.ranked(owner, wish)
+        best = ranking.hits[: wish.limit]
         self._echoes.shown(owner, [hit.text for hit in best])
-        if as_of is None:
+        if wish.as_of is None:
             seqs = [memory_seq(hit.id) or 0 for hit in best if hit.source is Source.MEMORY]
             self._retrieved.mark(owner, seqs, self._now())
-        return Recalled(best, ranking.unanswered)
+        return Recalled(best, ranking.unanswered, wish.purpose.heading if wish.purpose is not None else "")
 
-    def ranked(
-        self,
-        owner: Owner,
-        query: str,
-        *,
-        limit: int,
-        kinds: Collection[Kind] | None = None,
-        sources: Collection[Source] | None = None,
-        as_of: datetime | None = None,
-        depth: int = 1,
-    ) -> Ranking:
+    def ranked(self, owner: Owner, wish: Wish, *, depth: int = 1) -> Ranking:
         """All that the sources propose, `depth` times as much as a recall looks at.
 
         Raises: Invalid; StoreError when no source could answer.
         """
-        query = checked_query(query)
-        asked = sources or ((Source.MEMORY,) if kinds is not None else tuple(self._sources))
-        meaning = _Meaning(self._workers, self._embedding, query, patience=self._deadline * EMBEDDER_SHARE)
+        checked_limit(wish.limit)
+        query, asked = checked_query(wish.query), wish.asked()
+        meaning = _Meaning(patience=self._deadline * EMBEDDER_SHARE)
+        if WITH_MEANING.intersection(asked):
+            meaning.future = self._workers.submit(partial(self._embedding.of_query, query))
         question = Question(
             owner=owner,
             text=query,
-            now=self._now() if as_of is None else as_of,
-            is_past=as_of is not None,
-            kinds=tuple(Kind) if kinds is None else kinds,
-            limit=limit,
+            now=self._now() if wish.as_of is None else wish.as_of,
+            is_past=wish.as_of is not None,
+            kinds=tuple(Kind) if wish.kinds is None else wish.kinds,
+            limit=wish.limit,
             vector=meaning.vector,
         )
-        found, unanswered = self._answers(asked, question, depth)
+        found, unanswered = self._answers(asked, question, depth * (1 if wish.purpose is None else purposes.DEPTH))
         if meaning.is_late:
             reason = "It did not answer in time, so memories and documents were searched by words alone."
             unanswered.append(Unanswered(source=EMBEDDER, reason=reason))
-        hits, doubles = self._merged(found, question.now)
-        return Ranking(hits=hits, doubles=doubles, unanswered=unanswered)
+        return self._merged(found, question.now, wish, unanswered)
 
     def close(self) -> None:
         self._workers.close()
@@ -146,49 +152,70 @@ class Recall:
             raise failures[0]
         return found, unanswered
 
-    def _merged(self, found: Mapping[Source, Found], now: datetime) -> tuple[list[Hit], dict[str, str]]:
+    def _merged(
+        self, found: Mapping[Source, Found], now: datetime, wish: Wish, unanswered: Sequence[Unanswered]
+    ) -> Ranking:
+        """One list of what all sources found, without doubles and without what the purpose has no use for."""
+        purpose = wish.purpose
+        weights = self._weights if purpose is None else purpose.weights
         scales = merging.scales({name: each.strength for name, each in found.items() if each.candidates})
-        scored = [
-            (each, self._hit(each, scales[name], now)) for name, answer in found.items() for each in answer.candidates
-        ]
+        proposed = [(each, scales[name]) for name, answer in found.items() for each in answer.candidates]
+        wanted = [pair for pair in proposed if purpose is None or purposes.is_wanted(purpose, pair[0].facts())]
+        scored = [(each, _hit(each, scale, now, weights)) for each, scale in wanted]
         scored.sort(key=lambda pair: (-pair[1].score, -(memory_seq(pair[1].id) or 0)))
-        doubles = merging.without_doubles([candidate.content_hash for candidate, _ in scored])
-        hits = [hit for position, (_, hit) in enumerate(scored) if position not in doubles]
-        return hits, {scored[each][1].id: scored[first][1].id for each, first in doubles.items()}
-
-    def _hit(self, candidate: Candidate, scale: float, now: datetime) -> Hit:
-        parts = {
-            "similarity": candidate.similarity * scale,
-            "recency": ranking.recency(candidate.created_at, now=now),
-            "importance": candidate.importance,
-            "source": ranking.SOURCE_PRIORITY[candidate.source],
-        }
-        return Hit(
-            source=candidate.source,
-            id=candidate.id,
-            text=candidate.text,
-            score=ranking.weighted(parts, self._weights),
-            parts=parts,
-            weights=self._weights,
-            created_at=candidate.created_at,
-            memory=candidate.memory,
-            document=candidate.document,
-            agent_id=candidate.agent_id,
+        is_counted = purpose is not None and purpose.by_agent  # doing the same twice counts twice
+        doubles = {} if is_counted else merging.without_doubles([candidate.content_hash for candidate, _ in scored])
+        single = [pair for position, pair in enumerate(scored) if position not in doubles]
+        hits: Sequence[Hit] = [hit for _, hit in single]
+        counted: Mapping[str, str] = {}
+        if purpose is not None:
+            failed = {each.id for each, _ in single if purposes.is_failure(each.facts())}
+            hits, counted = purposes.arranged(purpose, hits, failed, limit=wish.limit)
+        kept = {each.id for each, _ in wanted}
+        return Ranking(
+            hits=hits,
+            doubles={scored[each][1].id: scored[first][1].id for each, first in doubles.items()},
+            unwanted=[each.id for each, _ in proposed if each.id not in kept],
+            counted=counted,
+            unanswered=unanswered,
         )
 
 
-class _Meaning:
-    """A question's vector, on its way since somebody first asked for it."""
+def _hit(candidate: Candidate, scale: float, now: datetime, weights: Mapping[str, float]) -> Hit:
+    parts = {
+        "similarity": candidate.similarity * scale,
+        "recency": ranking.recency(candidate.created_at, now=now),
+        "importance": candidate.importance,
+        "source": ranking.SOURCE_PRIORITY[candidate.source],
+    }
+    return Hit(
+        source=candidate.source,
+        id=candidate.id,
+        text=candidate.text,
+        score=ranking.weighted(parts, weights),
+        parts=parts,
+        weights=weights,
+        created_at=candidate.created_at,
+        memory=candidate.memory,
+        document=candidate.document,
+        agent_id=candidate.agent_id,
+    )
 
-    def __init__(self, workers: Workers, embedding: Embedding, text: str, *, patience: float) -> None:
-        self._future: Future[Vector | None] = workers.submit(partial(embedding.of_query, text))
-        self._patience = patience
+
+class _Meaning:
+    """A question's vector, which may be on its way."""
+
+    def __init__(self, *, patience: float) -> None:
+        self.future: Future[Vector | None] | None = None  # None: nobody needs it
         self.is_late = False
+        self._patience = patience
 
     def vector(self) -> Vector | None:
         """Raises: SchemaMismatch."""
+        if self.future is None:
+            return None
         try:
-            return self._future.result(self._patience)
+            return self.future.result(self._patience)
         except TimeoutError:
             self.is_late = True
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from recollect.model import Hit, Json
+from recollect.policy.purposes import PURPOSES
 from recollect.tools.spec import Parameter, Tool
 
 if TYPE_CHECKING:
@@ -15,11 +16,15 @@ DEFAULT_LIMIT = 5
 MAX_LIMIT = 20
 
 
-def search_my_memories(memory: AgentMemory | None, query: str, limit: int = DEFAULT_LIMIT) -> Json:
+def search_my_memories(
+    memory: AgentMemory | None, query: str, limit: int = DEFAULT_LIMIT, purpose: str | None = None
+) -> Json:
     if memory is None:
         return NO_AGENT
-    hits = memory.recall(query, limit=max(1, min(limit, MAX_LIMIT)))
+    hits = memory.recall(query, limit=max(1, min(limit, MAX_LIMIT)), purpose=purpose)
     answer: Json = {"count": len(hits), "results": [_shown(hit) for hit in hits]}
+    if hits.heading:
+        answer = {"heading": hits.heading, **answer}
     if hits.unanswered:
         answer["missing"] = [{"source": each.source, "reason": each.reason} for each in hits.unanswered]
     return answer
@@ -43,6 +48,14 @@ TOOLS = (
         parameters={
             "query": Parameter(description="What you want to know.", is_required=True),
             "limit": Parameter(description="How many results, 5 if not given, 20 at most.", type="integer"),
+            "purpose": Parameter(
+                description=(
+                    "What it is for: task_intake finds similar tasks, failures first; tool_selection which tools "
+                    "worked; decision_memo past approvals and refusals; content how past pieces did; delegation which "
+                    "agents did such work well. Leave it out for anything else."
+                ),
+                choices=tuple(PURPOSES),
+            ),
         },
         call=search_my_memories,
         is_read_only=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recollect.cli.view import json_value, one_line, safe
-from recollect.model import AuditEvent, Workflow, WorkflowStep
+from recollect.model import AuditEvent, Explanation, Workflow, WorkflowStep
 
 EMPTY = "-"
 
@@ -20,6 +20,11 @@ class PlainHistory:
     def recorded(self, event: AuditEvent) -> None:
         agent = safe(event.agent_id or EMPTY)
         print("\t".join([str(event.id), _time(event.at), safe(event.action), agent, message_of(event)]))
+
+    def explained(self, explanation: Explanation) -> None:
+        print("\t".join([safe(explanation.id), explanation.outcome.value, one_line(explanation.sentence)]))
+        if explanation.words:
+            print(f"words: {', '.join(map(one_line, explanation.words))}")
 
     def workflows(self, workflows: Sequence[Workflow], *, next_cursor: str | None) -> None:
         for each in workflows:

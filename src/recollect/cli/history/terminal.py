@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from recollect.cli.history.plain import message_of, step_text
-from recollect.cli.view import mark, one_line, safe
-from recollect.model import AuditEvent, Workflow, WorkflowStep
+from recollect.cli.view import mark, missing_hint, one_line, safe
+from recollect.model import AuditEvent, Explanation, Outcome, Workflow, WorkflowStep
 
 MOST_SHOWN = 240
 """Characters of a text in a table."""
@@ -38,6 +38,16 @@ class TerminalHistory:
 
     def recorded(self, event: AuditEvent) -> None:
         self._console.print(Text(mark(True), style="green"), Text(f"Recorded as event {event.id}"))
+
+    def explained(self, explanation: Explanation) -> None:
+        is_shown = explanation.outcome is Outcome.RECALLED
+        title = Text(f"{safe(explanation.id)}: {explanation.outcome.value.replace('_', ' ')}", style="bold")
+        self._console.print(Text(mark(is_shown), style="green" if is_shown else "yellow"), title)
+        self._console.print(Text(one_line(explanation.sentence)))
+        if explanation.words:
+            self._console.print(Text(f"Words in common: {', '.join(map(one_line, explanation.words))}", style="dim"))
+        for each in explanation.unanswered:
+            self._console.print(Text(missing_hint(each), style="yellow"))
 
     def workflows(self, workflows: Sequence[Workflow], *, next_cursor: str | None) -> None:
         if not workflows:

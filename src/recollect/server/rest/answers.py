@@ -12,12 +12,14 @@ from recollect.model import (
     Agent,
     ApiKey,
     AuditEvent,
+    Explanation,
     Hit,
     KeyScope,
     Kind,
     Memory,
     MemoryVersion,
     Origin,
+    Outcome,
     Role,
     Scope,
     Source,
@@ -181,11 +183,46 @@ class Recalled(BaseModel):
 
     hits: list[HitBody]
     missing: Annotated[list[MissingBody], Field(description="What did not answer, or not in time; mostly empty.")]
+    heading: Annotated[str, Field(description="What the hits are, if there is a purpose.")]
 
     @classmethod
     def of(cls, recalled: recollect.model.Recalled) -> Self:
         missing = [MissingBody._of(each) for each in recalled.unanswered]
-        return cls(hits=[HitBody.of(hit) for hit in recalled], missing=missing)
+        return cls(hits=[HitBody.of(hit) for hit in recalled], missing=missing, heading=recalled.heading)
+
+
+class RivalBody(BaseModel):
+    """What was shown instead."""
+
+    id: str
+    score: float
+
+
+class Explained(BaseModel):
+    """Why something was recalled, or was not."""
+
+    id: str
+    outcome: Outcome
+    sentence: str
+    rank: Annotated[int | None, Field(description="1 is the first; null: it has none.")]
+    hit: Annotated[HitBody | None, Field(description="As it was weighed, if it was.")]
+    words: Annotated[list[str], Field(description="Words of the question that it holds.")]
+    rival: Annotated[RivalBody | None, Field(description="The last one shown instead, or the one it doubles.")]
+    missing: list[MissingBody]
+
+    @classmethod
+    def of(cls, explanation: Explanation) -> Self:
+        hit, rival = explanation.hit, explanation.rival
+        return cls(
+            id=explanation.id,
+            outcome=explanation.outcome,
+            sentence=explanation.sentence,
+            rank=explanation.rank,
+            hit=None if hit is None else HitBody.of(hit),
+            words=list(explanation.words),
+            rival=None if rival is None else RivalBody(id=rival.id, score=rival.score),
+            missing=[MissingBody._of(each) for each in explanation.unanswered],
+        )
 
 
 class PrivateMemory(BaseModel):

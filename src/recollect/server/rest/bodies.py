@@ -17,6 +17,7 @@ from recollect.agent_memory import ANY_STATE, MAX_PAGE, PAGE
 from recollect.model import KeyScope, Kind, Origin, Role, Scope, Source, State
 from recollect.policy.agents import MAX_CHARS, MAX_TOOLS
 from recollect.policy.kinds import MAX_TAGS, RULES
+from recollect.policy.purposes import PURPOSES
 from recollect.policy.relevance import Mode
 from recollect.services.recall import MAX_LIMIT
 
@@ -52,6 +53,7 @@ RoleName = Annotated[str, _one_of(Role)]
 OriginName = Annotated[str, _one_of(Origin)]
 StateName = Annotated[str, _one_of([*State, ANY_STATE])]
 KeyScopeName = Annotated[str, _one_of(KeyScope)]
+PurposeName = Annotated[str, _one_of(PURPOSES)]
 ModeName = Annotated[str, _one_of(Mode)]
 
 
@@ -158,7 +160,16 @@ class Question(Given):
         list[str] | None,
         Field(description=f"Only these of {', '.join(Source)}; null: all, or memory if there are kinds."),
     ] = None
+    purpose: Annotated[
+        PurposeName | None, Field(description="What it is for: each purpose has its own filter and weights.")
+    ] = None
     as_of: Annotated[Moment | None, Field(description="What would have been recalled then; null: now.")] = None
+
+
+class Doubt(Question):
+    """What is to be explained: a question, and the id of what was recalled or was not."""
+
+    id: Annotated[str, Field(description="Of a memory, an audit event, a step or a passage.", examples=["m-7"])]
 
 
 class Prompted(Given):

@@ -7,13 +7,14 @@ which is what a conversation's first turn needs. Only asking for a certain memor
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 
 from recollect.server.auth import CurrentAgent, CurrentRecollect
 from recollect.server.rest import cursor
 from recollect.server.rest.answers import (
+    Explained,
     Injected,
     KeptMemory,
     MemoryBody,
@@ -24,7 +25,7 @@ from recollect.server.rest.answers import (
     VersionBody,
     VersionPage,
 )
-from recollect.server.rest.bodies import MemoryFilter, MemoryPatch, NewMemory, Prompted, Question
+from recollect.server.rest.bodies import Doubt, MemoryFilter, MemoryPatch, NewMemory, Prompted, Question
 from recollect.tools.lookalikes import lookalikes
 
 LISTING = "memories"
@@ -144,5 +145,14 @@ def inject(memory: CurrentAgent, body: Prompted) -> Injected:
 def recall(memory: CurrentAgent, body: Question) -> Recalled:
     """What fits a question best, by meaning and by words, each hit with the parts of its score: from the agent's own
     memories and the tenant's audit log, workflow steps and knowledge."""
-    found = memory.recall(body.query, limit=body.limit, kinds=body.kinds, sources=body.sources, as_of=body.as_of)
-    return Recalled.of(found)
+    return Recalled.of(memory.recall(body.query, **_wanted(body)))
+
+
+@router.post("/explain")
+def explain(memory: CurrentAgent, body: Doubt) -> Explained:
+    """Why a question finds something, or why it does not. Ask as for recall, and name its `id`."""
+    return Explained.of(memory.explain(body.query, body.id, **_wanted(body)))
+
+
+def _wanted(body: Question) -> dict[str, Any]:
+    return body.model_dump(include={"limit", "kinds", "sources", "purpose", "as_of"})

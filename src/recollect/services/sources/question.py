@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from recollect.model import Document, Kind, Memory, Owner, Source
+from recollect.policy.purposes import Facts
 from recollect.ports import Vector
 
 PAST_STEP = 8
@@ -42,6 +43,19 @@ class Candidate:
     document: Document | None = None
     agent_id: str | None = None
     action: str = ""  # what was done, or how it ended; empty for what was only said
+
+    def facts(self) -> Facts:
+        """What a purpose looks at."""
+        memory = self.memory
+        return Facts(
+            source=self.source,
+            text=self.text,
+            action=self.action,
+            agent_id=self.agent_id,
+            role=None if memory is None else memory.role,
+            category=None if memory is None else memory.category,
+            tags=() if memory is None else memory.tags,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

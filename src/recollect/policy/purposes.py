@@ -1,0 +1,208 @@
+"""What an agent may want to know before it acts: recall with a filter, weights and a heading of its own.
+
+A purpose looks at what each candidate is: who said it, what category it has, how a step ended, which event it was. All
+of it is data in one table below.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from recollect.errors import Invalid
+from recollect.model import Hit, Recalled, Role, Source
+from recollect.policy.history import FAILURES, OWN_AREAS
+from recollect.policy.importance import Category
+from recollect.policy.ranking import weighted
+from recollect.policy.relevance import one_line
+
+DEPTH = 4
+"""How many times as many candidates are looked at, because a filter leaves most of them out."""
+
+HEADING = "What you remember about this"
+"""Above a recall for no purpose in particular."""
+
+_FAILURE = re.compile(
+    r"\b(fail(s|ed|ure|ing)?|error|crash(ed|es)?|broke|broken|could ?n[o']t|unable|timed out|timeout|rejected|refused|"
+    r"went wrong|did ?n[o']t work|rolled back|rollback|aborted)\b",
+    re.IGNORECASE,
+)
+_TASK = re.compile(
+    r"\b(task|done|finished|completed|deployed|shipped|fixed|implemented|delivered|tried)\b", re.IGNORECASE
+)
+_TOOL = re.compile(r"\b(tool|command|script|api|cli|called|ran|query|exit code|stderr)\b", re.IGNORECASE)
+_DECISION = re.compile(
+    r"\b(approv(e|ed|al|als)|reject(ed|ion)?|refus(ed|al)|den(ied|ial)|declined|authori[sz](ed|ation)|sign(ed)? off|"
+    r"veto(ed)?|permission|granted|decision|decided|turned down|agreed)\b",
+    re.IGNORECASE,
+)
+_RESULTS = re.compile(
+    r"\b(views?|clicks?|click.through|likes?|shares?|comments?|engagement|impressions?|conversions?|subscribers?|"
+    r"sign.?ups?|reach|open rate|opens|downloads?|readers?|followers?|viral|performed|published|posted|reposts?|"
+    r"retweets?|audience|traffic|bounce)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purpose:
+    """One kind of question. A memory is wanted if its role, its category or its words say so; an event or a step, if it
+    is not our own bookkeeping and, where `words` narrow it down, if those are in its text, its action or its status."""
+
+    name: str
+    heading: str
+    sources: tuple[Source, ...]
+    weights: Mapping[str, float]
+    roles: Collection[Role] = ()
+    categories: Collection[str] = ()
+    words: re.Pattern[str] | None = None  # None: whatever it says
+    is_narrow: bool = False  # the words are asked of events and steps, too
+    failures_first: bool = False
+    by_agent: bool = False  # one hit for each agent, with how often it did well
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What a purpose looks at."""
+
+    source: Source
+    text: str
+    action: str = ""  # of an event; how a step ended
+    agent_id: str | None = None
+    role: Role | None = None  # the rest: of a memory
+    category: str | None = None
+    tags: Collection[str] = field(default_factory=tuple)
+
+
+def _weights(similarity: float, recency: float, importance: float, source: float) -> Mapping[str, float]:
+    return {"similarity": similarity, "recency": recency, "importance": importance, "source": source}
+
+
+PURPOSES: Mapping[str, Purpose] = {
+    each.name: each
+    for each in (
+        Purpose(
+            name="task_intake",
+            heading="Similar tasks in the past, what failed first",
+            sources=(Source.MEMORY, Source.AUDIT, Source.WORKFLOW),
+            weights=_weights(0.6, 0.1, 0.2, 0.1),
+            categories=(Category.TASK_COMPLETION, Category.ERROR, Category.DECISION),
+            words=re.compile(f"{_FAILURE.pattern}|{_TASK.pattern}", re.IGNORECASE),
+            failures_first=True,
+        ),
+        Purpose(
+            name="tool_selection",
+            heading="Which tools worked or failed for such work",
+            sources=(Source.MEMORY, Source.AUDIT, Source.WORKFLOW),
+            weights=_weights(0.6, 0.2, 0.1, 0.1),
+            roles=(Role.TOOL_RESULT,),
+            words=_TOOL,
+        ),
+        Purpose(
+            name="decision_memo",
+            heading="Past approvals and refusals",
+            sources=(Source.MEMORY, Source.AUDIT, Source.WORKFLOW),
+            weights=_weights(0.5, 0.1, 0.3, 0.1),
+            categories=(Category.DECISION,),
+            words=_DECISION,
+            is_narrow=True,
+        ),
+        Purpose(
+            name="content",
+            heading="How past pieces did",
+            sources=(Source.MEMORY, Source.AUDIT, Source.WORKFLOW),
+            weights=_weights(0.5, 0.3, 0.1, 0.1),
+            words=_RESULTS,
+            is_narrow=True,
+        ),
+        Purpose(
+            name="delegation",
+            heading="Which agents did such work well",
+            sources=(Source.WORKFLOW, Source.AUDIT),
+            weights=_weights(0.4, 0.1, 0.4, 0.1),
+            by_agent=True,
+        ),
+    )
+}
+
+
+def checked_purpose(name: str | None) -> Purpose | None:
+    """Raises: Invalid."""
+    if name is None:
+        return None
+    if name not in PURPOSES:
+        raise Invalid(f"There is no purpose {str(name)[:40]!r}; choose {', '.join(PURPOSES)}.")
+    return PURPOSES[name]
+
+
+def is_wanted(purpose: Purpose, facts: Facts) -> bool:
+    """Whether a purpose has a use for a candidate."""
+    if facts.source is Source.MEMORY:
+        if facts.role in purpose.roles or facts.category in purpose.categories:
+            return True
+        return purpose.words is not None and bool(purpose.words.search(" ".join([facts.text, *facts.tags])))
+    is_ours = facts.source is Source.AUDIT and facts.action.partition(".")[0] in OWN_AREAS
+    if purpose.by_agent and not facts.agent_id:
+        return False
+    if purpose.is_narrow and purpose.words is not None:
+        return bool(purpose.words.search(f"{facts.text} {facts.action.replace('.', ' ')}"))
+    return not is_ours
+
+
+def is_failure(facts: Facts) -> bool:
+    """Whether something did not go well, as far as it says so itself.
+
+    >>> is_failure(Facts(source=Source.WORKFLOW, text="Shipped", action="failed"))
+    True
+    >>> is_failure(Facts(source=Source.WORKFLOW, text="No error was found", action="completed"))
+    False
+    """
+    if facts.source is Source.MEMORY:
+        return facts.category == Category.ERROR or (facts.category is None and bool(_FAILURE.search(facts.text)))
+    if facts.source is Source.WORKFLOW:
+        return facts.action in FAILURES
+    return facts.action.rpartition(".")[2] in FAILURES or bool(_FAILURE.search(facts.text))
+
+
+def arranged(
+    purpose: Purpose, hits: Sequence[Hit], failed: Collection[str], *, limit: int
+) -> tuple[list[Hit], Mapping[str, str]]:
+    """The hits as a purpose wants them (`failed`: the ids of what did not go well), and which are part of another."""
+    if purpose.by_agent:
+        return _by_agent(purpose, hits, failed)
+    shown = sorted(hits[:limit], key=lambda hit: hit.id not in failed) if purpose.failures_first else hits[:limit]
+    return [*shown, *hits[limit:]], {}
+
+
+def _by_agent(purpose: Purpose, hits: Sequence[Hit], failed: Collection[str]) -> tuple[list[Hit], Mapping[str, str]]:
+    """One hit for each agent, the one with the best record first.
+
+    The part `importance` is the share that went well, with one success and one failure added to everybody's: a single
+    success says less than ten.
+    """
+    done: dict[str, list[Hit]] = {}
+    for hit in hits:
+        if hit.agent_id is not None:
+            done.setdefault(hit.agent_id, []).append(hit)
+    records = [_record(agent, theirs, failed, purpose.weights) for agent, theirs in done.items()]
+    counted = {hit.id: theirs[0].id for theirs in done.values() for hit in theirs[1:]}
+    return sorted(records, key=lambda hit: -hit.score), counted
+
+
+def _record(agent: str, hits: Sequence[Hit], failed: Collection[str], weights: Mapping[str, float]) -> Hit:
+    best, well = hits[0], sum(hit.id not in failed for hit in hits)
+    parts = {**best.parts, "importance": (well + 1) / (len(hits) + 2)}
+    text = f"{agent}: {well} of {len(hits)} went well; the most similar: {best.text}"
+    return replace(best, text=text, parts=parts, weights=weights, score=weighted(parts, weights))
+
+
+def recall_block(recalled: Recalled) -> str | None:
+    """What was recalled, for a prompt: a heading and a line for each hit; None when there is none.
+
+    What a hit says is data: it stays on its line.
+    """
+    if not recalled:
+        return None
+    lines = (f"- ({hit.source.value} {hit.id}, {hit.created_at:%Y-%m-%d}) {one_line(hit.text)}" for hit in recalled)
+    return "\n".join([f"## {recalled.heading or HEADING}", *lines])

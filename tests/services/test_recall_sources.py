@@ -1,0 +1,272 @@
+"""Recall asks four sources at once, ranks what they find together, and names the one that did not answer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+
+from recollect import Invalid, Recollect, Settings, StoreError
+from recollect.api import AgentMemory, TenantMemory
+from recollect.model import Document, Hit, Source
+from recollect.policy.ranking import SOURCE_PRIORITY
+from tests.services.conftest import START, Clock, Place
+
+pytestmark = pytest.mark.proves("E3")
+
+
+def know(tenant: TenantMemory, id: str, *passages: str, is_published: bool = True) -> None:
+    """Put a document on the tenant's shelf, as ingesting one does."""
+    document = Document(
+        id=id,
+        tenant=tenant.id,
+        title=id,
+        content_hash=id,
+        is_published=is_published,
+        created_at=START,
+        updated_at=START,
+    )
+    vectors = tenant._services.recall._embedding.of_texts(passages)
+    tenant._store.put_document(document, passages, vectors)
+
+
+@pytest.fixture
+def refunds(tenant: TenantMemory, ann: AgentMemory) -> AgentMemory:
+    """Something about refunds in every source."""
+    ann.remember("Kim wants every refund above 50 euro explained")
+    tenant.audit.record("order.refund", "A refund of 30 euro was paid to order 7", agent="billing")
+    tenant.record_step(workflow="Refund run", step="check", output="Refund for order 7 is due", agent="billing")
+    know(tenant, "handbook", "Our refund policy: within 30 days, with a receipt.", "Parking is behind the house.")
+    return ann
+
+
+def sources(hits: Sequence[Hit]) -> set[str]:
+    return {hit.source.value for hit in hits}
+
+
+def test_every_source_has_its_say(refunds: AgentMemory) -> None:
+    hits = refunds.recall("refund", limit=20)
+
+    assert sources(hits) == {"memory", "audit", "workflow", "knowledge"}
+    assert hits.unanswered == ()
+    by_source = {hit.source: hit for hit in reversed(hits)}
+    assert by_source[Source.MEMORY].id == "m-1"
+    assert by_source[Source.MEMORY].memory == refunds.get("m-1")
+    assert by_source[Source.AUDIT].id == "a-2"
+    assert (by_source[Source.WORKFLOW].id, by_source[Source.WORKFLOW].agent_id) == ("refund-run/1", "billing")
+    assert by_source[Source.WORKFLOW].text == "Refund run, check (completed): Refund for order 7 is due"
+    assert by_source[Source.KNOWLEDGE].id == "handbook#0"
+    assert len(refunds.recall("refund")) == 5  # unless more are asked for
+
+
+def test_the_score_is_the_weighted_sum_and_says_so(refunds: AgentMemory) -> None:
+    hits = refunds.recall("refund", limit=20)
+
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    for hit in hits:
+        assert hit.weights == {"similarity": 0.5, "recency": 0.2, "importance": 0.2, "source": 0.1}
+        assert all(0 <= part <= 1 for part in hit.parts.values())
+        assert hit.score == pytest.approx(sum(hit.weights[name] * part for name, part in hit.parts.items()))
+        assert hit.parts["source"] == SOURCE_PRIORITY[hit.source]
+        assert hit.explain.startswith(f"{hit.score:.3f} = 0.5×{hit.parts['similarity']:.3f} similarity + 0.2×")
+    assert SOURCE_PRIORITY == {"memory": 1.0, "audit": 0.8, "workflow": 0.6, "knowledge": 0.5}
+    assert max(hit.parts["similarity"] for hit in hits) == pytest.approx(1.0)
+
+
+def test_weights_are_settings(place: Place, clock: Clock, tenant_id: str) -> None:
+    weights = {"weight_similarity": 0.0, "weight_recency": 0.0, "weight_importance": 0.0, "weight_source": 1.0}
+    with place.open(clock, **weights) as recollect:
+        ann, tenant = recollect.agent("ann", tenant_id), recollect.tenant(tenant_id)
+        tenant.audit.record("order.refund", "Refund paid")
+        ann.remember("A refund, by the way, is due")
+
+        assert [(hit.id, hit.score) for hit in ann.recall("refund")] == [("m-1", 1.0), ("a-1", 0.8)]
+
+
+def test_only_the_sources_that_are_named_are_asked(refunds: AgentMemory) -> None:
+    for source in ("memory", "audit", "workflow", "knowledge"):
+        assert sources(refunds.recall("refund", sources=[source])) == {source}
+    assert sources(refunds.recall("refund", sources=["audit", "workflow"], limit=20)) == {"audit", "workflow"}
+    assert sources(refunds.recall("refund", kinds=["note"], limit=20)) == {"memory"}  # kinds are of memories
+
+
+@pytest.mark.parametrize(
+    ("names", "says"), [(["mind"], "choose among memory, audit"), ([], "at least one"), ("audit", "list")]
+)
+def test_a_source_that_is_none_is_refused(ann: AgentMemory, names: Any, says: str) -> None:
+    with pytest.raises(Invalid, match=says):
+        ann.recall("refund", sources=names)
+
+
+def test_what_says_the_same_is_shown_once_and_the_best_is_kept(tenant: TenantMemory, ann: AgentMemory) -> None:
+    ann.remember("The refund was paid")
+    tenant.audit.record("order.refund", "the REFUND  was paid")
+    tenant.record_step(workflow="run", step="pay", output="The refund was paid")
+    know(tenant, "notes", "The refund was paid")
+
+    hits = ann.recall("refund paid", limit=20)
+    assert [hit.id for hit in hits if "paid" in hit.text.lower()] == ["m-1"]
+
+
+@pytest.mark.parametrize(
+    "query", ["%", "_", "' OR true --", '"', "refund' OR '1'='1", "refund:*", "refund & !x", "(refund"]
+)
+def test_a_question_is_only_words(refunds: AgentMemory, query: str) -> None:
+    found = sources(refunds.recall(query, sources=["audit", "workflow"], limit=20))
+
+    assert found == ({"audit", "workflow"} if "refund" in query else set())
+
+
+def test_a_strong_answer_elsewhere_comes_before_a_weak_memory(tenant: TenantMemory, ann: AgentMemory) -> None:
+    ann.remember("Likes green tea in the morning")
+    tenant.audit.record("order.refund", "Invoice 4711 was refunded to Globex")
+
+    assert ann.recall("was invoice 4711 refunded to Globex?")[0].id == "a-2"
+
+
+def test_bookkeeping_does_not_push_memories_aside(ann: AgentMemory) -> None:
+    """Every memory leaves an event that says a note was stored; who asks for a note means the note."""
+    for number in range(30):
+        ann.remember(f"Guest {number} likes tea", kind="episode")
+    ann.remember("A note on the guests: number 17 stored a suitcase here")
+
+    best = ann.recall("which note says who stored a suitcase in 17?")
+    assert best[0].id == "m-31"
+    assert sum(hit.source is Source.AUDIT for hit in best) <= 2
+
+
+def test_the_past_is_asked_of_every_source(refunds: AgentMemory, tenant: TenantMemory, clock: Clock) -> None:
+    then = clock()
+    clock.forward(days=2)
+    for number in range(30):
+        tenant.audit.record("order.refund", f"refund number {number}")
+        tenant.record_step(workflow="Later run", step="refund", output=f"refund {number}")
+
+    hits = refunds.recall("refund", as_of=then, limit=20)
+    assert sources(hits) == {"memory", "audit", "workflow", "knowledge"}
+    assert all(hit.created_at <= then for hit in hits)
+
+
+@pytest.mark.proves("E12")
+def test_an_agent_sees_others_only_through_what_the_tenant_shares(
+    recollect: Recollect, tenant: TenantMemory, refunds: AgentMemory, bob: AgentMemory
+) -> None:
+    bob.remember("The refund password hint is a secret of bob's own heart")
+    stranger = recollect.agent("ann", f"{tenant.id}-other")
+
+    everything = refunds.recall("refund secret heart", limit=100)
+    assert "bob's own heart" not in str(everything)
+    assert sources(bob.recall("refund", limit=100)) == {"memory", "audit", "workflow", "knowledge"}
+    assert stranger.recall("refund", limit=100) == []
+
+
+def test_only_memories_are_marked_as_retrieved(refunds: AgentMemory, recollect: Recollect, clock: Clock) -> None:
+    refunds.recall("refund", limit=20)
+    recollect._services.retrieved.flush()
+
+    assert refunds.get("m-1").last_retrieved_at == clock()
+
+
+def test_what_was_recalled_from_anywhere_is_recognised_when_it_comes_back(refunds: AgentMemory) -> None:
+    refunds.recall("refund", limit=20)
+
+    with pytest.raises(Invalid, match="came out of memory"):
+        refunds.remember("Our refund policy: within 30 days, with a receipt.", origin="agent")
+
+
+# --- slow and broken sources
+
+
+class Hanging:
+    """An embedder that answers questions only when it is told to."""
+
+    name = "hanging"
+    dimensions = 8
+
+    def __init__(self) -> None:
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        assert self.may_answer.wait(60)
+        return np.eye(8, dtype=np.float32)[[len(text) % 8 for text in texts]]
+
+
+@pytest.fixture
+def hanging() -> Iterator[Hanging]:
+    embedder = Hanging()
+    yield embedder
+    embedder.may_answer.set()
+
+
+def test_an_embedder_that_hangs_costs_the_meaning_and_is_named(tmp_path: Any, hanging: Hanging) -> None:
+    settings = Settings(url=f"sqlite:///{tmp_path}/m.db", recall_deadline=0.4)
+    with Recollect(settings=settings, embedder=hanging) as recollect:
+        recollect.agent("ann").remember("The refund was paid")
+        recollect.tenant().audit.record("order.refund", "Refund of 30 euro")
+        hanging.may_answer.clear()
+
+        hits = recollect.agent("ann").recall("refund")
+
+        assert {hit.id for hit in hits} == {"m-1", "a-2"}
+        (missing,) = hits.unanswered
+        assert missing.source == "embedder"
+        assert "by words alone" in missing.reason
+        hanging.may_answer.set()
+
+
+def test_a_source_that_is_slow_is_named_and_not_waited_for(place: Place, clock: Clock, tenant_id: str) -> None:
+    if place.engine == "sqlite":
+        return  # its readers never wait; the embedder above is what can be slow there
+    with place.open(clock, recall_deadline=1.0) as recollect:
+        ann, tenant = recollect.agent("ann", tenant_id), recollect.tenant(tenant_id)
+        ann.remember("The refund was paid")
+        tenant.record_step(workflow="run", step="refund")
+        with psycopg.connect(place.admin_url) as somebody:
+            somebody.execute("LOCK TABLE step_index IN ACCESS EXCLUSIVE MODE")
+            hits = ann.recall("refund")
+
+        assert "m-1" in {hit.id for hit in hits}
+        assert [(each.source, each.reason) for each in hits.unanswered] == [
+            ("workflow", "It did not answer within 1 s.")
+        ]
+        assert "run/1" in {hit.id for hit in ann.recall("refund", limit=10)}  # once the lock is gone
+
+
+def test_a_source_that_fails_is_named_and_the_others_stand(fresh_place: Place, clock: Clock) -> None:
+    if fresh_place.engine != "sqlite":
+        return  # a missing table is a schema that does not fit there, which is refused as a whole
+    with fresh_place.open(clock) as recollect:
+        ann = recollect.agent("ann")
+        ann.remember("The refund was paid")
+        recollect.tenant().record_step(workflow="run", step="refund")
+        fresh_place.sql("ALTER TABLE step_index RENAME TO elsewhere")
+
+        hits = ann.recall("refund", limit=1)
+        assert [hit.id for hit in hits] == ["m-1"]
+        assert [each.source for each in hits.unanswered] == ["workflow"]
+        with pytest.raises(StoreError):  # nobody is left to answer
+            ann.recall("refund", sources=["workflow"])
+
+
+def test_many_recalls_at_once_all_get_their_answers(refunds: AgentMemory) -> None:
+    answers: list[Any] = []
+    threads = [threading.Thread(target=lambda: answers.append(refunds.recall("refund", limit=20))) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(answers) == 12
+    assert all(sources(hits) == {"memory", "audit", "workflow", "knowledge"} for hits in answers if not hits.unanswered)
+
+
+def test_a_closed_store_recalls_nothing(place: Place, clock: Clock, tenant_id: str) -> None:
+    with place.open(clock) as recollect:
+        ann = recollect.agent("ann", tenant_id)
+    with pytest.raises(StoreError, match="closed"):
+        ann.recall("refund")
