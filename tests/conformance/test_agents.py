@@ -20,6 +20,7 @@ def test_an_agent_comes_back_as_it_was_added(store: Store, ann: Owner) -> None:
             system_prompt="Be brief.\nBe kind.",
             model="some/model",
             tools=("memory_store", 'quo"te'),
+            knowledge_categories=("policy", "Größe"),
             colour="#aa00ff",
             icon="🦉",
             is_active=False,

@@ -37,7 +37,9 @@ def found(store: Store, tenant: str, query: str, categories: Sequence[str] = ())
 
 
 def test_a_document_comes_back_as_it_was_put(store: Store, tenant: str) -> None:
-    wanted = document("guide", tenant, title="Ein 'Führer'", category="travel", source="/a/b.md", updated_at=LATER)
+    wanted = document(
+        "guide", tenant, title="Ein 'Führer'", category="travel", source="/a/b.md", updated_at=LATER, flag="x"
+    )
 
     assert store.put_document(wanted, ["one", "two"], [None, None]) == wanted
     assert store.get_document(tenant, "guide") == wanted
@@ -66,6 +68,38 @@ def test_a_document_put_again_replaces_all_but_its_beginning(store: Store, tenan
     assert found(store, tenant, "apples pears") == []
     assert found(store, tenant, "plums") == ["plums"]
     assert sorted(store.find_chunks(tenant, range(10))) == [3]  # numbers are not used again
+
+
+def test_passages_that_stay_keep_number_and_vector(store: Store, tenant: str) -> None:
+    store.put_document(document("a", tenant), ["one", "two", "two", "three"], [vector(1)] * 4)
+
+    store.put_document(document("a", tenant), ["new", "three", "two", "one"], [None] * 4)
+
+    kept = [(chunk.id, chunk.position, chunk.text) for chunk in store.list_chunks(tenant, "a")]
+    assert [(number if number <= 4 else "fresh", place, text) for number, place, text in kept] == [
+        ("fresh", 0, "new"),
+        (4, 1, "three"),
+        (2, 2, "two"),
+        (1, 3, "one"),
+    ]
+    assert set(seqs(store.nearest_chunks(tenant, vector(1)))) == {1, 2, 4}  # the new one waits for its vector
+    assert found(store, tenant, "new") == ["new"]
+    assert store.list_chunks(tenant, "no-such") == []
+
+
+def test_a_passage_that_stays_is_found_under_its_new_category(store: Store, tenant: str) -> None:
+    put(store, tenant, "a", "apples", category="food")
+    assert found(store, tenant, "apples", ["food"]) == ["apples"]
+
+    put(store, tenant, "a", "apples", category="fruit")
+    assert found(store, tenant, "apples", ["food"]) == []
+    assert found(store, tenant, "apples", ["fruit"]) == ["apples"]
+    assert seqs(store.nearest_chunks(tenant, vector(1), categories=["fruit"])) == [1]
+
+    put(store, tenant, "a", "apples", category="fruit", is_published=False)
+    put(store, tenant, "a", "apples", category="food")  # nobody has looked in between
+    assert found(store, tenant, "apples", ["fruit"]) == []
+    assert found(store, tenant, "apples", ["food"]) == ["apples"]
 
 
 def test_a_document_may_be_empty(store: Store, tenant: str) -> None:
