@@ -16,6 +16,7 @@ from recollect.cli.transcripts.options import (
     SummaryKeepLast,
     SummaryThreshold,
 )
+from recollect.settings import use_one_thread_each
 
 
 def serve(
@@ -52,6 +53,7 @@ def serve(
         "openai_summary_model": openai_summary_model,
         "openai_summary_base_url": openai_summary_base_url,
     }
+    use_one_thread_each()  # before the next line loads NumPy
     server = optional_module("recollect.server.run", needs="The server", extra="server")
     server.serve(run.settings, no_auth=no_auth)
 

@@ -23,7 +23,7 @@ from recollect.errors import Invalid
 from recollect.server.app import create_app
 from recollect.server.connection import ImpatientProtocol
 from recollect.server.first_key import first_key
-from recollect.settings import Settings, masked, use_one_thread_each
+from recollect.settings import Settings, masked
 
 GRACE_SECONDS = 10
 """How long requests under way may take to finish when the server is told to stop."""
@@ -41,7 +41,6 @@ def serve(settings: Settings, *, no_auth: bool, say: Callable[[str], None] = _sa
 
     Raises: Invalid, StoreError, SchemaMismatch.
     """
-    use_one_thread_each()
     if no_auth and not is_loopback(settings.host):
         raise Invalid(
             "Without keys the server may listen on this machine only, not on "
