@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench crash browser apt-chromium clean
+.PHONY: help run test lint format bench soak crash browser apt-chromium clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -29,6 +29,9 @@ format: $(VENV)/installed-dev ## mend style and format
 
 bench: $(VENV)/installed-dev ## measure speed and recall quality
 	$(BIN)/python -m benchmarks
+
+soak: $(VENV)/installed-dev ## ten minutes of mixed load on a server, in which nothing may fail
+	$(BIN)/python -m benchmarks.soak
 
 crash: $(VENV)/installed-dev ## kill -9 a writer a hundred times and look for lost memories
 	$(BIN)/python -m tests.faults.crash_loop --cycles 100

@@ -7,12 +7,14 @@ import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx2
 import pytest
 
+from recollect.api import Recollect
 from recollect.errors import Invalid
 from recollect.server.run import listening, serve
 from recollect.settings import Settings
-from tests.server.live import ServerProcess, client_of
+from tests.server.live import ServerProcess, client_of, wait_until
 
 CLIENTS = 16
 WRITES = 15
@@ -92,6 +94,38 @@ def write_some(address: str, number: int) -> list[str]:
         ]
     assert {answer.status_code for answer in answers} == {201}
     return [answer.json()["id"] for answer in answers]
+
+
+def test_told_to_stop_under_load_it_loses_nothing_it_has_acknowledged(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    with ServerProcess(url) as server, ThreadPoolExecutor(CLIENTS) as pool:
+        writing = [pool.submit(write_until_it_stops, server.address, number) for number in range(CLIENTS)]
+        with client_of(server.address) as client:
+            wait_until(lambda: len(client.get("/api/agents/shared/memories").json()["items"]) >= 2 * CLIENTS)
+        code, _, errors = server.stop()
+        acknowledged = {text for each in writing for text in each.result()}
+
+    assert (code, errors) == (0, "")
+    assert len(acknowledged) >= 2 * CLIENTS
+    with Recollect(settings=Settings(url=url)) as recollect:
+        stored = {memory.text for memory in recollect.agent("shared").list(limit=500)}
+    assert acknowledged <= stored
+    assert len(stored - acknowledged) <= CLIENTS, "of each client at most the one whose answer did not arrive"
+
+
+def write_until_it_stops(address: str, number: int) -> list[str]:
+    """What was acknowledged."""
+    written: list[str] = []
+    with client_of(address) as client:
+        for count in range(30):
+            text = f"{number}/{count}"
+            try:
+                answer = client.post("/api/agents/shared/memories", json={"text": text, "kind": "episode"})
+            except httpx2.TransportError:
+                break
+            assert answer.status_code == 201
+            written.append(text)
+    return written
 
 
 def test_answers_are_not_held_back_for_40_ms() -> None:

@@ -16,6 +16,7 @@ from recollect.policy.text import checked_text
 from recollect.services.drafts import Draft, checked_moment
 from recollect.services.explain import Explain
 from recollect.services.recall import Wish, checked_limit, checked_sources
+from recollect.services.tracing import traced
 
 MAX_PAGE = 500
 PAGE = 100
@@ -26,6 +27,7 @@ ANY_STATE = "all"
 class Records(AgentView):
     """The verbs that work on single memories."""
 
+    @traced("create_memory")
     def remember(
         self,
         text: str,
@@ -65,6 +67,7 @@ class Records(AgentView):
         )
         return self._services.remember(self.owner, [draft])[0]
 
+    @traced("create_memory")
     def remember_many(self, items: Iterable[str | Mapping[str, Any]]) -> Sequence[Memory]:
         """Keep many texts in one transaction: all of them or none. An item is a text, or `remember`'s arguments.
 
@@ -105,6 +108,7 @@ class Records(AgentView):
             limit=checked_limit(limit, most=MAX_PAGE),
         )
 
+    @traced("search_memory")
     def search(
         self, query: str = "", *, tag: str = "", kind: str | None = None, limit: int = SEARCH_LIMIT
     ) -> Sequence[Memory]:
@@ -114,6 +118,7 @@ class Records(AgentView):
         """
         return self.list(kind=kind, tag=tag, query=query, limit=limit)
 
+    @traced("search_memory")
     def recall(
         self,
         query: str,
@@ -172,6 +177,7 @@ class Records(AgentView):
         """
         return self._services.remember.approve(self.owner, id)
 
+    @traced("update_memory")
     def update(
         self,
         id: str,
@@ -196,6 +202,7 @@ class Records(AgentView):
         """
         return self._store.list_versions(self.owner, id)
 
+    @traced("delete_memory")
     def forget(self, id: str) -> None:
         """Delete a memory and its history for good.
 

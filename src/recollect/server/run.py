@@ -20,6 +20,7 @@ from starlette.routing import Match
 
 from recollect.api import Recollect
 from recollect.errors import Invalid
+from recollect.providers.otlp import exporting
 from recollect.server.app import create_app
 from recollect.server.connection import ImpatientProtocol
 from recollect.server.first_key import first_key
@@ -46,7 +47,11 @@ def serve(settings: Settings, *, no_auth: bool, say: Callable[[str], None] = _sa
             "Without keys the server may listen on this machine only, not on "
             f"{settings.host!r}: use --host 127.0.0.1, or leave --no-auth out."
         )
-    with closing(listening(settings.host, settings.port)) as listener, Recollect(settings=settings) as recollect:
+    with (
+        closing(listening(settings.host, settings.port)) as listener,
+        exporting(settings.otel_endpoint),
+        Recollect(settings=settings) as recollect,
+    ):
         made = None if no_auth else first_key(recollect, is_loopback=is_loopback(settings.host))
         app = create_app(recollect, no_auth=no_auth, hosts=[settings.host])
         server = uvicorn.Server(uvicorn.Config(app, **options()))

@@ -163,6 +163,10 @@ class Settings:
     )
     rate_limit: float = setting(1000.0, "Requests a second each key may make on average; 0 sets no limit.", low=0)
     rate_burst: int = setting(2000, "Requests each key may make at once before the average counts.", low=1)
+    otel_endpoint: str = setting(
+        "",
+        "The OpenTelemetry collector the server sends spans to, such as http://127.0.0.1:4318; empty sends none.",
+    )
     max_requests: int = setting(128, "Requests the server has under way at most; the rest is told to try again.", low=1)
     consolidation: Literal["propose", "apply"] = setting(
         "propose",

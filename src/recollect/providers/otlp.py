@@ -1,0 +1,38 @@
+"""Sending spans to a collector, when the settings name one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+
+from recollect.errors import Invalid
+
+SERVICE = "recollect"
+
+
+@contextmanager
+def exporting(endpoint: str) -> Iterator[None]:
+    """While inside, spans are sent to the OTLP collector at `endpoint`, in batches; at the end the last of them.
+
+    Raises: Invalid when the packages for it are missing.
+    """
+    if not endpoint:
+        yield
+        return
+    try:
+        trace = import_module("opentelemetry.trace")
+        sdk = import_module("opentelemetry.sdk.trace")
+        batches = import_module("opentelemetry.sdk.trace.export")
+        resources = import_module("opentelemetry.sdk.resources")
+        otlp = import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
+    except ModuleNotFoundError as error:
+        raise Invalid("Sending spans needs more packages; run: pip install 'recollect[otel]'") from error
+    provider = sdk.TracerProvider(resource=resources.Resource.create({"service.name": SERVICE}))
+    exporter = otlp.OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces")
+    provider.add_span_processor(batches.BatchSpanProcessor(exporter))
+    trace.set_tracer_provider(provider)
+    try:
+        yield
+    finally:
+        provider.shutdown()
