@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, State
-from recollect.policy.similarity import Evidence
 from recollect.ports.providers import Vector
+
+if TYPE_CHECKING:
+    from recollect.policy.similarity import Evidence  # brings NumPy, which a port can do without
 
 
 class AgentStore(Protocol):
