@@ -6,6 +6,7 @@ import multiprocessing
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from multiprocessing.synchronize import Barrier
+from pathlib import Path
 from typing import Any
 
 import apsw
@@ -18,7 +19,7 @@ from recollect.ports import Store
 from recollect.store import postgres, sqlite
 from recollect.store.migrations import Migration, load_migrations
 from tests.conformance.conftest import Place
-from tests.conformance.examples import EARLIER, NOW, note, owner
+from tests.conformance.examples import EARLIER, NOW, messages, note, owner, session
 from tests.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.proves("T2")
@@ -191,52 +192,152 @@ def open_and_write(url: str, gate: Barrier, ids: Any) -> None:
     store.close()
 
 
-def test_processes_that_open_a_new_database_at_once_all_succeed(new_place: Place) -> None:
+def opened_at_once(place: Place) -> list[int | None]:
+    """How several processes end that open the same database at the same moment."""
     fresh = multiprocessing.get_context("spawn")
     gate, ids = fresh.Barrier(PROCESSES), fresh.SimpleQueue()
-    processes = [fresh.Process(target=open_and_write, args=(new_place.url, gate, ids)) for _ in range(PROCESSES)]
+    processes = [fresh.Process(target=open_and_write, args=(place.url, gate, ids)) for _ in range(PROCESSES)]
     for process in processes:
         process.start()
     for process in processes:
         process.join(60)
+    codes = [process.exitcode for process in processes]
+    if codes == [0] * PROCESSES:
+        assert sorted(ids.get() for _ in processes) == [f"m-{number}" for number in range(1, PROCESSES + 1)]
+    return codes
 
-    assert [process.exitcode for process in processes] == [0] * PROCESSES
-    assert sorted(ids.get() for _ in processes) == [f"m-{number}" for number in range(1, PROCESSES + 1)]
+
+def test_processes_that_open_a_new_database_at_once_all_succeed(new_place: Place) -> None:
+    assert opened_at_once(new_place) == [0] * PROCESSES
     assert len(applied(new_place)) == len(load_migrations(new_place.name))
 
 
-def test_details_of_the_first_schema_are_found_and_their_missing_text_is_said(
-    new_place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as first:
-        for module in (sqlite, postgres):
-            first.setattr(module, "load_migrations", lambda engine: load_migrations(engine)[:1])
-        new_place.open().close()
-    ann, now = owner(), "2026-03-01T12:00:00.000000Z"
-    if new_place.name == "postgres":
-        run(new_place, "ALTER TABLE details NO FORCE ROW LEVEL SECURITY")
-        run(new_place, "ALTER TABLE agents NO FORCE ROW LEVEL SECURITY")
-    run(
-        new_place,
-        "INSERT INTO agents (tenant_id, id, name, created_at, updated_at) "
-        f"VALUES ('{ann.tenant}', '{ann.agent}', 'Ann', '{now}', '{now}')",
-    )
-    run(
-        new_place,
-        "INSERT INTO details (tenant_id, agent_id, key, type, summary, content_hash, size, created_at) "
-        f"VALUES ('{ann.tenant}', '{ann.agent}', 'npm-log', 'command_output', 'It FAILED', 'abc', 7, '{now}')",
-    )
-    if new_place.name == "postgres":
-        run(new_place, "ALTER TABLE details FORCE ROW LEVEL SECURITY")
-        run(new_place, "ALTER TABLE agents FORCE ROW LEVEL SECURITY")
+# --- conversations from before
+
+
+def drop_summary(place: Place) -> None:
+    for column in ("summary", "summarized_count"):
+        run(place, f"ALTER TABLE chat_sessions DROP COLUMN {column}")
+
+
+def filled(place: Place) -> Owner:
+    """A store with one conversation, whose table then loses the summary's columns."""
+    ann, store = owner("ann", tenant="shared"), place.open()
+    store.add_session(session("s-1", ann))
+    store.add_messages(ann, "s-1", messages("hi", "hello"))
+    store.close()
+    drop_summary(place)
+    return ann
+
+
+def test_tables_without_the_summary_columns_get_them_and_lose_nothing(new_place: Place) -> None:
+    ann = filled(new_place)
 
     store = new_place.open()
-    try:
-        (found,) = store.search_details(ann, ["failed"])
-        assert (found.key, found.size, found.chars, found.description, found.metadata) == ("npm-log", 7, 0, "", {})
-        assert store.list_details(ann) == [found]
-        with pytest.raises(StoreError, match="is missing from the store"):
-            store.open_content(ann, "npm-log")
-        store.delete_detail(ann, "npm-log")
-    finally:
-        store.close()
+    known = store.get_session(ann, "s-1")
+    assert (known.summary, known.summarized_count, known.message_count) == ("", 0, 2)
+    assert [each.content for each in store.list_messages(ann, "s-1")] == ["hi", "hello"]
+    store.update_summary(ann, "s-1", "they greeted", covers=2, instead_of=0)
+    store.close()
+
+    again = new_place.open()
+    assert again.get_session(ann, "s-1").summary == "they greeted"
+    again.close()
+
+
+def test_processes_that_open_such_a_database_at_once_all_succeed(new_place: Place) -> None:
+    ann = filled(new_place)
+
+    assert opened_at_once(new_place) == [0] * PROCESSES
+
+    store = new_place.open()
+    assert store.get_session(ann, "s-1").message_count == 2
+    store.close()
+
+
+OTHER_PROGRAM = {
+    "sqlite": (
+        "CREATE TABLE chat_sessions (id TEXT PRIMARY KEY, name TEXT, created_at TEXT, updated_at TEXT{summary})",
+        "CREATE TABLE chat_messages (id TEXT PRIMARY KEY, session_id TEXT REFERENCES chat_sessions (id), role TEXT, "
+        "content TEXT, created_at TEXT)",
+    ),
+    "postgres": (
+        "CREATE TABLE chat_sessions (id UUID PRIMARY KEY, name TEXT, created_at TIMESTAMPTZ, updated_at TIMESTAMPTZ"
+        "{summary})",
+        "CREATE TABLE chat_messages (id UUID PRIMARY KEY, session_id UUID REFERENCES chat_sessions (id), role TEXT, "
+        "content TEXT, created_at TIMESTAMPTZ)",
+    ),
+}
+CHATS = [f"00000000-0000-0000-0000-00000000000{number}" for number in range(3)]
+
+
+def other_program(place: Place, *, has_summary: bool) -> None:
+    """What a program kept before: two sessions, one of them with four messages and a tool's chatter."""
+    more = ", summary TEXT NOT NULL DEFAULT '', summarized_count INTEGER NOT NULL DEFAULT 0" if has_summary else ""
+    if place.name == "sqlite":
+        Path(place.url.removeprefix("sqlite:///")).parent.mkdir()
+    for statement in OTHER_PROGRAM[place.name]:
+        run(place, statement.format(summary=more))
+    for chat in CHATS[:2]:
+        run(
+            place,
+            f"INSERT INTO chat_sessions (id, name, created_at, updated_at) VALUES ('{chat}', 'Chat', "
+            "'2025-01-01 10:00:00', '2025-01-02 10:00:00')",
+        )
+    said = [("user", "one"), ("assistant", "two"), ("tool", "ls"), ("user", "three"), ("assistant", "four")]
+    for number, (role, content) in enumerate(said):
+        run(
+            place,
+            "INSERT INTO chat_messages (id, session_id, role, content, created_at) VALUES "
+            f"('10000000-0000-0000-0000-00000000000{9 - number}', '{CHATS[0]}', '{role}', '{content}', "
+            f"'2025-01-01 10:00:0{number // 2}')",
+        )
+    if has_summary:
+        run(place, f"UPDATE chat_sessions SET summary = 'counted', summarized_count = 2 WHERE id = '{CHATS[0]}'")
+
+
+@pytest.mark.parametrize("has_summary", [False, True])
+def test_another_programs_conversations_are_taken_over_and_stay_as_they_were(
+    new_place: Place, has_summary: bool
+) -> None:
+    other_program(new_place, has_summary=has_summary)
+    default = owner("default", tenant="default")
+
+    store = new_place.open()
+    found = store.list_sessions(default)
+    assert sorted(each.id for each in found) == CHATS[:2]
+    first = store.get_session(default, CHATS[0])
+    assert [(each.position, each.content) for each in store.list_messages(default, CHATS[0])] == [
+        (1, "one"),
+        (2, "two"),
+        (3, "three"),
+        (4, "four"),
+    ]
+    assert (first.summary, first.summarized_count, first.message_count) == (
+        ("counted", 2, 4) if has_summary else ("", 0, 4)
+    )
+    assert first.created_at.isoformat() == "2025-01-01T10:00:00+00:00"
+    assert store.add_messages(default, CHATS[0], messages("five"))[0].position == 5
+    store.close()
+    assert run(new_place, "SELECT count(*) FROM chat_messages_before_recollect") == [(5,)]
+    new_place.open().close()
+
+
+def test_processes_that_take_over_another_programs_conversations_at_once_all_succeed(new_place: Place) -> None:
+    other_program(new_place, has_summary=False)
+
+    assert opened_at_once(new_place) == [0] * PROCESSES
+
+    store = new_place.open()
+    assert len(store.list_messages(owner("default", tenant="default"), CHATS[0])) == 4
+    store.close()
+
+
+def test_tables_that_cannot_be_read_as_conversations_are_left_alone(new_place: Place) -> None:
+    if new_place.name == "sqlite":
+        Path(new_place.url.removeprefix("sqlite:///")).parent.mkdir()
+    run(new_place, "CREATE TABLE chat_sessions (number INTEGER)")
+
+    with pytest.raises(SchemaMismatch, match="Rename it"):
+        new_place.open()
+    assert tables(new_place) == {"chat_sessions"}

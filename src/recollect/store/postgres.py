@@ -19,6 +19,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from recollect.errors import Conflict, RecollectError, SchemaMismatch, StoreBusy, StoreError
 from recollect.policy.names import checked_tenant
+from recollect.store import older_chats
 from recollect.store.engine import CLOSED, FORKED, Registered, Row, Unit
 from recollect.store.migrations import Migration, check_applied, load_migrations
 from recollect.store.postgres_index import MAX_INDEXED_DIMENSIONS, PostgresIndex
@@ -163,16 +164,20 @@ def _configure(connection: Connection) -> None:
 def _migrate(connection: Connection) -> None:
     """Bring the schema up to date. One server migrates, others that start meanwhile wait for it."""
     migrations = load_migrations("postgres")
-    if not check_applied(migrations, _applied(connection)):
+    if not check_applied(migrations, _applied(connection)) and not older_chats.is_lacking(_columns(connection)):
         return
     connection.execute("SELECT pg_advisory_lock(%s)", (MIGRATION_LOCK,))
     try:
         if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone():
             _add_pgvector(connection)
-        for migration in check_applied(migrations, _applied(connection)):
+        applied = _applied(connection)
+        before, after = older_chats.around(
+            "postgres", applied, _columns(connection), _columns(connection, older_chats.MESSAGES)
+        )
+        for place, migration in enumerate(check_applied(migrations, applied) or [None]):
             with connection.transaction():
                 connection.execute("SET LOCAL citus.multi_shard_modify_mode TO 'sequential'")
-                _apply(connection, migration)
+                _apply(connection, migration, *((before, after) if place == 0 else ((), ())))
     finally:
         connection.execute("SELECT pg_advisory_unlock(%s)", (MIGRATION_LOCK,))
 
@@ -193,12 +198,23 @@ def _add_pgvector(connection: Connection) -> None:
         ) from error
 
 
-def _apply(connection: Connection, migration: Migration) -> None:
+def _columns(connection: Connection, table: str = older_chats.SESSIONS) -> set[str]:
+    rows = connection.execute(
+        "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped", [table]
+    ).fetchall()
+    return {name for (name,) in rows}
+
+
+def _apply(connection: Connection, migration: Migration | None, before: Sequence[str], after: Sequence[str]) -> None:
+    for statement in before:
+        connection.execute(statement)
+    if migration is None:
+        return
     connection.execute(
         "CREATE TABLE IF NOT EXISTS schema_migrations "
         "(number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL)"
     )
-    for statement in migration.statements:
+    for statement in (*migration.statements, *after):
         connection.execute(statement)
     connection.execute(
         "INSERT INTO schema_migrations (number, name, checksum) VALUES (%s, %s, %s)",

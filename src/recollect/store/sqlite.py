@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 import apsw
 
 from recollect.errors import Conflict, RecollectError, StoreBusy, StoreError
+from recollect.store import older_chats
 from recollect.store.engine import CLOSED, FORKED, Registered, Row, Unit
 from recollect.store.migrations import Migration, check_applied, load_migrations
 from recollect.store.queries import as_numbered, load_queries
@@ -327,7 +328,7 @@ class _Writer:
 def _migrate(connection: apsw.Connection) -> None:
     """Bring the schema up to date. Whoever gets the write lock takes the next step; others wait and find it taken."""
     migrations = load_migrations("sqlite")
-    while check_applied(migrations, _applied(connection)):
+    while check_applied(migrations, _applied(connection)) or older_chats.is_lacking(_columns(connection)):
         connection.execute("BEGIN IMMEDIATE")
         try:
             _take_next_step(connection, migrations)
@@ -344,13 +345,23 @@ def _applied(connection: apsw.Connection) -> Mapping[int, str]:
     return {row[0]: row[1] for row in connection.execute("SELECT number, checksum FROM schema_migrations")}
 
 
+def _columns(connection: apsw.Connection, table: str = older_chats.SESSIONS) -> set[str]:
+    return {name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+
+
 def _take_next_step(connection: apsw.Connection, migrations: Sequence[Migration]) -> None:
+    applied = _applied(connection)
+    before, after = older_chats.around(
+        "sqlite", applied, _columns(connection), _columns(connection, older_chats.MESSAGES)
+    )
     connection.execute(
         "CREATE TABLE IF NOT EXISTS schema_migrations "
         "(number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL) STRICT"
     )
-    for migration in check_applied(migrations, _applied(connection))[:1]:
-        for statement in migration.statements:
+    for statement in before:
+        connection.execute(statement)
+    for migration in check_applied(migrations, applied)[:1]:
+        for statement in (*migration.statements, *after):
             connection.execute(statement)
         connection.execute(
             "INSERT INTO schema_migrations (number, name, checksum) VALUES (?, ?, ?)",
