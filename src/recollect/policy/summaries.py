@@ -86,13 +86,14 @@ def problem(text: str, *, source_chars: int) -> str:
     """
     if not text:
         return "its answer was empty"
-    if len(REFERENCE.sub("", text)) > min(MAX_CHARS, max(ALWAYS_SHORT, source_chars)):
+    said = REFERENCE.sub("", text)
+    if len(said) > min(MAX_CHARS, max(ALWAYS_SHORT, source_chars)):
         return "its answer was longer than a summary"
     if len(text) <= MAX_REFUSAL_CHARS and _REFUSAL.match(text):
         return "it refused"
     if _PAGE.match(text):
         return "its answer was no summary"
-    words = text.casefold().split()
+    words = said.casefold().split()
     if len(words) >= MIN_LOOP_WORDS and len(set(words)) < MIN_DISTINCT * len(words):
         return "its answer repeated itself"
     return ""
