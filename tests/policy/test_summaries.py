@@ -53,7 +53,7 @@ def test_what_is_clipped_keeps_its_beginning_and_its_end(text: str, room: int) -
         "Maria pays 4,200 EUR by May 3rd; the oven is a Sveba D32.",
         "The user is sorry for the delay. The assistant cannot find the file yet.",
         "x" * 2_000,
-        "I can't reproduce the crash, said the user. " + " ".join(f"Step {n} was tried." for n in range(150)),
+        "I can't reproduce the crash, said the user. " + " ".join(f"Step {n} was tried." for n in range(80)),
     ],
 )
 def test_a_summary_is_taken(text: str) -> None:
