@@ -110,6 +110,25 @@ def test_the_blocks_come_in_their_order_with_the_new_message_last(
     assert made.truncations == ()
 
 
+@pytest.mark.proves("E9")
+def test_passages_of_documents_are_a_block_of_their_own_and_go_from_five_to_two(
+    tenant: TenantMemory, ann: AgentMemory
+) -> None:
+    for number in range(6):
+        tenant.ingest(
+            f"Refund rule {number}: refunds of kind {number} take {number} days. {LONG}", title=f"Rule {number}"
+        )
+
+    whole = ann.context("s-1", "how long do refunds take?", budget=100_000)
+    made = ann.context("s-1", "how long do refunds take?", budget=whole.tokens - 1)
+
+    assert names(whole) == ["system_prompt", "knowledge", "message"]
+    assert len(ids(whole, "knowledge")) == 5
+    assert whole.messages[1]["content"].startswith("[Knowledge]\n- (knowledge, 2026-03-01) Rule")
+    assert ids(made, "knowledge") == ids(whole, "knowledge")[:2]
+    assert ids(made, "knowledge", shown=False) == ids(whole, "knowledge")[2:]
+
+
 def test_nothing_is_shown_twice(full: AgentMemory) -> None:
     full.log_turn("s-1", user="The invoice of March was paid late", assistant="I see.")
 
