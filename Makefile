@@ -7,8 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench soak crash browser apt-chromium clean
-.PHONY: help run test lint format bench crash model browser apt-chromium clean
+.PHONY: help run test lint format bench soak crash model browser apt-chromium clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
