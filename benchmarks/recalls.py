@@ -1,0 +1,129 @@
+"""What a recall costs over all four sources, and whether other tenants make it slower.
+
+The floor is the sum of the bare queries: FTS5 over each of the four texts, and a product with each of the two matrices.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from benchmarks.corpus import DIMENSIONS, NOW, memories, sentences, vectors
+from benchmarks.floors import BareSqlite, bare_nearest
+from benchmarks.measure import Line, seconds
+from recollect import Recollect, Settings
+from recollect.model import AuditEvent, Document, Owner, Workflow, WorkflowStep
+from recollect.ports import Vector
+
+MEMORIES, EVENTS, STEPS, CHUNKS = 10_000, 10_000, 5_000, 20_000
+CHUNKS_EACH = 100
+CHUNK_WORDS = 60
+STEPS_EACH = 50
+TENANTS = (1, 100, 1_000)
+OF_OTHERS = 20  # memories, events, steps and chunks of each other tenant
+QUERIES = 40
+TURNS = 5
+LIMIT = 10
+P50_MS = 15.0
+OWNER = Owner("acme", "atlas")
+
+
+class Fixed:
+    """An embedder whose vectors are known beforehand: embedding is not part of the question."""
+
+    name = "benchmark"
+    dimensions = DIMENSIONS
+
+    def __init__(self) -> None:
+        self._known = vectors(1_000, seed=10)
+
+    def embed(self, texts: Sequence[str]) -> Vector:
+        return self._known[[hash(text) % len(self._known) for text in texts]]
+
+
+def measured(folder: Path) -> Iterator[Line]:
+    settings = Settings(url=f"sqlite:///{folder / 'recalls.db'}", index_cache_mb=512, recall_deadline=60)
+    queries = sentences(QUERIES, seed=9, words=8)
+    with Recollect(settings=settings, embedder=Fixed(), clock=lambda: NOW) as recollect:
+        _fill(recollect, OWNER, memory_count=MEMORIES, events=EVENTS, steps=STEPS, chunks=CHUNKS)
+        floor = _Floor(folder)
+        agent = recollect.agent(OWNER.agent, OWNER.tenant)
+
+        def ours(query: str) -> None:
+            hits = agent.recall(query)
+            assert hits
+            assert not hits.unanswered
+
+        made = 1
+        for tenants in TENANTS:
+            for number in range(made, tenants):
+                _fill(recollect, Owner(f"tenant-{number}", "atlas"), *[OF_OTHERS] * 4)
+            made = tenants
+            for query in queries:  # loads the indexes
+                ours(query)
+            took, least = _middle(ours, queries), _middle(floor, queries)
+            name = f"recall over 4 sources ({MEMORIES + EVENTS + STEPS + CHUNKS:,} records), {tenants:,} tenants, p50"
+            is_met = took <= 3 * least and took * 1000 <= P50_MS
+            yield Line(name, _ms(took), _ms(least), took / least, f"<= 3, <= {P50_MS:g} ms", is_met)
+        floor.close()
+
+
+class _Floor:
+    """The four texts in FTS5 and the two matrices, asked one after the other."""
+
+    def __init__(self, folder: Path) -> None:
+        shelves = {"memory": MEMORIES, "audit": EVENTS, "workflow": STEPS}
+        self._tables = [BareSqlite(folder / f"floor-{name}.db") for name in (*shelves, "knowledge")]
+        for table, count in zip(self._tables, shelves.values(), strict=False):
+            table.add_many(sentences(count))
+        self._tables[-1].add_many(sentences(CHUNKS, words=CHUNK_WORDS))
+        self._matrices = (vectors(MEMORIES), vectors(CHUNKS))
+        self._question = vectors(1, seed=4)[0]
+
+    def __call__(self, query: str) -> None:
+        for table in self._tables:
+            table.search(query, LIMIT)
+        for matrix in self._matrices:
+            bare_nearest(matrix, self._question, LIMIT)
+
+    def close(self) -> None:
+        for table in self._tables:
+            table.close()
+
+
+def _fill(recollect: Recollect, owner: Owner, memory_count: int, events: int, steps: int, chunks: int) -> None:
+    store, tenant = recollect._store, owner.tenant
+    for start in range(0, memory_count, MEMORIES):
+        texts = sentences(memory_count)[start : start + MEMORIES]
+        store.add_memories(memories(owner, texts), list(vectors(len(texts))))
+    passages, matrix = sentences(chunks, words=CHUNK_WORDS), vectors(chunks)
+    for start in range(0, chunks, CHUNKS_EACH):
+        part = passages[start : start + CHUNKS_EACH]
+        document = Document(
+            id=f"d{start}", tenant=tenant, title="", content_hash=f"{start}", created_at=NOW, updated_at=NOW
+        )
+        store.put_document(document, part, list(matrix[start : start + CHUNKS_EACH]))
+
+    def history() -> None:
+        for text in sentences(events, seed=5):
+            store.add_event(AuditEvent(tenant=tenant, at=NOW, action="order.note", message=text))
+        for number, text in enumerate(sentences(steps, seed=6)):
+            workflow = f"w{number // STEPS_EACH}"
+            if number % STEPS_EACH == 0:
+                store.add_workflow(Workflow(id=workflow, tenant=tenant, name=workflow, created_at=NOW))
+            store.add_step(
+                WorkflowStep(tenant=tenant, workflow_id=workflow, name="step", output=text, completed_at=NOW)
+            )
+
+    store.transaction(tenant, history)
+
+
+def _middle(work: Callable[[str], None], queries: Sequence[str]) -> float:
+    """The median question, in the best of several turns."""
+    return min(statistics.median(seconds(partial(work, query)) for query in queries) for _ in range(TURNS))
+
+
+def _ms(each: float) -> str:
+    return f"{each * 1000:.2f} ms"
