@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from benchmarks.corpus import DIMENSIONS, NOW, memories, sentences, vectors
@@ -47,7 +47,7 @@ def measured(folder: Path) -> Iterator[Line]:
     settings = Settings(url=f"sqlite:///{folder / 'recalls.db'}", index_cache_mb=512, recall_deadline=60)
     queries = sentences(QUERIES, seed=9, words=8)
     with Recollect(settings=settings, embedder=Fixed(), clock=lambda: NOW) as recollect:
-        _fill(recollect, OWNER, memory_count=MEMORIES, events=EVENTS, steps=STEPS, chunks=CHUNKS)
+        _fill(recollect, OWNER, MEMORIES, EVENTS, STEPS, CHUNKS)
         floor = _Floor(folder)
         agent = recollect.agent(OWNER.agent, OWNER.tenant)
 
@@ -93,12 +93,14 @@ class _Floor:
             table.close()
 
 
+_texts = lru_cache(sentences)  # every other tenant has the same
+_matrix = lru_cache(vectors)
+
+
 def _fill(recollect: Recollect, owner: Owner, memory_count: int, events: int, steps: int, chunks: int) -> None:
     store, tenant = recollect._store, owner.tenant
-    for start in range(0, memory_count, MEMORIES):
-        texts = sentences(memory_count)[start : start + MEMORIES]
-        store.add_memories(memories(owner, texts), list(vectors(len(texts))))
-    passages, matrix = sentences(chunks, words=CHUNK_WORDS), vectors(chunks)
+    store.add_memories(memories(owner, _texts(memory_count)), list(_matrix(memory_count)))
+    passages, matrix = _texts(chunks, words=CHUNK_WORDS), _matrix(chunks)
     for start in range(0, chunks, CHUNKS_EACH):
         part = passages[start : start + CHUNKS_EACH]
         document = Document(
@@ -107,9 +109,9 @@ def _fill(recollect: Recollect, owner: Owner, memory_count: int, events: int, st
         store.put_document(document, part, list(matrix[start : start + CHUNKS_EACH]))
 
     def history() -> None:
-        for text in sentences(events, seed=5):
+        for text in _texts(events, seed=5):
             store.add_event(AuditEvent(tenant=tenant, at=NOW, action="order.note", message=text))
-        for number, text in enumerate(sentences(steps, seed=6)):
+        for number, text in enumerate(_texts(steps, seed=6)):
             workflow = f"w{number // STEPS_EACH}"
             if number % STEPS_EACH == 0:
                 store.add_workflow(Workflow(id=workflow, tenant=tenant, name=workflow, created_at=NOW))
