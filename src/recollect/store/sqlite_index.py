@@ -62,6 +62,7 @@ class _Cached:
 
     index: OwnerIndex
     state: Row | None = None
+    nbytes: int = 0  # as last counted into the total
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -72,6 +73,7 @@ class SqliteIndex:
         self._read = read
         self._max_bytes = max_bytes
         self._cached: OrderedDict[_Shelf, _Cached] = OrderedDict()
+        self._total = 0  # bytes of all that is cached: counted as they change, so that nobody pays for others' indexes
         self._lock = threading.Lock()
         self._embedder = NO_EMBEDDER
 
@@ -79,6 +81,7 @@ class SqliteIndex:
         with self._lock:
             self._embedder = embedder
             self._cached.clear()
+            self._total = 0
 
     def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
         self._embedder.check(vectors)
@@ -134,15 +137,20 @@ class SqliteIndex:
         with cached.lock:
             self._read(shelf.tenant, lambda unit: _refresh(cached, shelf, unit))
             index = cached.index
-        self._evict(keep=shelf)
+        self._make_room(shelf, cached)
         return index
 
-    def _evict(self, *, keep: _Shelf) -> None:
+    def _make_room(self, shelf: _Shelf, cached: _Cached) -> None:
+        """Count what the shelf's index takes now, and let go of those unused for longest if it is too much."""
+        nbytes = cached.index.nbytes
         with self._lock:
-            total = sum(cached.index.nbytes for cached in self._cached.values())
-            while total > self._max_bytes and next(iter(self._cached), keep) != keep:
+            if self._cached.get(shelf) is not cached:  # evicted meanwhile, or of another embedder
+                return
+            self._total += nbytes - cached.nbytes
+            cached.nbytes = nbytes
+            while self._total > self._max_bytes and next(iter(self._cached)) != shelf:
                 _, oldest = self._cached.popitem(last=False)
-                total -= oldest.index.nbytes
+                self._total -= oldest.nbytes
 
 
 def _refresh(cached: _Cached, shelf: _Shelf, unit: Unit) -> None:
