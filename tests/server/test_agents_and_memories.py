@@ -40,6 +40,7 @@ def test_an_agent_is_made_read_changed_and_deleted(client: httpx2.Client, ann: s
         "system_prompt": "Be kind.",
         "model": "",
         "tools": ["web"],
+        "knowledge_categories": [],
         "colour": "",
         "icon": "",
         "is_active": True,

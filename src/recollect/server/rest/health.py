@@ -44,7 +44,7 @@ def _health(recollect: Recollect, tenant: TenantMemory) -> Health | JSONResponse
         log.error("The store does not answer: %s", error)
         down = health.model_copy(update={"status": "degraded", "problems": [str(error)]})
         return error_response(503, str(error), error.code, also=down.model_dump())
-    problems = []
+    problems = list(recollect.skill_problems())
     if problem := recollect.embedder_problem():
         problems.append(f"The embedder failed: {problem}")
     if waiting:
