@@ -33,6 +33,13 @@ def test_a_short_output_is_shown_and_nothing_else(program: Program) -> None:
     assert (ended.code, ended.out, ended.err) == (7, "out\n", "err\n")
 
 
+def test_lines_of_the_two_streams_are_kept_whole(program: Program) -> None:
+    slowly = "printf 'beg'; sleep 0.3; echo 'the other' >&2; sleep 0.3; echo 'un'"
+    ended = program("capture", "--", "sh", "-c", f"{slowly}; {LONG}")
+
+    assert stored(program, ended.err).splitlines()[:2] == ["the other", "begun"]
+
+
 @pytest.mark.proves("D1")
 def test_a_long_output_is_shown_on_its_own_streams_and_the_line_follows_on_standard_error(program: Program) -> None:
     ended = program("capture", "--", "sh", "-c", f"{LONG}; echo oops >&2")

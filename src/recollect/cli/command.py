@@ -74,25 +74,35 @@ class _Keeper:
         self._lock = Lock()
 
     def pump(self, stream: IO[bytes], shown_on: int | None) -> None:
-        """Until the stream ends. If it can no longer be kept or shown, it is still read: the command must not hang."""
+        """Until the stream ends. If it can no longer be kept or shown, it is still read: the command must not hang.
+
+        Shown at once, but kept by whole lines, so that the other stream's never end up in the middle of one."""
+        begun = b""  # the line that has no end yet
         while piece := os.read(stream.fileno(), PIECE_BYTES):
-            with self._lock:
-                self._keep(piece)
+            begun += piece
+            whole = begun.rfind(b"\n") + 1 or (len(begun) if len(begun) > PIECE_BYTES else 0)
+            self._keep(begun[:whole])
+            begun = begun[whole:]
             if shown_on is not None:
                 shown_on = shown_on if _show(piece, shown_on) else None
+        self._keep(begun)
 
     def finish(self) -> None:
         """What was kept is in the file now."""
-        self._keep(b"")
+        with self._lock, self._told():
+            self._file.flush()
 
     def _keep(self, piece: bytes) -> None:
-        if not self.problem:
-            try:
+        with self._lock, self._told():
+            if not self.problem:
                 self._file.write(piece)
-                if not piece:
-                    self._file.flush()
-            except OSError as error:
-                self.problem = f"The output was not kept: {error.strerror}"
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.problem = f"The output was not kept: {error.strerror}"
 
 
 def _show(piece: bytes, descriptor: int) -> bool:
