@@ -20,6 +20,7 @@ from recollect.ports.memories import AgentStore, Aging, EmbeddingStore, Maintena
 from recollect.ports.providers import Clock, Embedder, EmbedTexts, Model, Models, TokenCounter, Vector
 from recollect.ports.skills import SkillFiles
 from recollect.ports.transcripts import Place, TranscriptStore, place_of
+from recollect.ports.transfer import ForeignFormat, ForeignFormats
 
 __all__ = [
     "AgentStore",
@@ -35,6 +36,8 @@ __all__ = [
     "EmbedTexts",
     "Embedder",
     "EmbeddingStore",
+    "ForeignFormat",
+    "ForeignFormats",
     "KeyStore",
     "KnowledgeStore",
     "MaintenanceStore",

@@ -1,0 +1,40 @@
+"""Readers for what other programs remembered: a module for each, its `ForeignFormat` in the list below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from recollect.errors import Invalid
+from recollect.ports import ForeignFormat
+
+FORMATS: Sequence[ForeignFormat] = ()
+"""Asked in this order what a file is, so the ones that are surest come first."""
+
+OWN = "recollect"
+
+
+class Importers:
+    """`ports.ForeignFormats`."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        return [each.name for each in FORMATS]
+
+    def named(self, name: str) -> ForeignFormat:
+        """Raises: Invalid."""
+        for each in FORMATS:
+            if each.name == name:
+                return each
+        raise Invalid(f"There is no format {name[:40]!r}; choose {', '.join([OWN, *self.names])}.")
+
+    def recognise(self, path: Path) -> ForeignFormat:
+        """Raises: Invalid."""
+        try:
+            for each in FORMATS:
+                if each.recognises(path):
+                    return each
+        except OSError as error:
+            raise Invalid(f"{path}: cannot be read ({error.strerror}).") from error
+        known = ", ".join([OWN, *self.names])
+        raise Invalid(f"{path.name}: looks like no file that can be imported; say what it is: {known}.")
