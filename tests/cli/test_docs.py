@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
 import typer
 
-from recollect.cli.app import app
+from recollect.cli.app import program as whole_program
 from tests.cli.program import Program
+from tests.cli.warm import Warm
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
 CHANGING = {  # what is different on every machine, at every time or in every version
@@ -55,7 +55,7 @@ def unchanging(text: str) -> str:
 def all_commands() -> dict[str, Any]:
     """Every command by its name, those of a group behind the group's."""
     found: dict[str, Any] = {}
-    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+    for name, command in typer.main.get_command(whole_program()).commands.items():  # type: ignore[attr-defined]
         inner = getattr(command, "commands", None)
         found |= {name: command} if inner is None else {f"{name} {each}": inner[each] for each in inner}
     return found
@@ -81,20 +81,16 @@ def test_the_options_of_the_program_are_documented() -> None:
         assert option in PAGE
 
 
-@pytest.mark.timeout(400)  # a run of the program for each of them, on a machine that may be busy
 def test_the_examples_print_what_the_page_says(program: Program) -> None:
-    folder = program.folder / "bin"
-    folder.mkdir()
-    shim = folder / "recollect"
-    shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m recollect "$@"\n')
-    shim.chmod(0o755)
-    environment = program.environment()
-    environment["PATH"] = f"{folder}:{environment['PATH']}"
+    warm = Warm(program)
+    environment = program.environment(PATH=f"{warm.bin}:{os.environ['PATH']}")
     script = "".join(f"echo '== {number}'\n{line}\n" for number, (line, _) in enumerate(examples()))
-
-    done = subprocess.run(
-        ["sh", "-c", f"exec 2>&1\n{script}"], cwd=program.folder, env=environment, capture_output=True, timeout=280
-    )
+    try:
+        done = subprocess.run(
+            ["sh", "-c", f"exec 2>&1\n{script}"], cwd=program.folder, env=environment, capture_output=True, timeout=110
+        )
+    finally:
+        warm.close()
 
     printed = re.split(r"^== \d+\n", done.stdout.decode(), flags=re.MULTILINE)[1:]
     for (line, expected), real in zip(examples(), printed, strict=True):

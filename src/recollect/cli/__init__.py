@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 
-from recollect.cli.app import app, is_interactive
+from recollect.cli.app import program
 
 __all__ = ["main"]
 
@@ -17,5 +17,5 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a character the terminal does not know is no reason to fail
-    app.rich_markup_mode = "rich" if is_interactive() else None  # help and usage errors: panels, or plain lines
-    app(prog_name=PROGRAM)
+    named = sys.argv[1] if len(sys.argv) > 1 else None  # none, too, when a shell asks what could be typed next
+    program(named)(prog_name=PROGRAM)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated
 
 import typer
@@ -14,10 +17,20 @@ from recollect.cli.context import commands as context
 from recollect.cli.details import commands as details
 from recollect.cli.history import commands as history
 from recollect.cli.knowledge import documents, skills
-from recollect.cli.run import callback_of
+from recollect.cli.run import Command, callback_of
 from recollect.cli.transcripts import commands as transcripts
 
-GROUPS = {
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subcommands:
+    """Commands that share their first word."""
+
+    about: str
+    commands: Sequence[Command]
+    panel: str
+
+
+GROUPS: dict[str, Sequence[Command]] = {
     "Memories": (*memories.COMMANDS, *finding.COMMANDS, *consolidation.COMMANDS),
     "Prompts": context.COMMANDS,
     "Conversations": transcripts.COMMANDS,
@@ -48,29 +61,42 @@ def _program(
     """Memory for AI agents: keep what matters, find it again, see what is there."""
 
 
-app = typer.Typer(
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,  # Python's own traceback: it shows no local variables, which may hold secrets
-    pretty_exceptions_show_locals=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-kb = typer.Typer(help="The tenant's documents.", no_args_is_help=True)
-db = typer.Typer(help="The database behind the store.", no_args_is_help=True)
-details_app = typer.Typer(help="Big texts that prompts only refer to.", no_args_is_help=True)
-keys_app = typer.Typer(help="The keys that let programs use the server.", no_args_is_help=True)
-app.callback(epilog="Start with: recollect remember 'Prefers tabs over spaces' --tag preference")(_program)
-for panel, commands in GROUPS.items():
-    for command in commands:
-        app.command(command.name, epilog=f"Example: {command.example}", rich_help_panel=panel)(callback_of(command))
-for command in documents.KB_COMMANDS:
-    kb.command(command.name, epilog=f"Example: {command.example}")(callback_of(command))
-app.add_typer(kb, name="kb", rich_help_panel="Knowledge")
-for command in upkeep.DB_COMMANDS:
-    db.command(command.name, epilog=f"Example: {command.example}")(callback_of(command))
-for command in details.COMMANDS:
-    details_app.command(command.name, epilog=f"Example: {command.example}")(callback_of(command))
-for command in keys.COMMANDS:
-    keys_app.command(command.name, epilog=f"Example: {command.example}")(callback_of(command))
-app.add_typer(details_app, name="details", rich_help_panel="Memories")
-app.add_typer(keys_app, name="keys", rich_help_panel="For other programs")
-app.add_typer(db, name="db", rich_help_panel="Looking after the store")
+SUBCOMMANDS = {
+    "kb": Subcommands(about="The tenant's documents.", commands=documents.KB_COMMANDS, panel="Knowledge"),
+    "details": Subcommands(
+        about="Big texts that prompts only refer to.", commands=details.COMMANDS, panel="Long texts"
+    ),
+    "db": Subcommands(
+        about="The database behind the store.", commands=upkeep.DB_COMMANDS, panel="Looking after the store"
+    ),
+    "keys": Subcommands(
+        about="The keys that let programs use the server.", commands=keys.COMMANDS, panel="For other programs"
+    ),
+}
+
+
+def program(named: str | None = None) -> typer.Typer:
+    """The whole program; or, because building all of it takes longer than most commands, no more of it than the command
+    of this name if there is one."""
+    app = typer.Typer(
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,  # Python's own traceback: it shows no local variables, which may hold secrets
+        pretty_exceptions_show_locals=False,
+        rich_markup_mode="rich" if is_interactive() else None,  # help and usage errors: panels, or plain lines
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(epilog="Start with: recollect remember 'Prefers tabs over spaces' --tag preference")(_program)
+    is_known = named in SUBCOMMANDS or any(named == each.name for each in chain(*GROUPS.values()))
+    for panel, commands in GROUPS.items():
+        _register(app, [each for each in commands if not is_known or each.name == named], panel)
+    for name, each in SUBCOMMANDS.items():
+        if not is_known or name == named:
+            inner = typer.Typer(help=each.about, no_args_is_help=True)
+            _register(inner, each.commands)
+            app.add_typer(inner, name=name, rich_help_panel=each.panel)
+    return app
+
+
+def _register(app: typer.Typer, commands: Sequence[Command], panel: str | None = None) -> None:
+    for each in commands:
+        app.command(each.name, epilog=f"Example: {each.example}", rich_help_panel=panel)(callback_of(each))

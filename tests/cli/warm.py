@@ -1,0 +1,96 @@
+"""The real program without its start-up: a process that has loaded everything forks for each run.
+
+A test that runs the program a hundred times would mostly wait for Python's imports. `Warm` puts a `recollect` on the
+path that hands its arguments, folder, environment and open streams to a process that is waiting; a fork of that one is
+the program from the first line of `main` on, and ends with its own exit code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from recollect.cli import app, main
+from tests.cli.program import Program
+
+ROOT = Path(__file__).parents[2]
+FIRST_RUNS = (["remember", "Prefers tabs"], ["recall", "tabs?", "--json"])
+CLIENT = """#!{python} -IS
+import json, os, socket, sys
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect({address!r})
+    asked = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+    socket.send_fds(server, [len(asked).to_bytes(4, "big")], [0, 1, 2])
+    server.sendall(asked)
+    sys.exit(int(server.recv(8) or b"255"))
+"""
+
+
+class Warm:
+    """A waiting process, and the folder with the `recollect` that asks it."""
+
+    def __init__(self, program: Program) -> None:
+        self.bin = program.folder / "bin"
+        self.bin.mkdir()
+        address = str(program.folder / "warm")
+        client = self.bin / "recollect"
+        client.write_text(CLIENT.format(python=sys.executable, address=address))
+        client.chmod(0o755)
+        environment = program.environment(PYTHONPATH=f"{ROOT / 'src'}:{ROOT}", OPENBLAS_NUM_THREADS="1")
+        line = [sys.executable, "-m", "tests.cli.warm", address]
+        self._process = subprocess.Popen(line, cwd=program.folder, env=environment, stdout=subprocess.PIPE)
+        assert self._process.stdout is not None
+        assert any(line == b"ready\n" for line in self._process.stdout)
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+def _serve(address: str) -> None:
+    """Answer for ever; returns only in a process that is to be the program."""
+    for arguments in FIRST_RUNS:  # on a store of their own; they load what a command needs
+        app.program(arguments[0])([*arguments, "--url", ":memory:"], standalone_mode=False)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(address)
+        listening.listen()
+        print("ready", flush=True)
+        while True:
+            asking, _ = listening.accept()
+            with asking:
+                if os.fork() == 0:
+                    listening.close()
+                    return _handle(asking)
+
+
+def _handle(asking: socket.socket) -> None:
+    head, streams, _, _ = socket.recv_fds(asking, 4, 3)
+    length, given = int.from_bytes(head, "big"), b""
+    while len(given) < length:
+        given += asking.recv(length - len(given))
+    program = os.fork()
+    if program:
+        for stream in streams:
+            os.close(stream)
+        _, status = os.waitpid(program, 0)
+        asking.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+        os._exit(0)
+    asking.close()
+    arguments, folder, environment = json.loads(given)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, mode) for number, mode in enumerate("rww"))
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv[1:] = arguments
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1])
+    main()
