@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 
 from recollect.model import Role
 from recollect.policy.question import Asked
-from recollect.policy.similarity import SPEAKERS, Evidence, best, hybrid, similarities, spread, strengths
+from recollect.policy.similarity import (
+    SPEAKERS,
+    Beside,
+    Evidence,
+    Frame,
+    best,
+    hybrid,
+    similarities,
+    spread,
+    strengths,
+)
 from recollect.policy.text import terms
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -155,3 +165,58 @@ def test_a_source_of_its_own_is_measured_from_0_to_1(
 
     assert set(scores) == set(words) | set(meaning)
     assert all(0 <= score <= 1.000001 for score in scores.values())
+
+
+def random_evidence(seed: int, *, records: int = 120) -> tuple[Evidence, Asked]:
+    """Conversations of all lengths, some records without a vector, words that few and many hold."""
+    choose = np.random.default_rng(seed)
+    conversations = np.sort(choose.integers(0, records // 3, records))
+    cosines = choose.uniform(-0.1, 0.8, records).astype(np.float32)
+    cosines[choose.random(records) < 0.1] = np.nan
+    occurrences = []
+    for share in (0.02, 0.3, 0.9, 0.0):
+        rows = np.flatnonzero(choose.random(records) < share)
+        occurrences.append((rows, choose.integers(1, 4, len(rows)).astype(np.float32)))
+    found = Evidence(
+        seqs=choose.permutation(records) + 1,
+        conversations=conversations,
+        lengths=choose.integers(1, 40, records).astype(np.float32),
+        since=np.full(records, NOW.timestamp()),
+        speakers=choose.integers(0, len(SPEAKERS), records).astype(np.int8),
+        cosines=cosines,
+        occurrences=occurrences,
+    )
+    return found, Asked.read("my red apple pie", NOW)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_best_are_those_that_comparing_all_would_find(seed: int) -> None:
+    found, asked = random_evidence(seed)
+    likeness = similarities(found, asked, words_share=SHARE)
+    order = np.lexsort((-found.seqs, -likeness))
+
+    for limit in (1, 7, 60, 500):
+        assert best(found, asked, words_share=SHARE, limit=limit) == {
+            int(found.seqs[each]): float(likeness[each]) for each in order[:limit] if likeness[each] > 0
+        }
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_an_index_keeps_from_question_to_question_changes_nothing(seed: int) -> None:
+    found, asked = random_evidence(seed)
+    kept = replace(found, frame=Frame.of(found.conversations, found.lengths))
+
+    assert np.array_equal(
+        strengths(kept, asked, words_share=SHARE), strengths(found, asked, words_share=SHARE), equal_nan=True
+    )
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_few_rows_lend_is_what_they_lend_among_all(seed: int) -> None:
+    found, _ = random_evidence(seed)
+    beside = Beside.of(found.conversations)
+    for rows, counts in found.occurrences:
+        everywhere = np.zeros(len(found.seqs), np.float32)
+        everywhere[rows] = counts
+
+        assert np.array_equal(beside.lent_by(rows, counts, len(found.seqs)), beside.lent(everywhere))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recollect.store.index import decode_vectors, encode_vector
+from recollect.store.engine import Registered
+from recollect.store.index import OwnerIndex, Wanted, decode_vectors, encode_terms, encode_vector
 
 ROWS, QUERIES, TOP = 2_000, 50, 10
 
@@ -39,3 +40,21 @@ def test_the_nearest_stay_the_nearest() -> None:
 
 def test_a_vector_of_zeros_stays_one() -> None:
     assert not decode_vectors([encode_vector(np.zeros(4, np.float32))], 4).any()
+
+
+def test_what_is_kept_of_an_index_for_the_next_question_follows_its_rows() -> None:
+    embedder, vector = Registered(1, "test", 4), unit_vectors(1, 4, 9)[0]
+    index, stored = OwnerIndex(embedder), []
+    for number in range(1, 9):
+        kind = "note" if number % 3 else "episode"
+        expiry = "2001-01-01T00:00:00.000000Z" if number == 5 else None
+        embedded = encode_vector(unit_vectors(1, 4, number)[0]) if number % 4 else None
+        stored.append((number, 1, kind, expiry, encode_terms(["tea", f"w{number}"]), 1, embedded, "s", "user", number))
+        index.append(stored[-1:])
+        fresh = OwnerIndex(embedder)
+        fresh.append(stored)
+        for wanted in (Wanted([], 0.0), Wanted(["note"], 0.0), Wanted([], 1e9), Wanted([], 0.0, until=4)):
+            kept, made = (each.evidence(["tea", "w2"], vector, wanted) for each in (index, fresh))
+            assert kept.seqs.tolist() == made.seqs.tolist()
+            assert np.array_equal(kept.cosines, made.cosines, equal_nan=True)
+            assert [rows.tolist() for rows, _ in kept.occurrences] == [rows.tolist() for rows, _ in made.occurrences]

@@ -80,6 +80,7 @@ class Evidence:
     speakers: NDArray[np.int8]  # an index into SPEAKERS
     cosines: Floats | None  # to the question; NaN: no vector yet
     occurrences: Sequence[tuple[Numbers, Floats]]  # for each word of the question: where it occurs, and how often
+    frame: Frame | None = None  # what follows from the records alone, if somebody has kept it from an earlier question
 
     def with_more(self, other: Evidence) -> Evidence:
         """With the records of another index, which share no conversation with these."""
@@ -121,13 +122,20 @@ def similarities(evidence: Evidence, question: Asked, *, words_share: float) -> 
 
 def best(evidence: Evidence, question: Asked, *, words_share: float, limit: int) -> dict[int, float]:
     """The `limit` most similar records, and how similar each is; of equals the newest, and none that fits nowhere."""
-    found = similarities(evidence, question, words_share=words_share)
-    fits = found > 0
-    if limit < len(found):
-        fits &= found >= np.partition(found, -limit)[-limit]
-    rows = np.flatnonzero(fits)
-    order = rows[np.lexsort((-evidence.seqs[rows], -found[rows]))][:limit]
-    return dict(zip(evidence.seqs[order].tolist(), found[order].tolist(), strict=True))
+    strength = strengths(evidence, question, words_share=words_share)
+    likely = _likely(strength, limit)
+    found = _spread_out(strength[likely], *_field(strength))
+    seqs = evidence.seqs[likely]
+    order = np.lexsort((-seqs, -found))[:limit]
+    order = order[found[order] > 0]
+    return dict(zip(seqs[order].tolist(), found[order].tolist(), strict=True))
+
+
+def _likely(strength: Floats, limit: int) -> Numbers:
+    """The places of the `limit` strongest and of their equals: spreading keeps the order, but may make equals."""
+    if limit >= len(strength):
+        return np.arange(len(strength))
+    return np.flatnonzero(strength >= np.partition(strength, -limit)[-limit] * np.float32(1 - 1e-5))
 
 
 def strengths(evidence: Evidence, question: Asked, *, words_share: float) -> Floats:
@@ -169,10 +177,16 @@ def spread(strength: Floats) -> Floats:
     >>> [round(each, 2) for each in spread(np.array([0.5, 0.25, 0.0], np.float32)).tolist()]
     [1.0, 0.66, 0.0]
     """
-    if not len(strength):
-        return strength
-    best = max(float(strength.max()), 1e-9)
-    floor = max(float(np.partition(strength, -FIELD)[-FIELD]), 0.0) if len(strength) > FIELD else 0.0
+    return _spread_out(strength, *_field(strength))
+
+
+def _field(strength: Floats) -> tuple[float, float]:
+    """The best, and the last of the field (0: all are in it)."""
+    best = max(float(strength.max()), 1e-9) if len(strength) else 1.0
+    return best, max(float(np.partition(strength, -FIELD)[-FIELD]), 0.0) if len(strength) > FIELD else 0.0
+
+
+def _spread_out(strength: Floats, best: float, floor: float) -> Floats:
     above: Floats = np.clip((strength - floor) / np.float32(max(best - floor, 1e-9)), 0, 1)
     room = TAIL * np.clip(strength / np.float32(floor), 0, 1) + (1 - TAIL) * above**SPREAD if floor else above**SPREAD
     spread_out: Floats = np.float32(min(1.0, best / FULL) ** 0.5) * room
@@ -231,28 +245,21 @@ def _meaning(cosines: Floats) -> Floats:
 def _words(evidence: Evidence) -> tuple[Floats, Floats]:
     """BM25 of each record with its neighbours' words, and of its whole conversation; 1: a good match."""
     total = len(evidence.seqs)
-    beside = _Beside.of(evidence.conversations)
-    lengths = beside.lent(evidence.lengths)
-    norms = _norms(lengths)
-    starts = np.r_[True, evidence.conversations[1:] != evidence.conversations[:-1]]
-    talk = np.cumsum(starts) - 1
-    talks = int(talk[-1]) + 1
-    talk_norms = _norms(np.bincount(talk, evidence.lengths, talks).astype(np.float32))
+    frame = evidence.frame or Frame.of(evidence.conversations, evidence.lengths)
+    talks = len(frame.talk_norms)
     scores, around, reach = np.zeros(total, np.float32), np.zeros(talks, np.float32), 0.0
     for rows, counts in evidence.occurrences:
         weight = _rarity(total, len(rows))
         reach += weight
         if not len(rows):
             continue
-        column = np.zeros(total, np.float32)
-        column[rows] = counts
-        near = beside.lent(column)
-        scores += np.float32(weight * (BM25_K1 + 1)) * near / (near + norms)
-        said = np.bincount(talk[rows], counts, talks).astype(np.float32)
+        near = frame.beside.lent_by(rows, counts, total)
+        scores += np.float32(weight * (BM25_K1 + 1)) * near / (near + frame.norms)
+        said = np.bincount(frame.talk[rows], counts, talks).astype(np.float32)
         weight = _rarity(talks, int(np.count_nonzero(said)))
-        around += np.float32(weight * (BM25_K1 + 1)) * said / (said + talk_norms)
+        around += np.float32(weight * (BM25_K1 + 1)) * said / (said + frame.talk_norms)
     full = np.float32(1 / (WORDS_FULL * reach)) if reach else np.float32(0)
-    return scores * full, (around * full)[talk]
+    return scores * full, (around * full)[frame.talk]
 
 
 def _norms(lengths: Floats) -> Floats:
@@ -266,13 +273,13 @@ def _rarity(total: int, holding: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Beside:
+class Beside:
     """Which records stand one and two places apart in the same conversation: the weight each lends the other."""
 
     weights: Sequence[Floats]
 
     @classmethod
-    def of(cls, conversations: Numbers) -> _Beside:
+    def of(cls, conversations: Numbers) -> Beside:
         return cls(
             [
                 np.float32(share) * (conversations[apart:] == conversations[:-apart])
@@ -287,3 +294,36 @@ class _Beside:
             lent[apart:] += weights * own[:-apart]
             lent[:-apart] += weights * own[apart:]
         return lent
+
+    def lent_by(self, rows: Numbers, own: Floats, total: int) -> Floats:
+        """The same where only these rows, each once, have anything: mostly few of many."""
+        lent = np.zeros(total, np.float32)
+        lent[rows] = own
+        for apart, weights in enumerate(self.weights, 1):
+            if len(weights):
+                ahead, behind = rows < total - apart, rows >= apart
+                lent[rows[ahead] + apart] += weights[rows[ahead]] * own[ahead]
+                lent[rows[behind] - apart] += weights[rows[behind] - apart] * own[behind]
+        return lent
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What follows from an owner's records alone, whatever is asked; an index may keep it from question to question."""
+
+    beside: Beside
+    norms: Floats  # of each record's length, with what its neighbours lend
+    talk: Numbers  # the conversation of each record, counted from 0
+    talk_norms: Floats  # of each conversation's length
+
+    @classmethod
+    def of(cls, conversations: Numbers, lengths: Floats) -> Frame:
+        beside = Beside.of(conversations)
+        talk = np.cumsum(np.r_[True, conversations[1:] != conversations[:-1]]) - 1
+        talk_lengths = np.bincount(talk, lengths).astype(np.float32)
+        return cls(beside, _norms(beside.lent(lengths)), talk, _norms(talk_lengths))
+
+    @property
+    def nbytes(self) -> int:
+        lent = sum(int(each.nbytes) for each in self.beside.weights)
+        return lent + int(self.norms.nbytes + self.talk.nbytes + self.talk_norms.nbytes)

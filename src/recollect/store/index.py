@@ -3,8 +3,7 @@
 The database keeps each record's index entry as two short byte strings. Here they become NumPy arrays that answer a
 search in well under a millisecond for ten thousand records, without asking the database and whatever else it holds.
 
-Words: every occurrence is one 64-bit number, word hash (32 bits), row (24), count (8). Sorted, they are an inverted
-list: a word's rows lie side by side. New rows go to an unsorted tail that is merged now and then.
+Words: an inverted list, see `store.postings`.
 Vectors: kept on disk as a scale and one signed byte a dimension, which moves a cosine by about 0.0005; computed with as
 float32, since NumPy has no fast arithmetic for anything shorter.
 """
@@ -16,8 +15,8 @@ import sys
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import lru_cache
 
@@ -26,18 +25,19 @@ from numpy.typing import NDArray
 
 from recollect.model import Kind, Match
 from recollect.policy.ranking import BM25_B, BM25_K1
-from recollect.policy.similarity import SPEAKERS, Evidence
+from recollect.policy.similarity import SPEAKERS, Evidence, Frame
 from recollect.store.engine import Registered, Row
+from recollect.store.postings import NO_WORDS, Words, row_numbers
 from recollect.store.rows import moment
 
 MAX_COUNT = 255
-MIN_TAIL = 4096
-TAIL_SHARE = 0.1
 NEVER = np.inf
 SCORE_DIGITS = 5
 
+MAX_VIEWS = 4
+"""For how many choices of groups an index keeps what does not depend on the question."""
+
 Floats = NDArray[np.float32]
-Packed = NDArray[np.uint64]
 
 
 @lru_cache(maxsize=65536)
@@ -101,8 +101,8 @@ class OwnerIndex:
         self.embedder = embedder
         self.last_seq = 0  # the highest ever held: what lies above it in the database is new
         self._rows = _Rows.empty(embedder.dimensions)
-        self._words = _Words(_NO_WORDS, _NO_WORDS)
-        self._ordered: tuple[_Rows, NDArray[np.int64]] | None = None
+        self._words = Words(NO_WORDS, NO_WORDS)
+        self._views: Mapping[frozenset[str], _View] = {}
 
     @property
     def count(self) -> int:
@@ -110,7 +110,8 @@ class OwnerIndex:
 
     @property
     def nbytes(self) -> int:
-        return self._rows.nbytes + int(self._words.inverted.nbytes + self._words.tail.nbytes)
+        views = sum(view.nbytes for view in self._views.values())
+        return self._rows.nbytes + int(self._words.inverted.nbytes + self._words.tail.nbytes) + views
 
     def versions(self) -> dict[int, tuple[int, bool]]:
         """For each record its version and whether it has a vector: what tells that a stored row has changed."""
@@ -166,10 +167,10 @@ class OwnerIndex:
         kept._rows = rows.filtered(stays)
         kept.last_seq = self.last_seq
         packed = np.concatenate((self._words.inverted, self._words.tail))
-        numbers = _row_numbers(packed)
+        numbers = row_numbers(packed)
         packed, numbers = packed[stays[numbers]], numbers[stays[numbers]]
         outer = packed & np.uint64(0xFFFFFFFF000000FF)
-        kept._words = _Words(np.sort(outer | (new_number[numbers] << np.uint64(8))), _NO_WORDS)
+        kept._words = Words(np.sort(outer | (new_number[numbers] << np.uint64(8))), NO_WORDS)
         return kept
 
     def search(self, terms: Sequence[str], wanted: Wanted, limit: int) -> list[Match]:
@@ -184,7 +185,7 @@ class OwnerIndex:
         scores = np.zeros(rows.count, np.float32)
         for key in {word_key(term) for term in terms}:
             found = words.holding(key)
-            numbers = _row_numbers(found)
+            numbers = row_numbers(found)
             in_view = numbers < rows.count
             found, numbers = found[in_view], numbers[in_view]
             counts = (found & np.uint64(0xFF)).astype(np.float32) * allowed[numbers]
@@ -210,64 +211,64 @@ class OwnerIndex:
     def evidence(self, terms: Sequence[str], vector: Floats | None, wanted: Wanted) -> Evidence:
         """What is known of the wanted rows with regard to a question, for `policy.similarity` to judge."""
         rows, words = self._rows, self._words
-        order, allowed = self._by_conversation(rows), rows.allowed(wanted)
-        kept = order if allowed.all() else order[allowed[order]]
-        places = np.full(rows.count, -1)
-        places[kept] = np.arange(len(kept))
+        view = self._view(rows, wanted)
         cosines: Floats | None = None
         if vector is not None:
             cosines = np.round(rows.matrix[: rows.count] @ vector, SCORE_DIGITS)
-            cosines[~rows.embedded[: rows.count]] = np.nan
-            cosines = cosines[kept]
-        return Evidence(
-            seqs=rows.seqs[kept],
-            conversations=rows.conversations[kept],
-            lengths=rows.lengths[kept],
-            since=rows.since[kept].astype(np.float64),
-            speakers=rows.speakers[kept],
+            if not view.is_embedded:
+                cosines[~rows.embedded[: rows.count]] = np.nan
+            cosines = cosines[view.kept]
+        return replace(
+            view.evidence,
             cosines=cosines,
-            occurrences=[words.occurrences(word_key(term), places) for term in terms],
+            occurrences=[words.occurrences(word_key(term), view.places) for term in terms],
         )
 
-    def _by_conversation(self, rows: _Rows) -> NDArray[np.int64]:
-        """The rows' numbers, each conversation together and in its order."""
-        if self._ordered is None or self._ordered[0] is not rows:
-            self._ordered = rows, np.lexsort((rows.seqs[: rows.count], rows.conversations[: rows.count]))
-        return self._ordered[1]
-
-
-_NO_WORDS: Packed = np.empty(0, np.uint64)
+    def _view(self, rows: _Rows, wanted: Wanted) -> _View:
+        """The wanted rows as evidence has them, kept until others are wanted of the same groups."""
+        allowed, groups = rows.allowed(wanted), frozenset(wanted.groups)
+        view = self._views.get(groups)
+        if view is None or view.rows is not rows or not np.array_equal(view.allowed, allowed):
+            view = _View.of(rows, allowed)
+            self._views = {**dict(list(self._views.items())[-MAX_VIEWS + 1 :]), groups: view}
+        return view
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
-    """The inverted list, and the unsorted tail of what came since it was sorted."""
+class _View:
+    """What evidence says of some rows whatever the question: each conversation together and in its order."""
 
-    inverted: Packed
-    tail: Packed
+    rows: _Rows
+    allowed: NDArray[np.bool_]
+    kept: NDArray[np.int64]  # the rows' numbers, in that order
+    places: NDArray[np.int64]  # where each row stands in it; -1: nowhere
+    is_embedded: bool
+    evidence: Evidence
 
-    def extended(self, packed: Packed) -> _Words:
-        tail = np.concatenate((self.tail, packed))
-        if len(tail) <= max(MIN_TAIL, TAIL_SHARE * len(self.inverted)):
-            return _Words(self.inverted, tail)
-        merged = np.concatenate((self.inverted, tail))
-        merged.sort()
-        return _Words(merged, _NO_WORDS)
+    @classmethod
+    def of(cls, rows: _Rows, allowed: NDArray[np.bool_]) -> _View:
+        order = np.lexsort((rows.seqs[: rows.count], rows.conversations[: rows.count]))
+        kept = order[allowed[order]]
+        places = np.full(rows.count, -1)
+        places[kept] = np.arange(len(kept))
+        conversations, lengths = rows.conversations[kept], rows.lengths[kept]
+        evidence = Evidence(
+            seqs=rows.seqs[kept],
+            conversations=conversations,
+            lengths=lengths,
+            since=rows.since[kept].astype(np.float64),
+            speakers=rows.speakers[kept],
+            cosines=None,
+            occurrences=(),
+            frame=Frame.of(conversations, lengths) if len(kept) else None,
+        )
+        return cls(rows, allowed, kept, places, bool(rows.embedded[: rows.count].all()), evidence)
 
-    def holding(self, key: int) -> Packed:
-        """Every occurrence of one word."""
-        first, behind = np.uint64(key << 32), np.uint64(key << 32 | 0xFFFFFFFF)
-        low, high = np.searchsorted(self.inverted, first), np.searchsorted(self.inverted, behind, side="right")
-        late = self.tail[(self.tail >> np.uint64(32)) == np.uint64(key)]
-        return np.concatenate((self.inverted[low:high], late))
-
-    def occurrences(self, key: int, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats]:
-        """Where one word occurs and how often; `places` numbers the rows anew, and leaves those out that get -1."""
-        found = self.holding(key)
-        found = found[_row_numbers(found) < len(places)]
-        at = places[_row_numbers(found)]
-        counts = (found & np.uint64(0xFF)).astype(np.float32)
-        return at[at >= 0], counts[at >= 0]
+    @property
+    def nbytes(self) -> int:
+        told, frame = self.evidence, self.evidence.frame
+        held = (self.allowed, self.kept, self.places, told.seqs, told.conversations, told.lengths, told.since)
+        return sum(int(each.nbytes) for each in held) + (0 if frame is None else frame.nbytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,10 +358,6 @@ def _grown(column: NDArray[np.generic], count: int, values: NDArray[np.generic])
         column = roomy
     column[count:needed] = values
     return column
-
-
-def _row_numbers(packed: Packed) -> NDArray[np.int64]:
-    return ((packed >> np.uint64(8)) & np.uint64(0xFFFFFF)).astype(np.int64)
 
 
 def _conversation(session_id: str | None, seq: int) -> int:
