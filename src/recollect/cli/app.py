@@ -14,6 +14,7 @@ import recollect
 from recollect.cli import capture, evaluating, finding, keys, memories, overview, serving, upkeep
 from recollect.cli.consolidation import commands as consolidation
 from recollect.cli.context import commands as context
+from recollect.cli.demo import commands as demo
 from recollect.cli.details import commands as details
 from recollect.cli.history import commands as history
 from recollect.cli.knowledge import documents, skills
@@ -31,6 +32,7 @@ class Subcommands:
 
 
 GROUPS: dict[str, Sequence[Command]] = {
+    "Getting to know it": demo.COMMANDS,
     "Memories": (*memories.COMMANDS, *finding.COMMANDS, *consolidation.COMMANDS),
     "Prompts": context.COMMANDS,
     "Conversations": transcripts.COMMANDS,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from recollect.cli.consolidation.plain import PlainConsolidation
 from recollect.cli.context.plain import PlainContext
+from recollect.cli.demo.plain import PlainTour
 from recollect.cli.details.plain import PlainDetails
 from recollect.cli.history.plain import PlainHistory
 from recollect.cli.knowledge.plain import PlainKnowledge
@@ -41,7 +42,9 @@ EMPTY = "-"
 REPORT_EVERY = 1000
 
 
-class PlainView(PlainDetails, PlainKnowledge, PlainHistory, PlainConsolidation, PlainContext, PlainTranscripts):
+class PlainView(
+    PlainDetails, PlainKnowledge, PlainHistory, PlainConsolidation, PlainContext, PlainTranscripts, PlainTour
+):
     """`View` as lines without colours or frames."""
 
     is_document = False

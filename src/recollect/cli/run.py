@@ -83,14 +83,16 @@ def _common_options(
     """The signature is all that is used of this."""
 
 
-def callback_of(command: Command) -> Callable[..., None]:
+def callback_of(
+    command: Command, begin: Callable[[Mapping[str, object], View, ExitStack], Run] = Run
+) -> Callable[..., None]:
     """What Typer calls: the command's own options and the common ones in, an exit code out."""
 
     def callback(url: str | None, tenant: str | None, agent: str | None, as_json: bool, **arguments: Any) -> None:
         try:
             flags = _decoded({"url": url, "tenant": tenant, "agent": agent})
             with ExitStack() as closing:
-                command.run(Run(flags, pick_view(as_json=as_json), closing), **_decoded(arguments))
+                command.run(begin(flags, pick_view(as_json=as_json), closing), **_decoded(arguments))
             if sys.stdout is not None:
                 sys.stdout.flush()
         except RecollectError as error:

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from recollect.cli.consolidation.terminal import TerminalConsolidation
 from recollect.cli.context.terminal import TerminalContext
+from recollect.cli.demo.terminal import TerminalTour
 from recollect.cli.details.terminal import TerminalDetails
 from recollect.cli.history.terminal import TerminalHistory
 from recollect.cli.knowledge.terminal import TerminalKnowledge
@@ -56,7 +57,13 @@ MOST_SHOWN = 240
 
 
 class TerminalView(
-    TerminalDetails, TerminalKnowledge, TerminalHistory, TerminalConsolidation, TerminalContext, TerminalTranscripts
+    TerminalDetails,
+    TerminalKnowledge,
+    TerminalHistory,
+    TerminalConsolidation,
+    TerminalContext,
+    TerminalTranscripts,
+    TerminalTour,
 ):
     """`View` in tables."""
 

@@ -49,6 +49,7 @@ from recollect.model import (
 from recollect.policy.keys import is_valid
 
 if TYPE_CHECKING:
+    from recollect.cli.demo.script import Seen, Stop
     from recollect.evaluation import Evaluation
     from recollect.services.ingested import Ingested
     from recollect.services.maintain import MaintenanceReport
@@ -189,6 +190,14 @@ class View(Protocol):
     def detail_part(self, page: DetailPage) -> None: ...
 
     def detail_changed(self, key: str, done: str) -> None: ...
+
+    def tour_stop(self, number: int, stop: Stop) -> None: ...
+
+    def tour_line(self, line: str) -> None:
+        """A command the tour runs next."""
+
+    def tour_ended(self, seen: Sequence[Seen]) -> None:
+        """`seen` is for those who could not be shown anything before."""
 
     def distributed(self, tables: Sequence[str]) -> None: ...
 

@@ -72,8 +72,8 @@ class Explain:
         else:
             outcome = Outcome.OUT_RANKED
             said = (
-                f"It is number {place}, and {wish.limit} were asked for: {last.id}, the last one shown, scores "
-                f"{last.score:.3f}, {last.score - hit.score:.3f} more."
+                f"It is number {place}, and {wish.limit} {'was' if wish.limit == 1 else 'were'} asked for: "
+                f"{last.id}, the last one shown, scores {last.score:.3f}, {last.score - hit.score:.3f} more."
             )
         return Explanation(
             id=id,

@@ -1,0 +1,52 @@
+"""The tour shows real commands, looks the same every time and leaves nothing behind."""
+
+from __future__ import annotations
+
+import re
+
+from recollect.cli.demo.script import TOUR
+from tests.cli.program import ANSI, Program
+
+BY_CHANCE = re.compile(r"(?<=nightly-build-)[a-z0-9]{8}|c-[0-9a-f]{22}")
+
+
+def test_the_tour_is_the_same_every_time_and_leaves_nothing_behind(program: Program) -> None:
+    lines, document = program.all(["demo"], ["demo", "--json", "--url", "postgresql://nobody.invalid/none"])
+    assert (lines.code, lines.err, document.code, document.err) == (0, "", 0, "")
+
+    stops = document.json["stops"]
+    assert [stop["title"] for stop in stops] == [stop.title for stop in TOUR]
+    told = "\n".join(
+        f"{number}. {stop['title']}\n{stop['says']}\n"
+        + "".join(f"$ {each['command']}\n{each['printed']}" for each in stop["commands"])
+        for number, stop in enumerate(stops, start=1)
+    )
+    steady = BY_CHANCE.sub("<chance>", lines.out)
+    assert steady.startswith(BY_CHANCE.sub("<chance>", told))
+    assert "0.900 = 0.5×1.000 similarity" in steady
+    assert [path.name for path in program.folder.iterdir()] == []
+
+
+def test_the_tour_shows_every_kind_and_what_became_of_it(program: Program) -> None:
+    printed = {
+        each["command"].removeprefix("recollect "): each["printed"]
+        for stop in program("demo", "--json", RECOLLECT_SECRETS="flag", RECOLLECT_EMBEDDER="off").json["stops"]
+        for each in stop["commands"]
+    }
+
+    assert {"core", "note", "journal", "episode"} <= {line.split("\t")[1] for line in printed.values() if "\t" in line}
+    assert printed["remember 'The key is AKIAQYLPMN5HIEXAMP42'"] == "text appears to contain a secret — not stored\n"
+    assert "Orders to Norway" in printed["recall 'what does a refund to Norway cost?' --source knowledge --limit 1"]
+    assert (
+        "truncated by" in printed["context monday 'Shall I indent the invoice export with tabs?' --budget 140 --blocks"]
+    )
+    assert [line.split("\t")[0] for line in printed["list"].splitlines()] == ["m-7", "m-3", "m-1"]
+    assert printed["audit --verify"].startswith("The log is whole: ")
+
+
+def test_the_tour_fits_a_terminal(program: Program) -> None:
+    ended = program.on_terminal(80, "demo")
+    shown = ANSI.sub("", ended.out)
+    assert ended.code == 0
+    assert max(map(len, shown.splitlines())) <= 80
+    assert all(stop.title in shown for stop in TOUR)
