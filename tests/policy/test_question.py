@@ -8,7 +8,7 @@ import pytest
 
 from recollect.model import Role
 from recollect.policy.dates import spans
-from recollect.policy.question import MAX_TERMS, Asked, asked_speaker
+from recollect.policy.question import LIGHT, MAX_TERMS, Asked, asked_speaker
 
 NOW = datetime(2023, 5, 30, 18, 0, tzinfo=UTC)  # a Tuesday
 
@@ -88,3 +88,17 @@ def test_a_pasted_page_is_searched_by_its_first_words() -> None:
 
     assert len(asked.terms) == MAX_TERMS
     assert asked.terms[0] == "word0"
+
+
+def test_words_that_ask_count_or_date_weigh_less_than_those_that_name_something() -> None:
+    asked = Asked.read("How many different concerts did I mention three weeks ago?", NOW)
+
+    assert dict(zip(asked.terms, asked.weights, strict=True)) == {
+        "mani": LIGHT,
+        "differ": LIGHT,
+        "concert": 1.0,
+        "mention": LIGHT,
+        "three": LIGHT,
+        "week": LIGHT,
+        "ago": LIGHT,
+    }

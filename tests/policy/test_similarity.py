@@ -186,7 +186,7 @@ def random_evidence(seed: int, *, records: int = 120) -> tuple[Evidence, Asked]:
         cosines=cosines,
         occurrences=occurrences,
     )
-    return found, Asked.read("my red apple pie", NOW)
+    return found, Asked.read("my new red apple pie", NOW)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -220,3 +220,25 @@ def test_what_few_rows_lend_is_what_they_lend_among_all(seed: int) -> None:
         everywhere[rows] = counts
 
         assert np.array_equal(beside.lent_by(rows, counts, len(found.seqs)), beside.lent(everywhere))
+
+
+def test_a_word_that_only_asks_does_not_outweigh_one_that_names_something() -> None:
+    found = evidence("which order of concerts do you suggest?", "the order you suggest", "concerts", "a", "b", "c")
+
+    fit, in_full = (strengths(*each, words_share=1.0) for each in (found, naming(found)))
+    assert fit[1] > fit[0] / 2  # one word that names something against two that ask
+    assert fit[0] < in_full[0]
+
+
+def naming(found: tuple[Evidence, Asked]) -> tuple[Evidence, Asked]:
+    """The same, had every word of the question named something."""
+    known, asked = found
+    return known, replace(asked, weights=[1.0] * len(asked.terms))
+
+
+def test_a_named_day_excludes_more_than_a_named_month() -> None:
+    long_ago = np.array([datetime(2025, 6, 1, tzinfo=UTC).timestamp(), NOW.timestamp()])
+    day = evidence("the concert yesterday", "a concert", "a concert", since=long_ago)
+    month = evidence("the concert in January", "a concert", "a concert", since=long_ago)
+
+    assert strengths(*day, words_share=SHARE)[0] < strengths(*month, words_share=SHARE)[0]

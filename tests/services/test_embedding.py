@@ -40,7 +40,7 @@ def endpoint() -> Iterator[Endpoint]:
 
 
 def remote(endpoint: Endpoint, model: str = "small") -> OpenAIEmbedder:
-    return OpenAIEmbedder(model, "", endpoint.url, timeout=20, query_timeout=0.3, retries=0, first_pause=0.01)
+    return OpenAIEmbedder(model, "", endpoint.url, timeout=20, query_timeout=2.0, retries=0, first_pause=0.01)
 
 
 def eventually(is_so: Callable[[], bool], *, seconds: float = 20.0) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 
 from recollect.model import Role
 from recollect.policy.dates import Span, spans
@@ -13,6 +14,16 @@ from recollect.policy.text import terms
 
 MAX_TERMS = 64
 """A question has few words that tell; a pasted page is searched by its first ones."""
+
+LIGHT = 0.5
+"""What a word of the next list counts for: it asks, counts or dates, and seldom names what is asked about."""
+
+LIGHT_WORDS = """
+    also any some many much number times total different order earliest latest first last start starting begin mention
+    mentioned ago past recent recently lately current currently previous previously time during before after since long
+    day days week weeks month months year years one two three think thinking suggest suggestion recommend recommendation
+    idea ideas tell remind know look looking want need like get got getting go going make making made good great new
+    sure thing things something really"""
 
 _TOLD = (
     r"(?:told|said|mention(?:ed)?|ask(?:ed)?|shared|wrote|gave|talked|explained|described|brought|recommended|suggested"
@@ -35,6 +46,7 @@ class Asked:
     """A query as recall understands it."""
 
     terms: Sequence[str]  # distinct, as they are indexed
+    weights: Sequence[float]  # what each of them counts for
     speaker: Role | None = None  # who said what is asked for, if the question tells
     spans: Sequence[Span] = ()  # when, if it tells
 
@@ -47,7 +59,13 @@ class Asked:
         (['hotel', 'recommend', 'last'], <Role.ASSISTANT: 'assistant'>, ['2025-05-01'])
         """
         distinct = list(dict.fromkeys(terms(query)))[:MAX_TERMS]
-        return cls(terms=distinct, speaker=asked_speaker(query), spans=spans(query, now))
+        weights = [LIGHT if term in _light_terms() else 1.0 for term in distinct]
+        return cls(terms=distinct, weights=weights, speaker=asked_speaker(query), spans=spans(query, now))
+
+
+@cache  # stemming them all takes a few milliseconds, which an import should not
+def _light_terms() -> frozenset[str]:
+    return frozenset(terms(LIGHT_WORDS))
 
 
 def asked_speaker(query: str) -> Role | None:

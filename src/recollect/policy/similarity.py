@@ -39,11 +39,17 @@ FAR = np.float32(0.01)
 CONVERSATION_SHARE = 0.35
 """How much the words of the whole conversation add, in the measure of a single text's."""
 
-OTHER_SPEAKER = 0.55
+OTHER_SPEAKER = 0.5
 """What a fit is worth if somebody else said it than the question asks for."""
 
 OTHER_TIME = 0.4
 """What a fit is worth if it was said at quite another time."""
+
+OTHER_DAY = 0.2
+"""The same, if the question names the day or the week: then it means it."""
+
+NAMED_DAYS = 10
+"""A span of at most so many days names a day or a week."""
 
 FULL = 0.4
 """A best match at least this strong counts 1; of a weaker one's share of it the root."""
@@ -142,7 +148,7 @@ def strengths(evidence: Evidence, question: Asked, *, words_share: float) -> Flo
     """How strongly each record fits; 1 is a good match, and there is no upper limit."""
     if not len(evidence.seqs):
         return np.zeros(0, np.float32)
-    words, around = _words(evidence)
+    words, around = _words(evidence, question.weights)
     meaning = None if evidence.cosines is None else _meaning(evidence.cosines)
     fit = fused(words, meaning, words_share=words_share) if question.terms or meaning is None else fused(None, meaning)
     fit += CONVERSATION_SHARE * around
@@ -150,7 +156,7 @@ def strengths(evidence: Evidence, question: Asked, *, words_share: float) -> Flo
         other = (evidence.speakers != SPEAKERS.index(question.speaker)) & (evidence.speakers != 0)
         fit[other] *= OTHER_SPEAKER
     if question.spans:
-        fit *= OTHER_TIME + (1 - OTHER_TIME) * closeness(question, evidence.since)
+        fit *= timeliness(question, evidence.since)
     return fit
 
 
@@ -224,13 +230,14 @@ def word_reach(terms: int, records: int) -> float:
     return 0.7 * terms * float(np.log1p(max(records, 1)))
 
 
-def closeness(question: Asked, since: NDArray[np.float64]) -> Floats:
-    """How near each time is to one of the question's spans: 1 inside, halving with distance."""
+def timeliness(question: Asked, since: NDArray[np.float64]) -> Floats:
+    """What a fit is worth at each time: 1 inside one of the question's spans, less with the distance from it."""
     days = since / 86_400 + FIRST_DAY
-    nearest = np.zeros(len(days), np.float32)
+    worth = np.zeros(len(days), np.float32)
     for span in question.spans:
-        nearest = np.maximum(nearest, span.closeness(days))
-    return nearest
+        other = np.float32(OTHER_DAY if span.days <= NAMED_DAYS else OTHER_TIME)
+        worth = np.maximum(worth, other + (1 - other) * span.closeness(days))
+    return worth
 
 
 def _meaning(cosines: Floats) -> Floats:
@@ -242,21 +249,21 @@ def _meaning(cosines: Floats) -> Floats:
     return meaning
 
 
-def _words(evidence: Evidence) -> tuple[Floats, Floats]:
+def _words(evidence: Evidence, weights: Sequence[float]) -> tuple[Floats, Floats]:
     """BM25 of each record with its neighbours' words, and of its whole conversation; 1: a good match."""
     total = len(evidence.seqs)
     frame = evidence.frame or Frame.of(evidence.conversations, evidence.lengths)
     talks = len(frame.talk_norms)
     scores, around, reach = np.zeros(total, np.float32), np.zeros(talks, np.float32), 0.0
-    for rows, counts in evidence.occurrences:
-        weight = _rarity(total, len(rows))
+    for share, (rows, counts) in zip(weights, evidence.occurrences, strict=True):
+        weight = share * _rarity(total, len(rows))
         reach += weight
         if not len(rows):
             continue
         near = frame.beside.lent_by(rows, counts, total)
         scores += np.float32(weight * (BM25_K1 + 1)) * near / (near + frame.norms)
         said = np.bincount(frame.talk[rows], counts, talks).astype(np.float32)
-        weight = _rarity(talks, int(np.count_nonzero(said)))
+        weight = share * _rarity(talks, int(np.count_nonzero(said)))
         around += np.float32(weight * (BM25_K1 + 1)) * said / (said + frame.talk_norms)
     full = np.float32(1 / (WORDS_FULL * reach)) if reach else np.float32(0)
     return scores * full, (around * full)[frame.talk]
