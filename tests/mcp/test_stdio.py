@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 import anyio
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from recollect import Recollect, Settings
@@ -78,7 +78,8 @@ def test_a_client_lists_and_calls_and_memories_outlive_the_server(tmp_path: Path
         assert [tool.name for tool in (await client.list_tools()).tools] == list(catalog.TOOLS)
         stored = await client.call_tool("memory_store", {"text": "Prefers tabs — größer 🎉"})
         assert answer(stored) == {"ok": True, "id": "m-1"}
-        assert answer(await client.call_tool("no_such_tool", {}))["ok"] is False
+        with pytest.raises(MCPError, match="Unknown tool: 'no_such_tool'"):
+            await client.call_tool("no_such_tool", {})
 
     async def second(client: Client) -> None:
         found = answer(await client.call_tool("search_my_memories", {"query": "tabs"}))

@@ -9,8 +9,8 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp import Client
-from mcp.types import CallToolResult, TextContent
+from mcp import Client, MCPError
+from mcp.types import INVALID_PARAMS, CallToolResult, TextContent
 
 from recollect import Invalid, Recollect, Settings, StoreBusy, __version__
 from recollect.agent_memory import AgentMemory
@@ -23,9 +23,11 @@ Ask = Callable[[Client], Awaitable[None]]
 both_eras = pytest.mark.parametrize("mode", ["legacy", "auto"])  # with and without the `initialize` handshake
 
 
-def with_client(store: Recollect, ask: Ask, *, sets: Sequence[str] | None = None, mode: str = "legacy") -> None:
+def with_client(
+    store: Recollect, ask: Ask, *, sets: Sequence[str] | None = None, mode: str = "legacy", agent: str = "atlas"
+) -> None:
     async def run() -> None:
-        async with Client(build_server(store.agent("atlas"), sets), mode=mode) as client:
+        async with Client(build_server(store.agent(agent), sets), mode=mode) as client:
             await ask(client)
 
     anyio.run(run)
@@ -143,8 +145,6 @@ def test_each_tool_answers(store: Recollect, mode: str) -> None:
         ("save_to_journal", {"content": ""}, ""),
         ("search_my_memories", {"query": ""}, "blank"),
         ("search_my_memories", {"query": "x", "limit": "many"}, "must be of type integer"),
-        ("forget_everything", {}, "There is no tool 'forget_everything'; the tools are memory_store"),
-        ("", {}, "There is no tool ''"),
     ],
 )
 def test_a_refusal_is_a_normal_answer_with_a_sentence(
@@ -158,6 +158,18 @@ def test_a_refusal_is_a_normal_answer_with_a_sentence(
 
     with_client(store, ask)
     assert store.agent("atlas").list() == []
+
+
+@both_eras
+@pytest.mark.parametrize("name", ["forget_everything", "", "x" * 10_000])
+def test_a_tool_that_does_not_exist_is_an_error_of_the_protocol(store: Recollect, name: str, mode: str) -> None:
+    async def ask(client: Client) -> None:
+        with pytest.raises(MCPError, match="the tools are memory_store, ") as refusal:
+            await client.call_tool(name, {})
+        assert refusal.value.code == INVALID_PARAMS
+        assert len(str(refusal.value)) < 500
+
+    with_client(store, ask, mode=mode)
 
 
 def test_a_double_is_offered_for_merging_and_a_correction_replaces(store: Recollect) -> None:
@@ -206,9 +218,9 @@ def test_only_the_chosen_sets_are_offered_and_answered(store: Recollect) -> None
     async def ask(client: Client) -> None:
         names = [tool.name for tool in (await client.list_tools()).tools]
         assert names == ["memory_store", "memory_search", "memory_delete"]
-        refusal = answer(await client.call_tool("save_to_core", {"content": "I am in charge"}))
-        assert refusal["ok"] is False
-        assert "There is no tool 'save_to_core'" in refusal["error"]
+        with pytest.raises(MCPError, match="Unknown tool: 'save_to_core'") as refusal:
+            await client.call_tool("save_to_core", {"content": "I am in charge"})
+        assert refusal.value.code == INVALID_PARAMS
         assert "save_to_core" not in (client.instructions or "")
 
     with_client(store, ask, sets=["notes"])

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
@@ -61,11 +61,11 @@ def client_of(address: str, key: str = "") -> Iterator[httpx2.Client]:
 class ServerProcess:
     """`serve` in a process of its own, which ends with the `with` block; what it printed first is in `said`."""
 
-    def __init__(self, url: str, *, no_auth: bool = True, lines: int = 3) -> None:
+    def __init__(self, url: str, *, no_auth: bool = True, lines: int = 4, program: Sequence[str] = ()) -> None:
         self._lines = lines
         environment = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")}
         self._process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, url, str(no_auth)],
+            [sys.executable, "-c", *(program or (PROGRAM, url, str(no_auth)))],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -77,7 +77,8 @@ class ServerProcess:
         self.said = [self._process.stdout.readline().rstrip() for _ in range(self._lines)]
         if not all(self.said):
             raise AssertionError(self._process.communicate()[1])
-        self.address = self.said[2].split()[-1].removesuffix("/docs")
+        (docs,) = (line for line in self.said if line.startswith("Reference "))
+        self.address = docs.split()[-1].removesuffix("/docs")
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from starlette.routing import Route
 
 from recollect import __version__
 from recollect.api import Recollect
@@ -18,6 +19,7 @@ from recollect.server.access import KeyGuard
 from recollect.server.errors import add_error_handlers
 from recollect.server.guard import BodyLimit, HostGuard
 from recollect.server.limits import InFlight
+from recollect.server.mcp import http as mcp_http
 from recollect.server.metrics import Measured, Metrics
 from recollect.server.request_id import RequestId
 from recollect.server.rest import (
@@ -96,6 +98,8 @@ def create_app(recollect: Recollect, *, no_auth: bool = False, hosts: Sequence[s
     ):
         app.include_router(group.router)
     reference.add_docs(app)
+    app.state.mcp = mcp_http.McpEndpoint(recollect)
+    app.router.routes.append(Route(mcp_http.PATH, app.state.mcp, methods=["POST"], include_in_schema=False))
     add_error_handlers(app)
     _complete_document(app, no_auth=no_auth)
     app.add_middleware(BodyLimit)  # the last one added is the first to see a request
@@ -111,7 +115,8 @@ def create_app(recollect: Recollect, *, no_auth: bool = False, hosts: Sequence[s
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     current_default_thread_limiter().total_tokens = THREADS
-    yield
+    async with app.state.mcp.running():
+        yield
 
 
 def _complete_document(app: FastAPI, *, no_auth: bool) -> None:

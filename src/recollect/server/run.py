@@ -24,6 +24,7 @@ from recollect.providers.otlp import exporting
 from recollect.server.app import create_app
 from recollect.server.connection import ImpatientProtocol
 from recollect.server.first_key import first_key
+from recollect.server.mcp import http as mcp_http
 from recollect.settings import Settings, masked
 
 GRACE_SECONDS = 10
@@ -59,6 +60,7 @@ def serve(settings: Settings, *, no_auth: bool, say: Callable[[str], None] = _sa
             address = _address(listener)
             say(f"Memories  {masked(settings.store_url)}")
             say(f"REST      {address}/api  ({f'tenant {settings.tenant}, no login' if no_auth else 'by key'})")
+            say(f"MCP       {address}{mcp_http.PATH}")
             say(f"Reference {address}/docs")
             if made is not None:
                 _tell(made, say, address=address, has_console=_has_console(app))

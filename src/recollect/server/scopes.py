@@ -79,6 +79,7 @@ SCOPES: Mapping[str, KeyScope | None] = {
     "GET /api/keys": ADMIN,
     "POST /api/keys": ADMIN,
     "DELETE /api/keys/{id}": ADMIN,
+    "POST /mcp": READ,  # a tool that writes asks for more
 }
 """By method and path; `{rest:path}` stands for all that follows."""
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from recollect.model import Hit, Json
+from recollect.tools.bounds import bounded
 from recollect.tools.spec import Parameter, Tool
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def search_knowledge(
     if memory is None:
         return NO_AGENT
     hits = memory.search_knowledge(query, categories=categories, limit=max(1, min(limit, MAX_LIMIT)))
-    return {"count": len(hits), "results": [_shown(hit) for hit in hits]}
+    return {"count": len(hits), "results": bounded([_shown(hit) for hit in hits])}
 
 
 def _shown(hit: Hit) -> Json:

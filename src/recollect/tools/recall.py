@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from recollect.model import Hit, Json
 from recollect.policy.purposes import PURPOSES
+from recollect.tools.bounds import bounded
 from recollect.tools.spec import Parameter, Tool
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def search_my_memories(
     if memory is None:
         return NO_AGENT
     hits = memory.recall(query, limit=max(1, min(limit, MAX_LIMIT)), purpose=purpose)
-    answer: Json = {"count": len(hits), "results": [_shown(hit) for hit in hits]}
+    answer: Json = {"count": len(hits), "results": bounded([_shown(hit) for hit in hits])}
     if hits.heading:
         answer = {"heading": hits.heading, **answer}
     if hits.unanswered:

@@ -1,8 +1,4 @@
-"""The Model Context Protocol: an agent's memory as tools for any host that speaks it.
-
-The tools are those of `tools.catalog`, described there once. A refusal is a normal result that tells the model what to
-do; a protocol error would only tell it that something broke.
-"""
+"""MCP over standard input and output: for a host that starts this program and speaks to it."""
 
 from __future__ import annotations
 
@@ -11,75 +7,24 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from functools import partial
 from typing import Any
 
 import anyio
-import anyio.to_thread
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
-from mcp.types import (
-    CallToolRequestParams,
-    CallToolResult,
-    JSONRPCError,
-    JSONRPCRequest,
-    JSONRPCResponse,
-    ListToolsResult,
-    PaginatedRequestParams,
-    TextContent,
-    Tool,
-    jsonrpc_message_adapter,
-)
+from mcp.types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from recollect import __version__
-from recollect.api import AgentMemory, Recollect
-from recollect.errors import Invalid
-from recollect.model import Json
+from recollect.api import Recollect
+from recollect.server.mcp.offer import existing_sets
+from recollect.server.mcp.protocol import build_server
 from recollect.settings import Settings
-from recollect.tools import catalog
-from recollect.tools.guidance import guidance
-from recollect.tools.spec import for_mcp
-
-NAME = "recollect"
-THREADS = 32
-"""Tool calls at work at once; more wait their turn."""
 
 LAST_ANSWERS = 1.0
 """After the client has left, answers are still written while no more than this many seconds lie between two of them."""
-
-
-def build_server(memory: AgentMemory, sets: Iterable[str] | None = None) -> Server[Any]:
-    """A server that offers the tools of these sets (None: all) on one agent's memory.
-
-    Raises: Invalid.
-    """
-    tools = catalog.in_sets(sets)
-    names = [tool.name for tool in tools]
-    listed = ListToolsResult(tools=[Tool.model_validate(for_mcp(tool)) for tool in tools])
-    threads = anyio.CapacityLimiter(THREADS)  # of our own, so that slow calls never keep the streams from moving
-
-    async def list_tools(_context: Any, _params: PaginatedRequestParams | None) -> ListToolsResult:
-        return listed
-
-    async def call_tool(_context: Any, params: CallToolRequestParams) -> CallToolResult:
-        if params.name not in names:
-            sentence = f"There is no tool {params.name[:60]!r}; the tools are {', '.join(names)}."
-            return _result({"ok": False, "error": sentence})
-        work = partial(catalog.call, memory, params.name, params.arguments or {})
-        return _result(await anyio.to_thread.run_sync(work, limiter=threads))
-
-    return Server(
-        NAME,
-        version=__version__,
-        title="Recollect",
-        instructions=guidance({tool.set for tool in tools}),
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-    )
 
 
 def run_stdio(settings: Settings, *, sets: Sequence[str] | None = None) -> None:
@@ -92,24 +37,6 @@ def run_stdio(settings: Settings, *, sets: Sequence[str] | None = None) -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     with Recollect(settings=settings) as recollect, _interruptible():
         anyio.run(_serve_stdio, build_server(recollect.agent(), offered))
-
-
-def existing_sets(wanted: Iterable[str]) -> Sequence[str]:
-    """Those of the wanted sets that this version has. The names of the default setting are known even if it has not.
-
-    Raises: Invalid for any other name, or if nothing is left.
-    """
-    known = Settings().tool_sets
-    existing = [name for name in wanted if name in catalog.SETS or name not in known]
-    if not existing:
-        raise Invalid(f"No tools would be offered; the sets are {', '.join(catalog.SETS)}.")
-    catalog.in_sets(existing)
-    return existing
-
-
-def _result(answer: Json) -> CallToolResult:
-    text = json.dumps(answer, ensure_ascii=False)
-    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=answer)
 
 
 async def _serve_stdio(server: Server[Any]) -> None:

@@ -1,0 +1,36 @@
+"""No answer of a tool is longer than a prompt can bear, however much was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recollect.model import Json
+from recollect.policy.references import safe_cut
+
+MAX_CHARS = 20_000
+"""Of the texts of one answer: about five thousand tokens."""
+
+CUT = "…"
+
+
+def shortened(text: str, most: int = MAX_CHARS) -> str:
+    """`text`, or as much of its beginning as `most` characters hold; no reference is halved.
+
+    >>> shortened("a long story", 7)
+    'a long…'
+    """
+    return text if len(text) <= most else text[: safe_cut(text, most - len(CUT))].rstrip() + CUT
+
+
+def bounded(shown: Sequence[Json]) -> list[Json]:
+    """The results of a search; if their texts are too long together, each that has more than its share is cut, and
+    says so by `total`, the characters it has."""
+    if sum(len(each["text"]) for each in shown) <= MAX_CHARS:
+        return list(shown)
+    share = MAX_CHARS // len(shown)
+    return [
+        {**each, "text": shortened(each["text"], share), "total": len(each["text"])}
+        if len(each["text"]) > share
+        else each
+        for each in shown
+    ]

@@ -1,0 +1,408 @@
+"""MCP at `/mcp` of a real server on a real socket, asked by the SDK's own client and by plain HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import INVALID_PARAMS
+
+from recollect import Recollect, Settings
+from recollect.model import Json, KeyScope
+from recollect.server.guard import MAX_BODY_BYTES
+from recollect.server.mcp.http import AGENT_HEADER
+from recollect.server.mcp.offer import READ_ONLY
+from recollect.tools import catalog
+from recollect.tools.guidance import guidance
+from tests.mcp.test_tools import answer, both_eras
+from tests.server.live import ServerProcess, client_of, serving, wait_until
+
+Ask = Callable[[Client], Awaitable[None]]
+JSON = "application/json"
+STREAM_FIRST = "text/event-stream, application/json;q=0.9"
+HELLO: Json = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+
+
+@dataclass(frozen=True)
+class Door:
+    """A server with keys."""
+
+    address: str
+    keys: dict[tuple[str, KeyScope], str]
+
+    def client(self, tenant: str, scope: KeyScope = KeyScope.WRITE) -> Any:
+        return client_of(self.address, self.keys[tenant, scope])
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recollect]:
+    settings = Settings(url=f"sqlite:///{tmp_path_factory.mktemp('store') / 'memory.db'}")
+    with Recollect(settings=settings) as recollect:
+        yield recollect
+
+
+@pytest.fixture(scope="module")
+def door(opened: Recollect) -> Iterator[Door]:
+    tenants = ("acme", "other", "default")
+    keys = {(each, scope): opened.tenant(each).add_key(scope).key for each in tenants for scope in KeyScope}
+    with serving(opened, no_auth=False) as address:
+        yield Door(address, keys)
+
+
+@asynccontextmanager
+async def connected(
+    address: str, key: str = "", *, query: str = "", mode: str = "legacy", headers: dict[str, str] | None = None
+) -> AsyncIterator[Client]:
+    """The SDK's client."""
+    sent = {**({"Authorization": f"Bearer {key}"} if key else {}), **(headers or {})}
+    async with (
+        httpx2.AsyncClient(headers=sent, timeout=30, trust_env=False) as http,
+        Client(streamable_http_client(f"{address}/mcp{query}", http_client=http), mode=mode) as client,
+    ):
+        yield client
+
+
+def with_client(address: str, ask: Ask, key: str = "", **options: Any) -> None:
+    async def run() -> None:
+        async with connected(address, key, **options) as client:
+            await ask(client)
+
+    anyio.run(run)
+
+
+def posted(client: httpx2.Client, method: str, params: Json | None = None, **options: Any) -> httpx2.Response:
+    """One request, the way a program without an SDK sends it."""
+    headers = {"Accept": JSON, "Content-Type": JSON, **options.pop("headers", {})}
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params or {}}
+    return client.post(f"/mcp{options.pop('query', '')}", json=body, headers=headers, **options)
+
+
+def called(client: httpx2.Client, tool: str, **arguments: Any) -> Json:
+    result = posted(client, "tools/call", {"name": tool, "arguments": arguments}).json()["result"]
+    structured: Json = result["structuredContent"]
+    return structured
+
+
+@both_eras
+def test_every_tool_is_listed_and_answers(door: Door, opened: Recollect, mode: str) -> None:
+    """Over both forms of the protocol: with the handshake, and without."""
+    opened.tenant("acme").ingest("Refunds are paid within 14 days.", title="Refunds", category="policy")
+
+    async def ask(client: Client) -> None:
+        assert client.instructions == guidance(catalog.SETS)
+        assert [tool.name for tool in (await client.list_tools()).tools] == list(catalog.TOOLS)
+        stored = answer(await client.call_tool("store_memory", {"content": "line\n" * 9, "description": "A list"}))
+        note = answer(await client.call_tool("memory_store", {"text": "Prefers tabs — größer 🎉"}))
+        for name, given, expected in (
+            ("memory_search", {"query": "tabs"}, "größer 🎉"),
+            ("save_to_journal", {"content": "We met on Tuesday"}, "journal"),
+            ("save_to_core", {"content": "I am careful with money"}, "core"),
+            ("search_my_memories", {"query": "tabs?"}, "Prefers tabs"),
+            ("search_knowledge", {"query": "refunds"}, "14 days"),
+            ("retrieve_memory", {"memory_key": stored["memory_key"]}, "line"),
+            ("search_memory", {"query": "list"}, stored["memory_key"]),
+            ("memory_delete", {"id": note["id"]}, "ok"),
+        ):
+            found = answer(await client.call_tool(name, given))
+            assert expected in json.dumps(found, ensure_ascii=False), name
+
+    with_client(door.address, ask, door.keys["acme", KeyScope.WRITE], query=f"?agent=all-{mode}", mode=mode)
+
+
+@both_eras
+def test_the_address_names_the_agent_and_the_sets(door: Door, opened: Recollect, mode: str) -> None:
+    async def ask(client: Client, agent: str) -> None:
+        assert {tool.name for tool in (await client.list_tools()).tools} == {
+            tool.name for tool in catalog.in_sets(["notes", "recall"])
+        }
+        assert client.instructions == guidance(["notes", "recall"])
+        await client.call_tool("memory_store", {"text": f"I am {agent}"})
+        with pytest.raises(MCPError, match="Unknown tool") as refusal:
+            await client.call_tool("save_to_core", {"content": "I am in charge"})
+        assert refusal.value.code == INVALID_PARAMS
+
+    key, query, names = door.keys["acme", KeyScope.WRITE], "?sets=notes,recall", [f"{mode}-{each}" for each in "abc"]
+    first, second, third = names
+    with_client(door.address, partial(ask, agent=first), key, query=f"{query}&agent={first}", mode=mode)
+    with_client(door.address, partial(ask, agent=second), key, query=query, headers={AGENT_HEADER: second}, mode=mode)
+    both = {"query": f"{query}&agent={third}", "headers": {AGENT_HEADER: "somebody"}}
+    with_client(door.address, partial(ask, agent=third), key, mode=mode, **both)
+    acme = opened.tenant("acme")
+    assert [[note.text for note in acme.agent(name).list()] for name in names] == [[f"I am {name}"] for name in names]
+    assert acme.agent("somebody").list() == []
+
+
+def test_without_a_word_it_is_the_agent_of_the_settings(door: Door, opened: Recollect) -> None:
+    with door.client("acme") as client:
+        id = called(client, "memory_store", text="For the default agent")["id"]
+
+    assert opened.tenant("acme").agent("default").get(id).text == "For the default agent"
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("?agent=not%20an%20id", "An agent id is"),
+        ("?agent=a/b", "An agent id is"),
+        ("?sets=nots", "There is no tool set 'nots'"),
+        ("?sets=notes,NOTES", "There is no tool set 'NOTES'"),
+        ("?sets=", "No tools would be offered"),
+        ("?sets=,", "No tools would be offered"),
+    ],
+)
+def test_an_address_that_cannot_be_meant_is_refused(door: Door, query: str, sentence: str) -> None:
+    with door.client("acme") as client:
+        refusal = posted(client, "tools/list", query=query)
+
+    assert (refusal.status_code, refusal.json()["code"]) == (400, "invalid")
+    assert sentence in refusal.json()["error"]
+
+
+@both_eras
+def test_a_key_that_may_only_read_is_offered_what_reads(door: Door, opened: Recollect, mode: str) -> None:
+    async def ask(client: Client) -> None:
+        offered = [tool.name for tool in (await client.list_tools()).tools]
+        assert offered == [tool.name for tool in catalog.TOOLS.values() if tool.is_read_only]
+        assert (client.instructions or "").endswith(READ_ONLY)
+        assert answer(await client.call_tool("memory_search", {}))["count"] == 0
+        for tool in catalog.TOOLS.values():
+            if not tool.is_read_only:
+                refusal = answer(await client.call_tool(tool.name, {"text": "mine now"}))
+                assert refusal["ok"] is False
+                assert "may only read" in refusal["error"]
+
+    query = f"?agent=reader-{mode}"
+    with_client(door.address, ask, door.keys["acme", KeyScope.READ], query=query, mode=mode)
+    assert opened.tenant("acme").agent(f"reader-{mode}").list(state="all") == []
+
+
+@both_eras
+@pytest.mark.parametrize("key", ["", "hunter2", "rk_acme_wrong"])
+def test_a_wrong_key_opens_nothing(door: Door, key: str, mode: str) -> None:
+    async def ask(client: Client) -> None:
+        raise AssertionError(await client.list_tools())
+
+    with pytest.raises(BaseExceptionGroup) as refusal:
+        with_client(door.address, ask, key, mode=mode)
+    assert not refusal.group_contains(AssertionError)
+    with client_of(door.address, key) as client:
+        refused = posted(client, "tools/list")
+    assert (refused.status_code, refused.json()["code"]) == (401, "unauthorized")
+    assert refused.headers["WWW-Authenticate"] == "Bearer"
+
+
+@pytest.mark.proves("E12")
+def test_another_tenants_key_finds_nothing(door: Door, opened: Recollect) -> None:
+    mine = opened.tenant("acme").agent("atlas")
+    note, core = mine.remember("The vault is behind the painting"), mine.remember("I guard the vault", kind="core")
+    detail = mine.store_detail("The vault holds gold", description="vault").key
+
+    async def ask(client: Client) -> None:
+        for name, given in (
+            ("memory_search", {}),
+            ("search_my_memories", {"query": "vault"}),
+            ("search_memory", {"query": "vault"}),
+            ("search_knowledge", {"query": "vault"}),
+        ):
+            assert answer(await client.call_tool(name, given))["count"] == 0
+        for name, theirs, nobodys in (
+            ("memory_delete", {"id": note.id}, {"id": "m-999"}),
+            ("memory_store", {"text": "new", "supersedes": core.id}, {"text": "new", "supersedes": "m-999"}),
+            ("retrieve_memory", {"memory_key": detail}, {"memory_key": "no-such-key"}),
+        ):
+            refusals = [answer(await client.call_tool(name, given)) for given in (theirs, nobodys)]
+            assert json.dumps(refusals[0]).replace(note.id, "m-999").replace(core.id, "m-999") == json.dumps(
+                refusals[1]
+            )
+        private = await client.read_resource("recollect://agent/atlas/private-memory")
+        assert [getattr(each, "text", None) for each in private.contents] == [""]
+        with pytest.raises(MCPError, match="no") as missing:
+            await client.read_resource(f"recollect://agent/atlas/details/{detail}")
+        assert "gold" not in str(missing.value)
+
+    with_client(door.address, ask, door.keys["other", KeyScope.ADMIN], query="?agent=atlas")
+    assert mine.get(note.id) == note
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "evil.example:8077"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://localhost:1"},
+    ],
+)
+def test_a_page_from_elsewhere_is_refused(door: Door, headers: dict[str, str]) -> None:
+    """DNS rebinding shows in the Host, any other page in the Origin."""
+    with door.client("acme") as client:
+        refusal = posted(client, "tools/list", headers=headers)
+
+    assert (refusal.status_code, refusal.json()["code"]) == (403, "forbidden")
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
+def test_there_is_no_session_to_listen_to_or_to_end(door: Door, method: str) -> None:
+    with door.client("acme", KeyScope.ADMIN) as client:
+        refusal = client.request(method, "/mcp", headers={"Accept": "text/event-stream"})
+
+    assert (refusal.status_code, refusal.headers["Allow"]) == (405, "POST")
+
+
+def test_an_answer_is_json_or_a_stream_as_the_client_likes(door: Door) -> None:
+    with door.client("acme") as client:
+        plain = posted(client, "initialize", HELLO)
+        stream = posted(client, "initialize", HELLO, headers={"Accept": STREAM_FIRST})
+        neither = posted(client, "initialize", HELLO, headers={"Accept": "text/html"})
+
+    assert plain.headers["Content-Type"] == JSON
+    assert stream.headers["Content-Type"].startswith("text/event-stream")
+    (told,) = (line for line in stream.text.splitlines() if line.startswith("data:"))
+    assert json.loads(told.removeprefix("data:")) == plain.json()
+    assert plain.json()["result"]["protocolVersion"] == "2025-06-18"
+    assert "mcp-session-id" not in {*plain.headers, *stream.headers}, "any server of a group may answer the next one"
+    assert neither.status_code == 406
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+def test_a_client_that_likes_streams_is_served_too(door: Door, mode: str) -> None:
+    async def prefer(request: httpx2.Request) -> None:
+        request.headers["Accept"] = STREAM_FIRST
+
+    async def run() -> None:
+        sent = {"Authorization": f"Bearer {door.keys['acme', KeyScope.WRITE]}"}
+        async with (
+            httpx2.AsyncClient(headers=sent, trust_env=False, event_hooks={"request": [prefer]}) as http,
+            Client(streamable_http_client(f"{door.address}/mcp", http_client=http), mode=mode) as client,
+        ):
+            assert answer(await client.call_tool("memory_store", {"text": "by stream"}))["ok"]
+
+    anyio.run(run)
+
+
+def test_what_is_no_message_is_refused_and_never_an_error_of_ours(door: Door) -> None:
+    modern = {"MCP-Protocol-Version": "2026-07-28"}
+    call = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "kept"}})
+    half = call.replace("kept", "\\ud83d").replace("7", '"\\ud83d"')
+    deep = "[" * 100_000
+    with door.client("acme") as client:
+        for content in (
+            b"",
+            b"\xff\xfe",
+            b"null",
+            b"[]",
+            b"7",
+            b"{}",
+            half.encode(),
+            deep.encode(),
+            b'{"id":' + b"9" * 9_000,
+        ):
+            for headers in ({}, modern):
+                for accept in (JSON, STREAM_FIRST):
+                    sent = {"Content-Type": JSON, "Accept": accept, **headers}
+                    refusal = client.post("/mcp", content=content, headers=sent)
+                    assert 400 <= refusal.status_code < 500, (content[:40], headers, refusal.text)
+        wrong = posted(client, "tools/list", headers={"Content-Type": "text/plain"})
+        assert wrong.status_code in (400, 415)
+
+
+def test_a_body_that_is_too_long_is_refused_as_everywhere(door: Door) -> None:
+    with door.client("acme") as client:
+        refusal = client.post("/mcp", content=b"x" * (MAX_BODY_BYTES + 1), headers={"Accept": JSON})
+
+    assert (refusal.status_code, refusal.json()["code"]) == (413, "too_large")
+
+
+def test_requests_have_a_number_and_are_counted(door: Door) -> None:
+    with door.client("acme") as client:
+        named = posted(client, "ping", headers={"X-Request-Id": "mine-7"})
+    with door.client("default") as operator:
+        counted = operator.get("/metrics").text
+
+    assert (named.status_code, named.headers["X-Request-Id"]) == (200, "mine-7")
+    assert 'recollect_requests_total{method="POST",route="/mcp",status="200"}' in counted
+
+
+def test_a_key_that_asks_too_often_has_to_wait(tmp_path: Path) -> None:
+    settings = Settings(url=f"sqlite:///{tmp_path}/memory.db", rate_limit=0.01, rate_burst=2)
+    with Recollect(settings=settings) as store:
+        key = store.tenant().add_key("read").key
+        with serving(store, no_auth=False) as address, client_of(address, key) as client:
+            statuses = [posted(client, "ping").status_code for _ in range(3)]
+
+    assert statuses == [200, 200, 429]
+
+
+def test_many_clients_at_once(door: Door, opened: Recollect) -> None:
+    async def work(number: int) -> None:
+        key, mode = door.keys["acme" if number % 2 else "other", KeyScope.WRITE], ("legacy", "auto")[number // 2 % 2]
+        async with connected(door.address, key, query=f"?agent=crowd-{number}", mode=mode) as client:
+            for count in range(3):
+                assert answer(await client.call_tool("memory_store", {"text": f"{number}/{count}"}))["ok"]
+            assert answer(await client.call_tool("memory_search", {}))["count"] == 3
+
+    async def run() -> None:
+        async with anyio.create_task_group() as group:
+            for number in range(24):
+                group.start_soon(work, number)
+
+    anyio.run(run)
+    for number in range(24):
+        memory = opened.tenant("acme" if number % 2 else "other").agent(f"crowd-{number}")
+        assert {note.text for note in memory.list()} == {f"{number}/{count}" for count in range(3)}
+
+
+SLOW = """
+import sys, time
+from pathlib import Path
+from recollect.agent_memory import AgentMemory
+from recollect.server.run import serve
+from recollect.settings import Settings
+
+store = AgentMemory.remember
+
+def slow(self, *given, **more):
+    Path(sys.argv[2]).touch()
+    time.sleep(1.5)
+    return store(self, *given, **more)
+
+AgentMemory.remember = slow
+serve(Settings(url=sys.argv[1], port=0), no_auth=True)
+"""
+
+
+@pytest.mark.parametrize("accept", [JSON, STREAM_FIRST])
+def test_a_call_under_way_is_answered_when_the_server_is_told_to_stop(tmp_path: Path, accept: str) -> None:
+    url, begun = f"sqlite:///{tmp_path}/memory.db", tmp_path / "begun"
+    params = {"name": "memory_store", "arguments": {"text": "kept"}}
+    with (
+        ServerProcess(url, program=(SLOW, url, str(begun))) as server,
+        ThreadPoolExecutor() as pool,
+        client_of(server.address) as client,
+    ):
+        asked = pool.submit(posted, client, "tools/call", params, headers={"Accept": accept})
+        wait_until(begun.exists)
+        stopped = server.stop()
+        told = asked.result()
+
+    assert told.status_code == 200
+    assert '\\"ok\\": true' in told.text
+    assert stopped == (0, "Stopped; everything is stored.\n", "")
+    with Recollect(settings=Settings(url=url)) as opened:
+        assert [note.text for note in opened.agent().list()] == ["kept"]

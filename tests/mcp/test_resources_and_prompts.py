@@ -1,0 +1,343 @@
+"""What a host may put into a prompt by itself: resources and prompts, asked by the SDK's own client."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from mcp import Client, MCPError
+from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, ReadResourceResult, TextContent, TextResourceContents
+
+from recollect import Recollect, Settings
+from recollect.agent_memory import AgentMemory
+from recollect.policy.purposes import PURPOSES
+from recollect.server.mcp.prompts import MATERIAL, NOTHING
+from recollect.server.mcp.protocol import BROKEN
+from recollect.server.mcp.resources import PAGE, TEMPLATES
+from recollect.tools.bounds import MAX_CHARS
+from tests.mcp.test_tools import answer, both_eras, with_client
+
+PRIVATE = "recollect://agent/atlas/private-memory"
+DETAILS = "recollect://agent/atlas/details"
+SKILL = "---\nname: greet\ndescription: How to greet people.\n---\nSay hello, and mean it.\n"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Recollect]:
+    (tmp_path / "greet").mkdir()
+    (tmp_path / "greet" / "SKILL.md").write_text(SKILL)
+    with Recollect(":memory:", settings=Settings(skills=(str(tmp_path),))) as opened:
+        yield opened
+
+
+def texts(result: ReadResourceResult) -> list[str]:
+    assert all(isinstance(each, TextResourceContents) for each in result.contents)
+    return [each.text for each in result.contents if isinstance(each, TextResourceContents)]
+
+
+async def refused(client: Client, uri: str) -> MCPError:
+    with pytest.raises(MCPError) as refusal:
+        await client.read_resource(uri)
+    return refusal.value
+
+
+@both_eras
+def test_everything_there_is_to_read_is_listed_and_can_be_read(store: Recollect, mode: str) -> None:
+    memory = store.agent("atlas")
+    memory.remember("I am careful with money", kind="core")
+    memory.remember("We met on Tuesday", kind="journal")
+    detail = memory.store_detail("one\ntwo\nthree\n", description="A list")
+
+    async def ask(client: Client) -> None:
+        listed = {each.uri: each for each in (await client.list_resources()).resources}
+        assert list(listed) == [PRIVATE, "recollect://agent/atlas/skills/greet", f"{DETAILS}/{detail.key}"]
+        shown = listed[f"{DETAILS}/{detail.key}"]
+        assert (shown.name, shown.title, shown.size) == (detail.key, "A list", 14)
+        assert texts(await client.read_resource(PRIVATE)) == [memory.private_memory()]
+        assert "I am careful with money" in texts(await client.read_resource(PRIVATE))[0]
+        assert texts(await client.read_resource("recollect://agent/atlas/skills/greet")) == ["Say hello, and mean it."]
+        assert texts(await client.read_resource(f"{DETAILS}/{detail.key}")) == ["one\ntwo\nthree\n"]
+
+    with_client(store, ask, mode=mode)
+
+
+@both_eras
+def test_the_templates_say_how_addresses_are_made(store: Recollect, mode: str) -> None:
+    async def ask(client: Client) -> None:
+        templates = (await client.list_resource_templates()).resource_templates
+        assert [each.uri_template for each in templates] == [
+            "recollect://agent/{agent}/private-memory",
+            "recollect://agent/{agent}/details/{key}{?offset,limit,head,tail,context,lines,grep,json_path}",
+            "recollect://agent/{agent}/skills/{name}",
+        ]
+
+    with_client(store, ask, mode=mode)
+
+
+def test_an_agent_without_memories_has_an_empty_block(store: Recollect) -> None:
+    async def ask(client: Client) -> None:
+        assert texts(await client.read_resource(PRIVATE)) == [""]
+
+    with_client(store, ask)
+
+
+def test_a_stored_text_is_read_in_parts(store: Recollect) -> None:
+    lines = "".join(f"{number} {'error' if number == 700 else 'ok'}\n" for number in range(9_000))
+    key = store.agent("atlas").store_detail(lines).key
+
+    async def ask(client: Client) -> None:
+        whole, uri = "", f"{DETAILS}/{key}"
+        while uri:
+            page = await client.read_resource(uri)
+            assert len(texts(page)[0]) <= MAX_CHARS
+            whole += texts(page)[0]
+            uri = page.contents[1].uri if len(page.contents) > 1 else ""
+        assert whole == lines
+        for part, expected in (
+            ("?lines=3-4", "2 ok\n3 ok\n"),
+            ("?head=1", "0 ok\n"),
+            ("?tail=1", "8999 ok\n"),
+            ("?offset=5&limit=4", "1 ok"),
+        ):
+            assert texts(await client.read_resource(f"{DETAILS}/{key}{part}"))[0] == expected
+        assert "700 error" in texts(await client.read_resource(f"{DETAILS}/{key}?grep=ERROR&context=0"))[0]
+        assert len(texts(await client.read_resource(f"{DETAILS}/{key}?limit=999999"))[0]) == MAX_CHARS
+
+    with_client(store, ask)
+
+
+@pytest.mark.parametrize("part", ["?lines=x", "?head=-1", "?offset=abc", "?offset=٣", "?colour=red", "?head=1&tail=1"])
+def test_a_part_that_cannot_be_meant_is_an_error(store: Recollect, part: str) -> None:
+    key = store.agent("atlas").store_detail("one\ntwo\n").key
+
+    async def ask(client: Client) -> None:
+        refusal = await refused(client, f"{DETAILS}/{key}{part}")
+        assert refusal.code == INVALID_PARAMS
+        assert len(str(refusal)) > 10
+
+    with_client(store, ask)
+
+
+@pytest.mark.proves("E12")
+def test_what_is_another_agents_is_answered_like_what_does_not_exist(store: Recollect) -> None:
+    bob = store.agent("bob")
+    bob.remember("Bob's secret", kind="core")
+    key = bob.store_detail("Bob's secret").key
+
+    async def ask(client: Client) -> None:
+        for foreign, missing in (
+            ("recollect://agent/bob/private-memory", "recollect://agent/nobody/private-memory"),
+            (f"recollect://agent/bob/details/{key}", f"recollect://agent/nobody/details/{key}"),
+            (f"{DETAILS}/{key}", f"{DETAILS}/no-such-key"),
+            ("recollect://agent/bob/skills/greet", "recollect://agent/nobody/skills/greet"),
+        ):
+            refusals = [await refused(client, uri) for uri in (foreign, missing)]
+            assert {refusal.code for refusal in refusals} == {INVALID_PARAMS}
+            first, second = (str(each).replace("bob", "nobody").replace(key, "no-such-key") for each in refusals)
+            assert first == second
+
+    with_client(store, ask)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "",
+        "recollect://agent/atlas",
+        "recollect://agent/atlas/",
+        "recollect://agent/atlas/private-memory/more",
+        "recollect://agent/atlas/details",
+        "recollect://agent/atlas/details/",
+        "recollect://agent/atlas/details/..%2F..%2Fetc%2Fpasswd",
+        "recollect://agent/atlas/skills/nothing",
+        "recollect://agent/atlas/secrets/one",
+        "recollect://tenant/atlas/private-memory",
+        "file:///etc/passwd",
+        "recollect://[agent/atlas/private-memory",
+        "x" * 100_000,
+    ],
+)
+def test_an_address_that_leads_nowhere_is_an_error(store: Recollect, uri: str) -> None:
+    async def ask(client: Client) -> None:
+        refusal = await refused(client, uri)
+        assert refusal.code == INVALID_PARAMS
+        assert len(str(refusal)) < 500
+
+    with_client(store, ask)
+
+
+def test_an_agent_may_have_any_id_an_agent_can_have(store: Recollect) -> None:
+    memory = store.agent("jörg@work:1")
+    memory.remember("I am Jörg", kind="core")
+
+    async def ask(client: Client) -> None:
+        (private, *_) = (await client.list_resources()).resources
+        assert private.uri == f"recollect://agent/{quote('jörg')}@work:1/private-memory"
+        assert "I am Jörg" in texts(await client.read_resource(private.uri))[0]
+
+    with_client(store, ask, agent="jörg@work:1")
+
+
+def test_a_long_list_comes_in_pages(store: Recollect) -> None:
+    keys = [store.agent("atlas").store_detail(f"text {number}").key for number in range(2 * PAGE + 1)]
+
+    async def ask(client: Client) -> None:
+        found, cursor, pages = [], None, 0
+        while True:
+            page = await client.list_resources(cursor=cursor)
+            found += [each.name for each in page.resources]
+            cursor, pages = page.next_cursor, pages + 1
+            if cursor is None:
+                break
+        assert pages == 3
+        assert found == ["private-memory", "greet", *reversed(keys)]
+        with pytest.raises(MCPError) as refusal:
+            await client.list_resources(cursor="no-such-key")
+        assert refusal.value.code == INVALID_PARAMS
+
+    with_client(store, ask)
+
+
+def test_the_sets_decide_what_can_be_read_and_asked(store: Recollect) -> None:
+    store.agent("atlas").store_detail("one")
+
+    async def ask(client: Client) -> None:
+        assert [each.name for each in (await client.list_resources()).resources] == ["greet"]
+        assert [each.name for each in (await client.list_resource_templates()).resource_templates] == ["skills"]
+        assert (await client.list_prompts()).prompts == []
+        assert (await refused(client, PRIVATE)).code == INVALID_PARAMS
+        with pytest.raises(MCPError, match="Unknown prompt") as refusal:
+            await client.get_prompt("task_intake", {"question": "x"})
+        assert refusal.value.code == INVALID_PARAMS
+
+    with_client(store, ask, sets=["notes"])
+
+
+@both_eras
+def test_there_is_a_prompt_for_each_purpose(store: Recollect, mode: str) -> None:
+    async def ask(client: Client) -> None:
+        listed = (await client.list_prompts()).prompts
+        assert [prompt.name for prompt in listed] == list(PURPOSES)
+        for prompt in listed:
+            (argument,) = prompt.arguments or []
+            assert (argument.name, argument.required) == ("question", True)
+            assert prompt.title == PURPOSES[prompt.name].heading
+
+    with_client(store, ask, mode=mode)
+
+
+@both_eras
+def test_a_prompt_is_what_is_recalled_and_the_question(store: Recollect, mode: str) -> None:
+    memory, tenant = store.agent("atlas"), store.tenant()
+    memory.remember("The deploy of the shop failed: the disk was full", kind="episode", category="error")
+    memory.remember("The command npm audit worked for the shop", kind="episode", role="tool_result")
+    memory.remember("The deploy of the shop was approved by Ann", kind="episode", category="decision")
+    memory.remember("The post about the shop had 900 views", kind="episode")
+    tenant.record_step(workflow="release", step="deploy", output="Deployed the shop", agent="bob")
+    expected = {
+        "task_intake": "the disk was full",
+        "tool_selection": "npm audit worked",
+        "decision_memo": "approved by Ann",
+        "content": "900 views",
+        "delegation": "bob: 1 of 1 went well",
+    }
+    assert set(expected) == set(PURPOSES)
+
+    async def ask(client: Client) -> None:
+        for name, words in expected.items():
+            prompt = await client.get_prompt(name, {"question": "  Deploy the shop "})
+            (message,) = prompt.messages
+            assert isinstance(message.content, TextContent)
+            text = message.content.text
+            assert (message.role, prompt.description) == ("user", PURPOSES[name].heading)
+            assert text.startswith(f"## {PURPOSES[name].heading}\n- (")
+            assert words in text
+            assert text.endswith(f"\n\n{MATERIAL}\n\nDeploy the shop")
+
+    with_client(store, ask, mode=mode)
+
+
+def test_a_prompt_says_when_nothing_is_remembered(store: Recollect) -> None:
+    async def ask(client: Client) -> None:
+        (message,) = (await client.get_prompt("delegation", {"question": "Who?"})).messages
+        assert isinstance(message.content, TextContent)
+        assert message.content.text == f"## {PURPOSES['delegation'].heading}\n{NOTHING}\n\nWho?"
+
+    with_client(store, ask)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("no_such_prompt", {"question": "x"}),
+        ("task_intake", {}),
+        ("task_intake", {"question": "  "}),
+        ("task_intake", {"question": "x", "limit": "5"}),
+    ],
+)
+def test_a_prompt_that_cannot_be_meant_is_an_error(store: Recollect, name: str, arguments: dict[str, str]) -> None:
+    async def ask(client: Client) -> None:
+        with pytest.raises(MCPError) as refusal:
+            await client.get_prompt(name, arguments)
+        assert refusal.value.code == INVALID_PARAMS
+
+    with_client(store, ask)
+
+
+def test_no_answer_is_longer_than_a_prompt_can_bear(store: Recollect) -> None:
+    memory, tenant = store.agent("atlas"), store.tenant()
+    memory.store_detail("x" * 100)
+    for number in range(20):
+        memory.remember(f"About the zebra {number}: " + "very long " * 900, kind="episode")
+        tenant.record_step(
+            workflow=f"zebra {number}", step="look", output=f"A zebra {number} " + "z" * 90_000, agent="atlas"
+        )
+
+    async def ask(client: Client) -> None:
+        for limit in (1, 5, 20):
+            found = await client.call_tool("search_my_memories", {"query": "zebra", "limit": limit})
+            results = answer(found)["results"]
+            assert len(results) == limit
+            assert sum(len(each["text"]) for each in results) <= MAX_CHARS
+            for each in results:
+                if "total" in each:
+                    assert each["text"].endswith("…")
+                    assert each["total"] > len(each["text"])
+        (message,) = (await client.get_prompt("task_intake", {"question": "zebra"})).messages
+        assert isinstance(message.content, TextContent)
+        assert len(message.content.text) < MAX_CHARS + 500
+
+    with_client(store, ask)
+
+
+@both_eras
+def test_a_store_that_fails_is_an_error_without_anybodys_text(
+    store: Recollect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, mode: str
+) -> None:
+    def broken(self: AgentMemory, *given: object, **more: object) -> None:
+        raise KeyError("Prefers tabs")
+
+    monkeypatch.setattr(AgentMemory, "private_memory", broken)
+
+    async def ask(client: Client) -> None:
+        refusal = await refused(client, PRIVATE)
+        assert (refusal.code, str(refusal)) == (INTERNAL_ERROR, BROKEN)
+        store.close()
+        refusal = await refused(client, f"{DETAILS}/some-key")
+        assert refusal.code == INTERNAL_ERROR
+        assert "not available" in str(refusal)
+
+    with_client(store, ask, mode=mode)
+    assert "resources/read broke" in caplog.text
+
+
+def test_the_documentation_names_every_resource_and_prompt() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
+
+    addresses = re.findall(r"^\| `(recollect://\S+)` \|", page, re.MULTILINE)
+    assert addresses == [each.uri_template.partition("{?")[0] for each in TEMPLATES.values()]
+    rows = re.findall(r"^\| `(\w+)` \| [^`\n]*\|$", page, re.MULTILINE)
+    assert [name for name in rows if name in PURPOSES] == list(PURPOSES)
