@@ -15,8 +15,10 @@ from recollect.agent_memory import AgentMemory
 from recollect.model import ApiKey, Skill
 from recollect.policy.names import checked_owner, checked_tenant
 from recollect.ports import Clock, Embedder, TokenCounter
+from recollect.providers.archives import Archives
 from recollect.providers.documents import Files
 from recollect.providers.embedders import CheckedEmbedder, open_embedder
+from recollect.providers.importers import Importers
 from recollect.providers.models import GivenModel, open_models
 from recollect.providers.skill_files import SkillFolders
 from recollect.providers.tokenizers import open_tokenizer
@@ -80,6 +82,8 @@ class Recollect:
             tokens=tokens,
             skills=skills,
             files=Files(),
+            archives=Archives(),
+            formats=Importers(),
             now=self._now,
             settings=self.settings,
         )

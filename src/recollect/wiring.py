@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recollect.model import Kind
-from recollect.ports import Clock, DocumentFiles, Models, Store, TokenCounter
+from recollect.ports import ArchiveFiles, Clock, DocumentFiles, ForeignFormats, Models, Store, TokenCounter
 from recollect.services.assemble import Assemble
 from recollect.services.capture import Capture
 from recollect.services.consolidate import Consolidate
@@ -39,6 +39,10 @@ from recollect.services.sources.own_memories import OwnMemories
 from recollect.services.sources.question import RecallSource
 from recollect.services.sources.steps import Steps
 from recollect.services.transcripts import Transcripts
+from recollect.services.transfer.export import Export
+from recollect.services.transfer.foreign import ForeignImport
+from recollect.services.transfer.importing import Import
+from recollect.services.transfer.restore import Restore
 from recollect.services.workflows import Workflows
 from recollect.settings import Settings
 
@@ -75,6 +79,8 @@ class Services:
     assemble: Assemble
     context_calls: ContextCalls
     seen: Seen
+    export: Export
+    import_: Import
 
 
 def wired(
@@ -85,6 +91,8 @@ def wired(
     tokens: TokenCounter,
     skills: Skills,
     files: DocumentFiles,
+    archives: ArchiveFiles,
+    formats: ForeignFormats,
     now: Clock,
     settings: Settings,
 ) -> Services:
@@ -92,6 +100,7 @@ def wired(
     echoes, retrieved, guard = Echoes(), Retrieved(store), SecretGuard(store, now, mode=settings.secrets)
     details = Details(store, guard, Describe(models.fast if settings.detail_summary == "model" else None), now)
     remember = Remember(store, embedding, guard, echoes, now, max_counts={Kind.NOTE: settings.max_total})
+    transcripts = Transcripts(store, remember, guard, now, is_capturing=settings.capture_turns)
     conversations = _conversations(store, guard, models, now, settings)
     recall = _recall(store, embedding, echoes, retrieved, now, settings)
     inject = _inject(store, embedding, echoes, now, settings)
@@ -101,7 +110,7 @@ def wired(
         now=now,
         models=models,
         remember=remember,
-        transcripts=Transcripts(store, remember, guard, now, is_capturing=settings.capture_turns),
+        transcripts=transcripts,
         conversations=conversations,
         recall=recall,
         inject=inject,
@@ -135,6 +144,14 @@ def wired(
         ),
         context_calls=context_calls,
         seen=Seen(store, skills, context_calls),
+        export=Export(store, archives, now),
+        import_=Import(
+            archives,
+            Restore(store, embedding, archives, now, secrets=settings.secrets),
+            ForeignImport(store, remember, transcripts, guard, now, max_notes=settings.max_total),
+            formats,
+            agent=settings.agent,
+        ),
     )
 
 

@@ -169,6 +169,14 @@ BY_A_TENANT: dict[str, Attempt] = {
     "list_keys": lambda store, me, it: store.list_keys(me.tenant),
     "revoke_key": lambda store, me, it: store.revoke_key(me.tenant, it.key_id, at=NOW),
     "mark_used": lambda store, me, it: store.mark_used(me.tenant, [it.key_id], at=NOW),
+    "export_rows": lambda store, me, it: exported(store, me.tenant),
+    "has_rows": lambda store, me, it: store.has_rows(me.tenant, "kb_documents"),
+    "find_rows": lambda store, me, it: store.find_rows(me.tenant, "kb_chunks", [chunk_row(it)]),
+    "import_rows": lambda store, me, it: store.import_rows(
+        me.tenant, "secret_allowances", [{"hash": it.key, "created_at": NOW.isoformat()}], now=NOW
+    ),
+    "last_imported": lambda store, me, it: store.last_imported(me.tenant, it.content_hash),
+    "count_events": lambda store, me, it: store.count_events(me.tenant),
     "list_unembedded": lambda store, me, it: store.list_unembedded(me.tenant),
     "count_unembedded": lambda store, me, it: store.count_unembedded(me.tenant),
     "set_vectors": lambda store, me, it: store.set_vectors(me.tenant, [(each, vector(1)) for each in it.unembedded]),
@@ -181,6 +189,7 @@ OF_THE_WHOLE_DATABASE = {
     "take_lease": "says which process does a thing, and nothing about anybody",
     "end_lease": "says which process does a thing, and nothing about anybody",
     "count_bytes": "is for the person who runs the database",
+    "check_row": "touches no record",
     "close": "touches no record",
 }
 
@@ -188,6 +197,16 @@ OF_THE_WHOLE_DATABASE = {
 def weighed(store: Store, owner: Owner) -> list[object]:
     evidence = store.weigh_memories(owner, ["secret"], vector(1), kinds=ALL_KINDS, now=NOW)
     return [evidence.seqs.tolist(), *(rows.tolist() for rows, _ in evidence.occurrences)]
+
+
+def exported(store: Store, tenant: str) -> list[object]:
+    rows: list[object] = []
+    store.export_rows(tenant, lambda table, row: rows.append((table, row)))
+    return rows
+
+
+def chunk_row(target: Target) -> dict[str, object]:
+    return {"id": target.seq, "document_id": target.document_id, "position": 0, "text": "secret"}
 
 
 def store_methods() -> set[str]:
@@ -255,6 +274,7 @@ def everything(store: Store, owner: Owner) -> list[object]:
         store.find_chunks(owner.tenant, range(20)),
         store.search_chunks(owner.tenant, "secret mine"),
         store.nearest_chunks(owner.tenant, vector(1)),
+        [each for each in exported(store, owner.tenant) if owner.agent in repr(each)],
         [missing for missing in store.list_unembedded(owner.tenant) if missing.owner.agent in ("", owner.agent)],
     ]
 

@@ -20,12 +20,13 @@ from recollect.ports.memories import AgentStore, Aging, EmbeddingStore, Maintena
 from recollect.ports.providers import Clock, Embedder, EmbedTexts, Model, Models, TokenCounter, Vector
 from recollect.ports.skills import SkillFiles
 from recollect.ports.transcripts import Place, TranscriptStore, place_of
-from recollect.ports.transfer import ForeignFormat, ForeignFormats
+from recollect.ports.transfer import ArchiveFiles, ForeignFormat, ForeignFormats, TransferStore
 
 __all__ = [
     "AgentStore",
     "Aging",
     "AllowanceStore",
+    "ArchiveFiles",
     "AuditStore",
     "Clock",
     "Content",
@@ -51,6 +52,7 @@ __all__ = [
     "Store",
     "TokenCounter",
     "TranscriptStore",
+    "TransferStore",
     "Unembedded",
     "Vector",
     "WorkflowStore",
@@ -74,6 +76,7 @@ class Store(
     ProposalStore,
     MaintenanceStore,
     KeyStore,
+    TransferStore,
     Protocol,
 ):
     """Everything a database keeps for us."""

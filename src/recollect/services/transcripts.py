@@ -18,7 +18,7 @@ from recollect.policy.names import checked_session
 from recollect.policy.text import checked_text
 from recollect.policy.transcript_digest import clipped
 from recollect.ports import Clock, Store
-from recollect.services.drafts import Draft
+from recollect.services.drafts import Draft, checked_moment
 from recollect.services.remember import Remember
 from recollect.services.secrets import SecretGuard
 
@@ -59,22 +59,31 @@ class Transcripts:
         return self._store.transaction(owner.tenant, add)
 
     def log_turn(
-        self, owner: Owner, session_id: str, *, user: str, assistant: str, remember: bool | None = None
+        self,
+        owner: Owner,
+        session_id: str,
+        *,
+        user: str,
+        assistant: str,
+        remember: bool | None = None,
+        said_at: datetime | None = None,
     ) -> Sequence[Message]:
-        """Keep one turn; the session is made by its first. `remember` also keeps it as episodes, all at once.
+        """Keep one turn, said now or at `said_at`; the session is made by its first. `remember` also keeps it as
+        episodes, all at once.
 
         Raises: Invalid; Conflict when the session is another agent's.
         """
         id, now = checked_session(session_id), self._now()
-        said = {Role.USER: _checked(user, "user"), Role.ASSISTANT: _checked(assistant, "assistant")}
+        then = now if said_at is None else checked_moment(said_at, "said_at")
+        said = checked_turn(user, assistant)
         cleaned = {role: self._guard.cleaned(owner.tenant, text) for role, text in said.items()}
         messages = [
-            Message(session_id=id, role=role, content=text, created_at=now) for role, (text, _) in cleaned.items()
+            Message(session_id=id, role=role, content=text, created_at=then) for role, (text, _) in cleaned.items()
         ]
         rules = sorted({rule for _, found in cleaned.values() for rule in found})
 
         def log() -> Sequence[Message]:
-            self._begin(owner, id, now)
+            self._begin(owner, id, then)
             placed = self._store.add_messages(owner, id, messages)
             positions = [each.position for each in placed]
             message = f"Messages {positions[0]} and {positions[1]} of session {id} were logged."
@@ -132,6 +141,14 @@ class Transcripts:
     def _record(self, owner: Owner, action: str, message: str, meta: Mapping[str, Any], now: datetime) -> None:
         event = AuditEvent(tenant=owner.tenant, at=now, action=action, agent_id=owner.agent, message=message, meta=meta)
         self._store.add_event(event)
+
+
+def checked_turn(user: str, assistant: str) -> dict[Role, str]:
+    """What both sides said.
+
+    Raises: Invalid when there is no turn of these.
+    """
+    return {Role.USER: _checked(user, "user"), Role.ASSISTANT: _checked(assistant, "assistant")}
 
 
 def _checked(text: str, what: str) -> str:

@@ -185,6 +185,11 @@ class ContentFiles:
             raise StoreError(DAMAGED)
         return FileContent(path, index, detail.lines)
 
+    def pieces(self, unit: Unit, detail: Detail) -> Iterator[str]:
+        """The whole text, chunk by chunk, for who reads many of them in one transaction."""
+        content = self.open(detail)
+        return map(content.chunk, range(len(content.newlines)))
+
     def sweep(self, tenant: str, *, stored_before: datetime) -> int:
         folder, oldest = self._of(tenant), stored_before.timestamp()
         with _told("swept"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from recollect.errors import StoreError
@@ -101,6 +101,15 @@ class ContentRows:
         if (size, chars) != (detail.size, detail.chars) or len(newlines) != -(-chars // CHUNK_CHARS):
             raise StoreError(DAMAGED)
         return RowContent(self._engine, detail, newlines)
+
+    def pieces(self, unit: Unit, detail: Detail) -> Iterator[str]:
+        """The whole text, chunk by chunk, for who reads many of them in one transaction."""
+        where = {"tenant": unit.tenant, "content_hash": detail.content_hash}
+        for position in range(-(-detail.chars // CHUNK_CHARS)):
+            row = unit.one("find_frame", **where, position=position)
+            if row is None:
+                raise StoreError(MISSING)
+            yield expanded(bytes(row[0]), chars=chunk_length(position, detail.chars))
 
     def sweep(self, tenant: str, *, stored_before: datetime) -> int:
         swept, values = 0, {"tenant": tenant, "stored_before": stored_before, "limit": SWEEP_BATCH}

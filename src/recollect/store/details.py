@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -37,6 +37,8 @@ class _Contents(Protocol):
 
     def open(self, detail: Detail) -> Content: ...
 
+    def pieces(self, unit: Unit, detail: Detail) -> Iterator[str]: ...
+
     def sweep(self, tenant: str, *, stored_before: datetime) -> int: ...
 
     def drop(self, tenant: str, content_hash: str) -> bool: ...
@@ -64,7 +66,7 @@ class DetailRows(Units):
         def add(unit: Unit) -> Detail:
             make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
             self._contents.keep(unit, draft, now=now)
-            unit.run("add_detail", **detail_values(stored), folded=_folded(stored))
+            unit.run("add_detail", **detail_values(stored), folded=searched_text(stored))
             return stored
 
         return self._write(owner.tenant, add)
@@ -134,7 +136,7 @@ def _found(unit: Unit, owner: Owner, key: str) -> Detail:
     return detail_from(row)
 
 
-def _folded(detail: Detail) -> str:
+def searched_text(detail: Detail) -> str:
     """What a search looks at."""
     source = detail.metadata.get("source", "")
     return fold("\n".join([detail.key, detail.type, detail.description, detail.summary, str(source)]))

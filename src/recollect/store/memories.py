@@ -49,7 +49,7 @@ class MemoryRows(Units):
                 unit.run("add_memory", **rows[0])
             else:
                 unit.run_many("add_memory", rows)
-            found = [{**row, **entry} for row, entry in both if _is_found(row)]
+            found = [{**row, **entry} for row, entry in both if is_found(row)]
             if len(found) == 1:
                 unit.run("index_memory", **found[0])
             else:
@@ -127,7 +127,7 @@ class MemoryRows(Units):
             if not unit.run("update_memory", **_only(row, _EDITABLE), replaced_at=replaced_at):
                 raise Conflict("Someone else edited this memory meanwhile; read it again.")
             unit.run("remove_from_index", **_only(row, "tenant_id agent_id seq"))
-            if _is_found(row):
+            if is_found(row):
                 lasting = _only(memory_values(stored, seq), "kind session_id role since")
                 known = {**row, **lasting, "version": memory.version + 1}
                 unit.run("index_memory", **known, **entry)
@@ -225,7 +225,7 @@ def _only(row: Mapping[str, object], names: str) -> dict[str, object]:
     return {name: row[name] for name in names.split()}
 
 
-def _is_found(row: Mapping[str, object]) -> bool:
+def is_found(row: Mapping[str, object]) -> bool:
     """Whether a memory belongs in the index: what is archived or held is never recalled."""
     return row["archived_at"] is None and row["held_at"] is None
 

@@ -15,12 +15,14 @@ from recollect.store.maintenance import MaintenanceRows
 from recollect.store.memories import MemoryRows
 from recollect.store.proposals import ProposalRows
 from recollect.store.transcripts import TranscriptRows
+from recollect.store.transfer import TransferRows
 from recollect.store.workflows import WorkflowRows
 
 
 class SqlStore(
     AgentRows,
     MemoryRows,
+    TransferRows,
     DetailRows,
     KnowledgeRows,
     EmbeddingRows,

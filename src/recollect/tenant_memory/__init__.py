@@ -8,13 +8,14 @@ from recollect.tenant_memory.history import History
 from recollect.tenant_memory.keys import Keys
 from recollect.tenant_memory.knowledge import Knowledge
 from recollect.tenant_memory.transcripts import Transcripts
+from recollect.tenant_memory.transfer import Transfer
 from recollect.tenant_memory.upkeep import Upkeep
 from recollect.tenant_memory.workflows import Workflows
 
 __all__ = ["AuditLog", "TenantMemory"]
 
 
-class TenantMemory(Agents, Transcripts, Workflows, History, Knowledge, Keys, Upkeep):
+class TenantMemory(Agents, Transcripts, Workflows, History, Knowledge, Keys, Transfer, Upkeep):
     """What a tenant's agents share, and the agents themselves."""
 
     @property

@@ -1,0 +1,66 @@
+"""What the rows of an export are known by, which belong to which, and which texts in them can reach a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from recollect.model import Json
+
+CONTENTS = "detail_contents"
+"""Not rows as they are stored: the texts of details, in pieces, each text before the first detail that refers to it."""
+
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "audit_log": ("id",),
+    "secret_allowances": ("hash",),
+    "agents": ("id",),
+    "memories": ("agent_id", "seq"),
+    "memory_versions": ("agent_id", "seq", "version"),
+    "chat_sessions": ("id",),
+    "chat_messages": ("session_id", "position"),
+    "details": ("agent_id", "key"),
+    "context_calls": ("agent_id", "id"),
+    "proposals": ("agent_id", "seq"),
+    "kb_documents": ("id",),
+    "kb_chunks": ("document_id", "position"),
+    "workflows": ("id",),
+    "workflow_steps": ("workflow_id", "position"),
+    "shelves": ("shelf",),
+}
+"""By table, in the order of an export: what others refer to comes before them."""
+
+PARENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "memory_versions": ("memories", ("agent_id", "seq")),
+    "chat_messages": ("chat_sessions", ("session_id",)),
+    "kb_chunks": ("kb_documents", ("document_id",)),
+    "workflow_steps": ("workflows", ("workflow_id",)),
+}
+"""Rows that are parts of another, and the columns that say of which."""
+
+TEXTS: Mapping[str, tuple[str, ...]] = {
+    "agents": ("name", "system_prompt"),
+    "memory_versions": ("text",),
+    "chat_sessions": ("summary",),
+    "chat_messages": ("content",),
+    "details": ("description", "summary"),
+    "proposals": ("text",),
+    "kb_documents": ("title",),
+    "kb_chunks": ("text",),
+    "workflows": ("name",),
+    "workflow_steps": ("step_name", "output"),
+}
+"""Columns that can reach a prompt; those of memories have rules of their own."""
+
+Key = tuple[str, ...]
+
+
+def key_of(table: str, row: Json) -> Key:
+    """What a row is known by, with its table."""
+    return (table, *(str(row.get(column)) for column in KEYS[table]))
+
+
+def parent_of(table: str, row: Json) -> Key | None:
+    """What the row is a part of."""
+    if table not in PARENTS:
+        return None
+    parent, columns = PARENTS[table]
+    return (parent, *(str(row.get(column)) for column in columns))

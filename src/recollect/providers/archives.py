@@ -1,0 +1,97 @@
+"""Files of lines on disk, plain or compressed: written under another name until they are whole, read line by line."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import stat
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import IO, cast
+
+from recollect.errors import Invalid
+
+GZIP_MARK = b"\x1f\x8b"
+ZSTD_MARK = b"\x28\xb5\x2f\xfd"
+GZIP_LEVEL = 6
+PART = ".part"
+
+
+class Archives:
+    """`ports.ArchiveFiles` on this machine."""
+
+    @contextmanager
+    def create(self, path: Path) -> Iterator[IO[bytes]]:
+        """Raises: Invalid."""
+        try:
+            if path.exists() and not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device has no name to take
+                with path.open("wb") as file:
+                    yield file
+                return
+            draft = path.with_name(f"{path.name}{PART}")
+            fd = os.open(draft, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise Invalid(f"{path}: cannot be written ({error.strerror}).") from error
+        try:
+            with os.fdopen(fd, "wb") as file:
+                with _packed(file, path.suffix) as packed:
+                    yield packed
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, path)
+        except OSError as error:
+            raise Invalid(f"{path}: cannot be written ({error.strerror}).") from error
+        finally:
+            with suppress(OSError):  # after a failure; otherwise it has its name by now
+                draft.unlink(missing_ok=True)
+
+    def lines(self, path: Path, *, max_bytes: int) -> Iterator[tuple[bytes, int]]:
+        """Raises: Invalid."""
+        broken = import_module("zstandard").ZstdError
+        try:
+            with path.open("rb") as file:
+                mark = file.read(4)
+                file.seek(0)
+                unpacked = _unpacked(file, mark)
+                while line := unpacked.readline(max_bytes + 1):
+                    if len(line) > max_bytes:
+                        raise Invalid(f"{path.name}: a line is longer than {max_bytes // 1024 // 1024} MiB.")
+                    yield line, file.tell()
+        except (EOFError, zlib.error, gzip.BadGzipFile, broken) as error:
+            raise Invalid(f"{path.name}: cannot be unpacked; it is cut off or damaged. Copy it again.") from error
+        except OSError as error:
+            raise Invalid(f"{path}: cannot be read ({error.strerror}).") from error
+
+    def size(self, path: Path) -> int:
+        """Raises: Invalid."""
+        try:
+            return path.stat().st_size
+        except OSError as error:
+            raise Invalid(f"{path}: cannot be read ({error.strerror}).") from error
+
+
+@contextmanager
+def _packed(file: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
+    if suffix == ".gz":
+        with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=GZIP_LEVEL, filename="", mtime=0) as packed:
+            yield cast(IO[bytes], packed)
+    elif suffix == ".zst":
+        compressor = import_module("zstandard").ZstdCompressor(write_checksum=True)
+        with compressor.stream_writer(file, closefd=False) as packed:
+            yield packed
+    else:
+        yield file
+
+
+def _unpacked(file: IO[bytes], mark: bytes) -> IO[bytes]:
+    """By what the file begins with, not by its name."""
+    if mark.startswith(GZIP_MARK):
+        return cast(IO[bytes], io.BufferedReader(gzip.GzipFile(fileobj=file, mode="rb")))
+    if mark == ZSTD_MARK:
+        reader = import_module("zstandard").ZstdDecompressor().stream_reader(file, read_across_frames=True)
+        return cast(IO[bytes], io.BufferedReader(reader))
+    return file

@@ -1,0 +1,196 @@
+"""The first reading of an export, which writes nothing: whether it is whole, and what would become of each row."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from recollect.errors import Invalid
+from recollect.model import AuditEvent, Json, Refused
+from recollect.policy.audit import START, event_hash
+from recollect.policy.transfer import CONTENTS, KEYS, Key, key_of, parent_of
+from recollect.ports import ArchiveFiles, Store
+from recollect.services.transfer.archive import ArchiveReader, Header, Line
+from recollect.services.transfer.cleaning import Cleaning
+
+BATCH = 200
+MAX_TOLD = 100
+SECRET = "it seems to hold a secret"
+
+Progress = Callable[[int, int], None]
+"""Told now and then: how much is done, and of how much."""
+
+
+@dataclass(slots=True)
+class Log:
+    """What the file's audit log has to do with the one that is here."""
+
+    first: str = ""  # the hash of its first event: no other log has it
+    last: int = 0
+    shared: int = 0  # up to this event both logs are the same
+    previous_hash: str = START
+    problem: str = ""
+    has_secret: bool = False
+
+
+@dataclass(slots=True)
+class Findings:
+    """What would become of the rows of a file."""
+
+    header: Header
+    sha256: str = ""
+    added: Counter[str] = field(default_factory=Counter)
+    present: Counter[str] = field(default_factory=Counter)
+    clashes: list[Refused] = field(default_factory=list)  # the first; something else has their key here
+    clash_count: int = 0
+    refused: list[Refused] = field(default_factory=list)
+    refused_count: int = 0
+    cleaned: Counter[str] = field(default_factory=Counter)
+    left_out: set[Key] = field(default_factory=set)  # with all their parts
+    dirty: set[Key] = field(default_factory=set)  # to be cleaned when they are added
+    log: Log = field(default_factory=Log)
+
+
+class Check:
+    """Reads one file for one tenant."""
+
+    def __init__(self, store: Store, files: ArchiveFiles, cleaning: Cleaning, tenant: str) -> None:
+        self._store = store
+        self._files = files
+        self._cleaning = cleaning
+        self._tenant = tenant
+        self._has_rows = {table: store.has_rows(tenant, table) for table in KEYS}
+        self._text_hash = hashlib.sha256()
+        self._text = ""  # the hash the text that is being read should have
+
+    def __call__(self, path: Path, report: Callable[[int], None]) -> Findings:
+        """Raises: Invalid when the file is not whole or has rows that make no sense."""
+        archive = ArchiveReader(self._files, path)
+        found, batch = Findings(archive.header), list[Line]()
+        for line in archive:
+            if line.table not in KEYS and line.table != CONTENTS:
+                raise Invalid(f"Line {line.number}: there is no table {line.table[:40]!r}; update recollect.")
+            if batch and (len(batch) == BATCH or batch[0].table != line.table):
+                self._take(batch, found)
+                batch = []
+                report(line.read)
+            self._check_text(line)
+            if line.table != CONTENTS:
+                self._check_row(line)
+                batch.append(line)
+        if batch:
+            self._take(batch, found)
+        self._end_text()
+        found.sha256 = archive.sha256
+        return found
+
+    def _check_row(self, line: Line) -> None:
+        try:
+            self._store.check_row(line.table, line.row)
+        except Invalid as error:
+            raise Invalid(f"Line {line.number}: {error}") from error
+
+    def _check_text(self, line: Line) -> None:
+        """A text is what its hash says it is, or the file says that it never was there."""
+        wanted, text = line.row.get("content_hash"), line.row.get("text")
+        if line.table != CONTENTS or wanted != self._text:
+            self._end_text()
+        if line.table != CONTENTS:
+            return
+        if not isinstance(wanted, str) or not isinstance(text, str | None):
+            raise Invalid(f"Line {line.number} is no piece of a text.")
+        if not self._text:
+            self._text, self._text_hash = wanted, hashlib.sha256()
+        if text is None:  # damaged in the store it was exported from
+            self._text = ""
+        else:
+            self._text_hash.update(text.encode("utf-8", "surrogatepass"))
+
+    def _end_text(self) -> None:
+        if self._text and self._text_hash.hexdigest() != self._text:
+            raise Invalid(f"The text {self._text[:16]}… is not what its hash says; the file was changed.")
+        self._text = ""
+
+    def _take(self, batch: list[Line], found: Findings) -> None:
+        table = batch[0].table
+        if table == "audit_log":
+            self._take_events(batch, found)
+        elif table != "shelves":
+            rows = [line for line in batch if self._is_wanted(line, found)]
+            there = self._there(table, [line.row for line in rows])
+            for line, is_same in zip(rows, there, strict=True):
+                self._judge(line, is_same, found)
+
+    def _there(self, table: str, rows: list[Json]) -> list[bool | None]:
+        if not self._has_rows[table]:
+            return [None] * len(rows)
+        return list(self._store.find_rows(self._tenant, table, rows))
+
+    def _is_wanted(self, line: Line, found: Findings) -> bool:
+        parent = parent_of(line.table, line.row)
+        if parent is not None and parent in found.left_out:
+            found.left_out.add(key_of(line.table, line.row))
+            return False
+        cleaned = self._cleaning.clean(self._tenant, line.table, line.row)
+        if cleaned is None:
+            found.refused_count += 1
+            if len(found.refused) < MAX_TOLD:
+                found.refused.append(Refused(place=_place(line), reason=SECRET))
+            found.left_out.add(key_of(line.table, line.row))
+            return False
+        if cleaned is not line.row:
+            found.dirty.add(key_of(line.table, line.row))
+        return True
+
+    def _judge(self, line: Line, is_same: bool | None, found: Findings) -> None:
+        key = key_of(line.table, line.row)
+        if is_same is None:
+            found.added[line.table] += 1
+            found.cleaned[line.table] += key in found.dirty
+        elif is_same:
+            found.present[line.table] += 1
+        else:
+            found.left_out.add(key)
+            found.clash_count += 1
+            if len(found.clashes) < MAX_TOLD:
+                found.clashes.append(Refused(place=_place(line), reason="something else has this id here"))
+
+    def _take_events(self, batch: list[Line], found: Findings) -> None:
+        log, tenant = found.log, found.header.tenant
+        for line in batch:
+            event = event_of(line.row, tenant)
+            log.first = log.first or event.hash
+            is_whole = event.id == log.last + 1 and event.previous_hash == log.previous_hash
+            if not log.problem and not (is_whole and event_hash(event, log.previous_hash) == event.hash):
+                log.problem = f"The audit log of the file does not fit together at event {event.id}."
+            log.has_secret = log.has_secret or self._cleaning.has_secret(self._tenant, event.message)
+            log.last, log.previous_hash = max(event.id, log.last), event.hash
+        there = self._there("audit_log", [line.row for line in batch])
+        for line, is_same in zip(batch, there, strict=True):
+            if is_same and log.shared < line.row["id"]:
+                log.shared = line.row["id"]
+        found.present["audit_log"] += len(batch)  # until it is known which of them are to be added
+
+
+def event_of(row: Json, tenant: str) -> AuditEvent:
+    """An event as the tenant it is from has it."""
+    return AuditEvent(
+        id=row["id"],
+        tenant=tenant,
+        at=datetime.fromisoformat(row["at"]),
+        action=row["action"],
+        agent_id=row["agent_id"],
+        message=row["message"],
+        meta=row["meta"],
+        previous_hash=row["previous_hash"],
+        hash=row["hash"],
+    )
+
+
+def _place(line: Line) -> str:
+    names = "/".join(str(line.row.get(column)) for column in KEYS[line.table])
+    return f"line {line.number} ({line.table} {names[:80]})"

@@ -1,0 +1,53 @@
+"""A whole tenant as one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO
+
+from recollect.model import AuditEvent, Exported, Json
+from recollect.ports import ArchiveFiles, Clock, Store
+from recollect.services.transfer.archive import ArchiveWriter
+
+
+class Export:
+    """Writes exports."""
+
+    def __init__(self, store: Store, files: ArchiveFiles, now: Clock) -> None:
+        self._store = store
+        self._files = files
+        self._now = now
+
+    def __call__(self, tenant: str, to: Path | IO[bytes]) -> Exported:
+        """Everything the tenant has, as it was at one moment, except keys. It is in memory only a page at a time.
+
+        Raises: Invalid when the file cannot be written.
+        """
+        if isinstance(to, Path):
+            with self._files.create(to) as file:
+                exported = self._write(tenant, file)
+        else:
+            exported = self._write(tenant, to)
+        count = sum(exported.counts.values())
+        self._store.add_event(
+            AuditEvent(
+                tenant=tenant,
+                at=self._now(),
+                action="export.write",
+                message=f"The tenant was exported: {count:,} rows.",
+                meta={"sha256": exported.sha256, "counts": dict(exported.counts)},
+            )
+        )
+        return exported
+
+    def _write(self, tenant: str, file: IO[bytes]) -> Exported:
+        archive, problems = ArchiveWriter(file, tenant, self._now()), list[str]()
+
+        def take(table: str, row: Json) -> None:
+            if "problem" in row:
+                problems.append(f"{row['content_hash']}: {row['problem']}")
+            archive.add(table, row)
+
+        self._store.export_rows(tenant, take)
+        checksum = archive.finish()
+        return Exported(tenant=tenant, counts=dict(archive.counts), sha256=checksum, problems=tuple(problems))
