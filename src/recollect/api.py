@@ -28,7 +28,7 @@ from recollect.services.skills import Skills
 from recollect.settings import Settings
 from recollect.store import open_store
 from recollect.tenant_memory import TenantMemory
-from recollect.wiring import wired
+from recollect.wiring import Outside, wired
 
 __all__ = ["AgentMemory", "Recollect", "TenantMemory"]
 
@@ -78,12 +78,14 @@ class Recollect:
         self._services = wired(
             self._store,
             self._embedding,
-            models=models,
-            tokens=tokens,
-            skills=skills,
-            files=Files(),
-            archives=Archives(),
-            formats=Importers(),
+            Outside(
+                models=models,
+                tokens=tokens,
+                skills=skills,
+                files=Files(),
+                archives=Archives(),
+                formats=Importers(),
+            ),
             now=self._now,
             settings=self.settings,
         )

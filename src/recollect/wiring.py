@@ -83,20 +83,21 @@ class Services:
     import_: Import
 
 
-def wired(
-    store: Store,
-    embedding: Embedding,
-    *,
-    models: Models,
-    tokens: TokenCounter,
-    skills: Skills,
-    files: DocumentFiles,
-    archives: ArchiveFiles,
-    formats: ForeignFormats,
-    now: Clock,
-    settings: Settings,
-) -> Services:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """What the services reach the world beyond the store by."""
+
+    models: Models
+    tokens: TokenCounter
+    skills: Skills
+    files: DocumentFiles
+    archives: ArchiveFiles
+    formats: ForeignFormats
+
+
+def wired(store: Store, embedding: Embedding, outside: Outside, *, now: Clock, settings: Settings) -> Services:
     """The services of one store, as the settings want them."""
+    models, tokens, skills = outside.models, outside.tokens, outside.skills
     echoes, retrieved, guard = Echoes(), Retrieved(store), SecretGuard(store, now, mode=settings.secrets)
     details = Details(store, guard, Describe(models.fast if settings.detail_summary == "model" else None), now)
     remember = Remember(store, embedding, guard, echoes, now, max_counts={Kind.NOTE: settings.max_total})
@@ -105,6 +106,8 @@ def wired(
     recall = _recall(store, embedding, echoes, retrieved, now, settings)
     inject = _inject(store, embedding, echoes, now, settings)
     context_calls = ContextCalls(store, keep=settings.context_calls_kept)
+    gather = Gather(store, inject=inject, recall=recall, skills=skills, converse=conversations)
+    assemble = _assemble(store, guard, gather, outside, echoes, retrieved, context_calls, now, settings)
     return Services(
         store=store,
         now=now,
@@ -127,31 +130,48 @@ def wired(
         tokens=tokens,
         skills=skills,
         keys=Keys(store, now),
-        ingest=Ingest(store, embedding, guard, files, now),
+        ingest=Ingest(store, embedding, guard, outside.files, now),
         search_knowledge=SearchKnowledge(Passages(store, words_share=settings.similarity_words), embedding, echoes),
-        assemble=Assemble(
-            store,
-            now,
-            gather=Gather(store, inject=inject, recall=recall, skills=skills, converse=conversations),
-            fold=Fold(store, guard, models.fast, now, max_input_chars=settings.summary_input_chars),
-            move=Move(Details(store, guard, Describe(None), now)),  # a prompt waits for no summary
-            tokens=tokens,
-            echoes=echoes,
-            retrieved=retrieved,
-            calls=context_calls,
-            budget=settings.context_budget,
-            layout=settings.context_layout,
-        ),
+        assemble=assemble,
         context_calls=context_calls,
         seen=Seen(store, skills, context_calls),
-        export=Export(store, archives, now),
-        import_=Import(
-            archives,
-            Restore(store, embedding, archives, now, secrets=settings.secrets),
+        export=Export(store, outside.archives, now),
+        import_=_import(
+            outside,
+            Restore(store, embedding, outside.archives, now, secrets=settings.secrets),
             ForeignImport(store, remember, transcripts, guard, now, max_notes=settings.max_total),
-            formats,
-            agent=settings.agent,
+            settings,
         ),
+    )
+
+
+def _import(outside: Outside, restore: Restore, foreign: ForeignImport, settings: Settings) -> Import:
+    return Import(outside.archives, restore, foreign, outside.formats, agent=settings.agent)
+
+
+def _assemble(
+    store: Store,
+    guard: SecretGuard,
+    gather: Gather,
+    outside: Outside,
+    echoes: Echoes,
+    retrieved: Retrieved,
+    calls: ContextCalls,
+    now: Clock,
+    settings: Settings,
+) -> Assemble:
+    return Assemble(
+        store,
+        now,
+        gather=gather,
+        fold=Fold(store, guard, outside.models.fast, now, max_input_chars=settings.summary_input_chars),
+        move=Move(Details(store, guard, Describe(None), now)),  # a prompt waits for no summary
+        tokens=outside.tokens,
+        echoes=echoes,
+        retrieved=retrieved,
+        calls=calls,
+        budget=settings.context_budget,
+        layout=settings.context_layout,
     )
 
 
