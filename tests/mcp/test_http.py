@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+import socket
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -10,8 +14,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
+import anyio.to_thread
 import httpx2
 import pytest
 from mcp import Client, MCPError
@@ -19,12 +25,14 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import INVALID_PARAMS
 
 from recollect import Recollect, Settings
+from recollect.agent_memory import AgentMemory
 from recollect.model import Json, KeyScope
 from recollect.server.guard import MAX_BODY_BYTES
 from recollect.server.mcp.http import AGENT_HEADER
 from recollect.server.mcp.offer import READ_ONLY
 from recollect.tools import catalog
 from recollect.tools.guidance import guidance
+from tests.mcp.test_resources_and_prompts import ask_for_resources_and_prompts
 from tests.mcp.test_tools import answer, both_eras
 from tests.server.live import ServerProcess, client_of, serving, wait_until
 
@@ -122,6 +130,20 @@ def test_every_tool_is_listed_and_answers(door: Door, opened: Recollect, mode: s
             assert expected in json.dumps(found, ensure_ascii=False), name
 
     with_client(door.address, ask, door.keys["acme", KeyScope.WRITE], query=f"?agent=all-{mode}", mode=mode)
+
+
+@both_eras
+def test_resources_and_prompts_are_offered(door: Door, opened: Recollect, mode: str) -> None:
+    tenant = opened.tenant(f"reading-{mode}")
+    memory = tenant.agent("atlas")
+    memory.remember("I am careful with money", kind="core")
+    memory.remember("The deploy of the shop failed", kind="episode", category="error")
+    key = memory.store_detail("one\ntwo\n", description="A list").key
+
+    async def ask(client: Client) -> None:
+        await ask_for_resources_and_prompts(client, key)
+
+    with_client(door.address, ask, tenant.add_key("read").key, query="?agent=atlas", mode=mode)
 
 
 @both_eras
@@ -324,9 +346,56 @@ def test_what_is_no_message_is_refused_and_never_an_error_of_ours(door: Door) ->
 
 def test_a_body_that_is_too_long_is_refused_as_everywhere(door: Door) -> None:
     with door.client("acme") as client:
-        refusal = client.post("/mcp", content=b"x" * (MAX_BODY_BYTES + 1), headers={"Accept": JSON})
+        declared = client.post("/mcp", content=b"x" * (MAX_BODY_BYTES + 1), headers={"Accept": JSON})
+        streamed = client.post("/mcp", content=iter([b"x" * 65536] * (MAX_BODY_BYTES // 65536 + 1)))
 
-    assert (refusal.status_code, refusal.json()["code"]) == (413, "too_large")
+    for refusal in (declared, streamed):
+        assert (refusal.status_code, refusal.json()["code"]) == (413, "too_large")
+
+
+def test_a_client_that_leaves_in_the_middle_of_its_request_is_no_problem(
+    door: Door, caplog: pytest.LogCaptureFixture
+) -> None:
+    where = urlsplit(door.address)
+    head = f"POST /mcp HTTP/1.1\r\nHost: {where.netloc}\r\nAuthorization: Bearer {door.keys['acme', KeyScope.READ]}\r\n"
+    for _ in range(5):
+        with socket.create_connection((where.hostname or "", where.port or 0), timeout=20) as line:
+            line.sendall(f"{head}Content-Length: 1000\r\n\r\n{{".encode())
+    with door.client("acme") as client:
+        assert posted(client, "ping").status_code == 200
+
+        def is_over() -> bool:
+            with door.client("default") as operator:
+                return "recollect_requests_under_way 1.0" in operator.get("/metrics").text  # that very request
+
+        wait_until(is_over)
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+def test_a_call_nobody_waits_for_any_more_is_done_all_the_same(
+    door: Door, opened: Recollect, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    is_begun, may_go_on, remember = threading.Event(), threading.Event(), AgentMemory.remember
+
+    def slow(self: AgentMemory, *given: Any, **more: Any) -> Any:
+        is_begun.set()
+        assert may_go_on.wait(20)
+        return remember(self, *given, **more)
+
+    monkeypatch.setattr(AgentMemory, "remember", slow)
+
+    async def ask(client: Client) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.call_tool, "memory_store", {"text": "stored anyway"})
+            await anyio.to_thread.run_sync(is_begun.wait)
+            group.cancel_scope.cancel()
+        assert answer(await client.call_tool("memory_search", {}))["count"] == 0, "others are not held up"
+        may_go_on.set()
+
+    with_client(door.address, ask, door.keys["acme", KeyScope.WRITE], query=f"?agent=gone-{mode}", mode=mode)
+    memory = opened.tenant("acme").agent(f"gone-{mode}")
+    wait_until(lambda: [note.text for note in memory.list()] == ["stored anyway"])
 
 
 def test_requests_have_a_number_and_are_counted(door: Door) -> None:
@@ -359,11 +428,11 @@ def test_many_clients_at_once(door: Door, opened: Recollect) -> None:
 
     async def run() -> None:
         async with anyio.create_task_group() as group:
-            for number in range(24):
+            for number in range(16):
                 group.start_soon(work, number)
 
     anyio.run(run)
-    for number in range(24):
+    for number in range(16):
         memory = opened.tenant("acme" if number % 2 else "other").agent(f"crowd-{number}")
         assert {note.text for note in memory.list()} == {f"{number}/{count}" for count in range(3)}
 
@@ -406,3 +475,30 @@ def test_a_call_under_way_is_answered_when_the_server_is_told_to_stop(tmp_path: 
     assert stopped == (0, "Stopped; everything is stored.\n", "")
     with Recollect(settings=Settings(url=url)) as opened:
         assert [note.text for note in opened.agent().list()] == ["kept"]
+
+
+def test_a_life_on_postgresql(postgres_url: str) -> None:
+    async def ask(client: Client) -> None:
+        note = answer(await client.call_tool("memory_store", {"text": "Prefers tabs"}))
+        assert answer(await client.call_tool("search_my_memories", {"query": "tabs"}))["results"][0]["id"] == note["id"]
+        assert (await client.list_resources()).resources[0].uri.endswith("/private-memory")
+
+    with Recollect(settings=Settings(url=postgres_url)) as store, serving(store, no_auth=False) as address:
+        with_client(address, ask, store.tenant("acme").add_key("write").key, query="?agent=atlas")
+        assert [note.text for note in store.tenant("acme").agent("atlas").list()] == ["Prefers tabs"]
+        assert store.agent("atlas").list() == []
+
+
+def test_the_example_of_the_documentation_stores_a_note(door: Door, opened: Recollect) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^```sh\n(curl .*?)^```$", page, re.MULTILINE | re.DOTALL)
+    typed = command.replace("\\\n", " ").replace("$RECOLLECT_KEY", door.keys["other", KeyScope.WRITE])
+    _, _, body, url, _, header = shlex.split(typed)
+    name, _, value = header.partition(": ")
+    sent = {"Content-Type": JSON, "Accept": JSON, name: value}  # as --json sends it
+
+    with client_of(door.address) as client:
+        told = client.post(url.removeprefix("http://127.0.0.1:8077"), content=body, headers=sent).json()
+
+    id = told["result"]["structuredContent"]["id"]
+    assert opened.tenant("other").agent("atlas").get(id).text == "Prefers tabs"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -42,6 +44,20 @@ async def refused(client: Client, uri: str) -> MCPError:
     with pytest.raises(MCPError) as refusal:
         await client.read_resource(uri)
     return refusal.value
+
+
+async def ask_for_resources_and_prompts(client: Client, key: str) -> None:
+    """A bit of everything, for transports to be tried with: atlas has a core memory, a failure and a stored text."""
+    found = [each.uri for each in (await client.list_resources()).resources]
+    assert found == [PRIVATE, f"{DETAILS}/{key}"]
+    assert len((await client.list_resource_templates()).resource_templates) == len(TEMPLATES)
+    assert "I am careful with money" in texts(await client.read_resource(PRIVATE))[0]
+    assert texts(await client.read_resource(f"{DETAILS}/{key}?tail=1")) == ["two\n"]
+    assert (await refused(client, "recollect://agent/bob/private-memory")).code == INVALID_PARAMS
+    assert [prompt.name for prompt in (await client.list_prompts()).prompts] == list(PURPOSES)
+    (message,) = (await client.get_prompt("task_intake", {"question": "Deploy the shop"})).messages
+    assert isinstance(message.content, TextContent)
+    assert "The deploy of the shop failed" in message.content.text
 
 
 @both_eras
@@ -341,3 +357,23 @@ def test_the_documentation_names_every_resource_and_prompt() -> None:
     assert addresses == [each.uri_template.partition("{?")[0] for each in TEMPLATES.values()]
     rows = re.findall(r"^\| `(\w+)` \| [^`\n]*\|$", page, re.MULTILINE)
     assert [name for name in rows if name in PURPOSES] == list(PURPOSES)
+
+
+def test_what_is_shown_for_the_files_of_hosts_can_be_read() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
+    shown = {form: re.findall(rf"^```{form}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL) for form in ("json", "toml")}
+
+    assert len(shown["json"]) >= 5
+    servers = [
+        server
+        for text in shown["json"]
+        for name in ("mcpServers", "servers", "context_servers")
+        for server in json.loads(text).get(name, {}).values()
+    ]
+    servers += [server for text in shown["toml"] for server in tomllib.loads(text)["mcp_servers"].values()]
+    assert len(servers) >= 6
+    for server in servers:
+        if "url" in server:
+            assert server["url"].endswith("/mcp?agent=atlas")
+        else:
+            assert (server["command"], server["args"][0]) == ("recollect", "mcp")

@@ -17,7 +17,8 @@ from mcp.client.stdio import stdio_client
 
 from recollect import Recollect, Settings
 from recollect.tools import catalog
-from tests.mcp.test_tools import answer
+from tests.mcp.test_resources_and_prompts import ask_for_resources_and_prompts
+from tests.mcp.test_tools import answer, both_eras
 
 Ask = Callable[[Client], Awaitable[None]]
 
@@ -108,6 +109,20 @@ def test_only_the_chosen_sets_are_offered_and_calls_run_at_once(tmp_path: Path) 
     with_server(tmp_path, ask, "--sets", "notes")
     with Recollect(settings=Settings(url=f"sqlite:///{tmp_path}/memories.db")) as store:
         assert len(store.agent().list(limit=100)) == 40
+
+
+@both_eras
+def test_resources_and_prompts_are_offered(tmp_path: Path, mode: str) -> None:
+    with Recollect(settings=Settings(url=f"sqlite:///{tmp_path}/memories.db")) as store:
+        memory = store.agent("atlas")
+        memory.remember("I am careful with money", kind="core")
+        memory.remember("The deploy of the shop failed", kind="episode", category="error")
+        key = memory.store_detail("one\ntwo\n", description="A list").key
+
+    async def ask(client: Client) -> None:
+        await ask_for_resources_and_prompts(client, key)
+
+    with_server(tmp_path, ask, "--agent", "atlas", mode=mode)
 
 
 def test_two_servers_share_one_store(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from sse_starlette.sse import AppStatus
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
 from recollect.api import Recollect
@@ -57,7 +57,10 @@ class McpEndpoint:
         """Raises: Invalid, Unauthorized; HTTPException for a body that is too long or too slow."""
         request = Request(scope, receive)
         scope["state"]["offer"] = self._offer(request)
-        body = await request.body()  # here, where what is wrong with it is answered as everywhere else
+        try:
+            body = await request.body()  # here, where what is wrong with it is answered as everywhere else
+        except ClientDisconnect:
+            return  # nobody is left to answer
         form = preferred(request.headers.get("accept", ""))
         await self._managers[form].handle_request(scope, _again(body, receive), send)
 

@@ -52,6 +52,9 @@ THREADS = 32
 GREETINGS = ("initialize", "server/discover")
 """The requests whose answers hold the instructions."""
 
+LISTED = {tool.name: Tool.model_validate(for_mcp(tool)) for tool in catalog.TOOLS.values()}
+"""The tools as the protocol wants them."""
+
 BROKEN = "Something went wrong here; the server's log has it."
 
 T = TypeVar("T")
@@ -75,7 +78,7 @@ def server_for(offer_of: Callable[[Context], Offer], *, threads: anyio.CapacityL
     ask = partial(_asked, threads=threads)
 
     async def list_tools(context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=[Tool.model_validate(for_mcp(tool)) for tool in offer_of(context).tools])
+        return ListToolsResult(tools=[LISTED[tool.name] for tool in offer_of(context).tools])
 
     async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
         offer = offer_of(context)
@@ -110,6 +113,7 @@ def server_for(offer_of: Callable[[Context], Offer], *, threads: anyio.CapacityL
         NAME,
         version=__version__,
         title="Recollect",
+        get_tool_input_schema=lambda name: LISTED[name].input_schema if name in LISTED else None,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,

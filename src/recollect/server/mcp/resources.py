@@ -30,6 +30,7 @@ SCHEME = "recollect"
 PRIVATE_MEMORY, DETAILS, SKILLS = "private-memory", "details", "skills"
 PLAIN, MARKDOWN = "text/plain", "text/markdown"
 PAGE = 50
+MISSING = "There is no such resource here; list the resources to see what there is."
 NUMBERS = ("offset", "limit", "head", "tail", "context")
 WORDS = ("lines", "grep", "json_path")
 
@@ -104,14 +105,14 @@ def read(offer: Offer, uri: str) -> ReadResourceResult:
     """
     address = _parsed(uri)
     if address is None or address.agent != offer.memory.owner.agent or not _is_offered(offer, address.kind):
-        raise NotFound(f"There is no resource {uri[:200]!r} here.")
+        raise NotFound(MISSING)
     if address.kind == PRIVATE_MEMORY:
         return _text(uri, offer.memory.private_memory() or "", MARKDOWN)
     if address.kind == SKILLS:
         for skill in offer.memory.skills():
             if skill.name == address.name:
                 return _text(uri, skill.body, MARKDOWN)
-        raise NotFound(f"There is no resource {uri[:200]!r} here.")
+        raise NotFound(MISSING)
     part = _checked_part(address.part)
     page = offer.memory.read_detail(address.name, **{**part, "limit": min(part.get("limit", MAX_CHARS), MAX_CHARS)})
     return _page(uri, address, page)
