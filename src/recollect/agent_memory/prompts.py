@@ -7,6 +7,7 @@ from typing import Any
 
 from recollect.agent_memory.view import AgentView
 from recollect.model import Json
+from recollect.policy.message_tokens import count_message
 from recollect.policy.purposes import checked_purpose, recall_block
 from recollect.policy.render import private_memory
 from recollect.services.private import private_memories
@@ -45,6 +46,11 @@ class Prompts(AgentView):
         Raises: Invalid.
         """
         return guidance(dict.fromkeys(tool.set for tool in catalog.in_sets(sets)))
+
+    def count_tokens(self, said: str | Sequence[Json]) -> int:
+        """How many tokens a text is, or a list of chat messages with their frames, by this store's tokenizer."""
+        count = self._services.tokens.count
+        return count(said) if isinstance(said, str) else sum(count_message(message, count) for message in said)
 
     def tools(self, sets: Iterable[str] | None = None, *, form: str = "openai") -> Sequence[Json]:
         """Descriptions of the tools for `form` "openai", "anthropic" or "mcp"; all sets if none is named.

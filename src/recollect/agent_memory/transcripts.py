@@ -29,6 +29,13 @@ class Transcripts(AgentView):
             self.owner, session_id, user=user, assistant=assistant, remember=remember
         )
 
+    def log_failure(self, session_id: str, reason: str) -> None:
+        """Say in the audit log that a turn did not come about, and why; of what was said nothing is kept.
+
+        Raises: Invalid.
+        """
+        self._services.transcripts.log_failure(self.owner, session_id, reason)
+
     def conversation(self, session_id: str) -> Conversation:
         """What the next model call needs of a conversation: `.messages`, ready to be sent. Summarises what has become
         too long, if the settings want it. A session nobody has begun is an empty conversation.

@@ -12,8 +12,8 @@ MAX_SEARCHED = 50_000
 """The newest events a question is held against; older ones are found by listing."""
 
 OWN_AREAS = frozenset(
-    """memory agent secret maintenance workflow document chunk skill detail session summary context key export import
-    erase note blob consolidation""".split()
+    """memory agent secret turn maintenance workflow document chunk skill detail session summary context key export
+    import erase note blob consolidation""".split()
 )
 """First words of the actions recollect records by itself; a program that records its own events uses others."""
 

@@ -14,6 +14,7 @@ from starlette.routing import Route
 from recollect import __version__
 from recollect.api import Recollect
 from recollect.model import Json, KeyScope
+from recollect.runner import AgentRunner
 from recollect.server import reference
 from recollect.server.access import KeyGuard
 from recollect.server.errors import add_error_handlers
@@ -23,6 +24,7 @@ from recollect.server.mcp import http as mcp_http
 from recollect.server.metrics import Measured, Metrics
 from recollect.server.request_id import RequestId
 from recollect.server.rest import (
+    agent_runs,
     agents,
     audit,
     capture,
@@ -59,11 +61,14 @@ NO_TELEMETRY: Any = dict.fromkeys(("tracing", "metrics", "logs", "operation_span
 """The framework would put queries and refused bodies into traces and logs, which are content."""
 
 
-def create_app(recollect: Recollect, *, no_auth: bool = False, hosts: Sequence[str] = ()) -> FastAPI:
+def create_app(
+    recollect: Recollect, *, no_auth: bool = False, hosts: Sequence[str] = (), runner: AgentRunner | None = None
+) -> FastAPI:
     """An application that serves `recollect` to whoever has a key; it never closes it.
 
     With `no_auth` it asks for none and serves the tenant of the settings to everybody who can reach it. `hosts` are
-    names it answers to besides those of this machine. Raises: Invalid.
+    names it answers to besides those of this machine; a `runner` of your own may give agents more tools. Raises:
+    Invalid.
     """
     app = FastAPI(
         title="recollect",
@@ -78,6 +83,7 @@ def create_app(recollect: Recollect, *, no_auth: bool = False, hosts: Sequence[s
         responses={"default": {"model": ErrorBody}},
     )
     app.state.recollect = recollect
+    app.state.runner = AgentRunner(recollect) if runner is None else runner
     recollect.tenant()  # a tenant that cannot be one is refused now, not with the first request
     for group in (
         health,
@@ -95,6 +101,7 @@ def create_app(recollect: Recollect, *, no_auth: bool = False, hosts: Sequence[s
         keys,
         workflows,
         consolidation,
+        agent_runs,
     ):
         app.include_router(group.router)
     reference.add_docs(app)

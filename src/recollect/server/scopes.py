@@ -73,6 +73,8 @@ SCOPES: Mapping[str, KeyScope | None] = {
     "PATCH /api/kb/documents/{id}": WRITE,
     "DELETE /api/kb/documents/{id}": WRITE,
     "POST /api/kb/search": READ,
+    "POST /agent/run": WRITE,
+    "POST /agent/vision": WRITE,
     "POST /api/maintenance": ADMIN,
     "POST /api/secrets/scan": ADMIN,
     "POST /api/secrets/allow": ADMIN,

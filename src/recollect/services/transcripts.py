@@ -23,6 +23,7 @@ from recollect.services.remember import Remember
 from recollect.services.secrets import SecretGuard
 
 MAX_MESSAGE_CHARS = 100_000
+MAX_REASON_CHARS = 500
 ORIGINS = {Role.USER: Origin.USER, Role.ASSISTANT: Origin.AGENT}
 
 
@@ -97,6 +98,13 @@ class Transcripts:
         is_remembered = self._is_capturing if remember is None else remember
         drafts = [self._draft(owner, message) for message in messages] if is_remembered else []
         return self._remember.with_episodes(owner, drafts, log)
+
+    def log_failure(self, owner: Owner, session_id: str, reason: str) -> None:
+        """Raises: Invalid."""
+        id = checked_session(session_id)
+        cleaned, _ = self._guard.cleaned(owner.tenant, checked_text(reason, what="reason"))
+        message = f"A turn of session {id} did not come about: {cleaned[:MAX_REASON_CHARS]}"
+        self._record(owner, "turn.fail", message, {"session_id": id}, self._now())
 
     def delete_session(self, owner: Owner, id: str) -> None:
         """Remove a conversation and its messages; what was remembered of it stays.

@@ -153,6 +153,15 @@ class Settings:
         "standard", "The order of a prompt; `cache_stable` puts what changes from call to call last."
     )
     context_calls_kept: int = setting(200, "Calls of each agent of which is kept what it was shown.", low=0)
+    agent_layout: Literal["standard", "cache_stable"] = setting(
+        "cache_stable", "The order of a prompt when recollect itself runs an agent (`chat`, `ask`, `POST /agent/run`)."
+    )
+    agent_max_rounds: int = setting(
+        8, "How often the model is asked for one answer: each round of tools takes one.", low=1, high=100
+    )
+    agent_timeout: float = setting(
+        300.0, "Seconds a whole answer of an agent may take, all rounds and tools included.", low=0.001
+    )
     host: str = setting("127.0.0.1", "The address the server listens on.")
     port: int = setting(8077, "The port the server listens on; 0 takes any free one.", low=0, high=65535)
     skills: tuple[str, ...] = setting(

@@ -78,7 +78,7 @@ async def _submitted(request: Request) -> NewDocument | Upload:
     try:
         return NewDocument.model_validate_json(await request.body())
     except ValidationError as error:
-        raise RequestValidationError(_located(error)) from error
+        raise RequestValidationError(located(error)) from error
 
 
 async def _upload(form: dict[str, Any]) -> Upload:
@@ -98,7 +98,7 @@ async def _upload(form: dict[str, Any]) -> Upload:
     return Upload(await file.read(), file.filename, form)
 
 
-def _located(error: ValidationError) -> list[Any]:
+def located(error: ValidationError) -> list[Any]:
     """As the framework would tell it of a body it reads itself."""
     problems: list[Any] = error.errors(include_url=False, include_input=False)
     for each in problems:

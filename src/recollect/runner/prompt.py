@@ -1,0 +1,136 @@
+"""What the model is shown at each call of one run: working memory, what purposes recall, and the tools' answers so far.
+
+Put together anew before every call, so that what a tool has just stored or changed is seen by the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from recollect.api import AgentMemory
+from recollect.errors import NotFound
+from recollect.model import Agent, AgentQuestion, Json, RecalledItem, WorkingMemory
+from recollect.policy.chat_shape import shaped
+from recollect.policy.decision_points import purposes_for
+from recollect.policy.purposes import recall_block
+from recollect.settings import Settings
+from recollect.tools.guidance import guidance
+
+PURPOSE_LIMIT = 3
+"""Hits for one purpose; the recalled memories of the message itself stand beside them."""
+
+PURPOSE_SHARE = 4
+RESULTS_SHARE = 2
+"""One in so many tokens of the budget may be taken by what purposes recall, and by what tools said in this run."""
+
+IDENTITY = "You are {name}, a helpful assistant."
+RECALLED = ("notes", "memories", "knowledge", "core", "journal", "private_memory")
+"""Blocks that came out of memory, conversation and tool results aside."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What a tool said in this run."""
+
+    name: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """The messages of one call, before those of the run itself."""
+
+    messages: Sequence[Json]
+    moved: int  # so many of the oldest tool results are among them, and need not be shown again
+
+
+class RunPrompt:
+    """The prompts of one run. It reads and never writes, except that working memory moves what does not fit."""
+
+    def __init__(
+        self, memory: AgentMemory, agent: Agent | None, question: AgentQuestion, session_id: str, settings: Settings
+    ) -> None:
+        self._memory = memory
+        self._agent = agent
+        self._question = question
+        self._session_id = session_id
+        self._settings = settings
+        self._blocks: list[str] = []
+        self._first: WorkingMemory | None = None
+        self._system_prompt = ""
+        self._by_purpose: list[RecalledItem] = []
+        self.purposes: Sequence[str] = ()
+
+    @property
+    def call_id(self) -> str:
+        """Of the first prompt."""
+        return self._first.id if self._first is not None else ""
+
+    @property
+    def recalled(self) -> tuple[RecalledItem, ...]:
+        """What of memory the first prompt shows."""
+        blocks = self._first.blocks if self._first is not None else ()
+        found = [
+            RecalledItem(id=item.id, source=item.source, block=block.name, score=item.score)
+            for block in blocks
+            if block.name in RECALLED
+            for item in block.items
+            if not item.left_out
+        ]
+        return (*found, *self._by_purpose)
+
+    def begin(self, tool_sets: Iterable[str]) -> None:
+        """Look at what there is before the first call; `tool_sets` are those the model is offered."""
+        sets = list(tool_sets)
+        own = self._agent.system_prompt if self._agent is not None else ""
+        name = self._agent.name if self._agent is not None else self._memory.owner.agent
+        self._system_prompt = "\n\n".join(
+            [own.strip() or IDENTITY.format(name=name), *([guidance(sets)] if sets else [])]
+        )
+        room = self._settings.context_budget // PURPOSE_SHARE
+        wanted = purposes_for(self._question.prompt, is_first=self._is_first(), has_tools=bool(sets))
+        self.purposes = tuple(wanted)
+        for purpose in wanted:
+            hits = self._memory.recall(self._question.prompt, purpose=purpose, limit=PURPOSE_LIMIT)
+            block = recall_block(hits)
+            cost = self._memory.count_tokens(block) if block else 0
+            if block and cost <= room:
+                room -= cost
+                self._blocks.append(block)
+                self._by_purpose += [
+                    RecalledItem(id=hit.id, source=hit.source.value, block=purpose, score=hit.score) for hit in hits
+                ]
+
+    def made(self, said: Sequence[Json], results: Sequence[ToolResult]) -> Prompt:
+        """The prompt of the next call; `said` are the messages of this run so far, `results` what tools answered in it.
+
+        Raises: OverBudget when what may never be cut does not fit.
+        """
+        budget = self._settings.context_budget
+        costs = [self._memory.count_tokens(result.content) for result in results]
+        spent = self._memory.count_tokens(said)
+        moved = 0
+        while moved < len(results) - 1 and spent > budget // RESULTS_SHARE:
+            spent -= costs[moved]
+            moved += 1
+        blocks = sum(self._memory.count_tokens(block) for block in self._blocks)
+        working = self._memory.context(
+            self._session_id,
+            self._question.prompt,
+            system_prompt=self._system_prompt,
+            budget=max(1, budget - spent - blocks),
+            layout=self._settings.agent_layout,
+            tool_results=[{"name": each.name, "content": each.content} for each in results[:moved]] or None,
+        )
+        if self._first is None:
+            self._first = working
+        messages = shaped(working.messages, stable=working.stable_messages, also=self._blocks)
+        return Prompt(messages=messages, moved=moved)
+
+    def _is_first(self) -> bool:
+        """Whether the conversation begins with this question."""
+        try:
+            return not self._memory.messages(self._session_id, limit=1)
+        except NotFound:
+            return True
