@@ -62,6 +62,69 @@ def content(answer: object) -> Answer:
     return lambda handler, body: handler.reply(200, encoded)
 
 
+def calls(tool: str, **arguments: Any) -> Answer:
+    """Asks for a tool, streamed if that was wanted."""
+    call = {"id": "call-1", "type": "function", "function": {"name": tool, "arguments": json.dumps(arguments)}}
+
+    def answer(handler: Handler, body: Any) -> None:
+        if body.get("stream"):
+            stream(handler, {"role": "assistant", "tool_calls": [{"index": 0, **call}]}, finish="tool_calls")
+        else:
+            message = {"role": "assistant", "content": None, "tool_calls": [call]}
+            handler.reply(200, json.dumps({"choices": [{"message": message}]}).encode())
+
+    return answer
+
+
+def talks(*pieces: str) -> Answer:
+    """Answers piece by piece if a stream was wanted, else with all of them at once."""
+
+    def answer(handler: Handler, body: Any) -> None:
+        if body.get("stream"):
+            stream(handler, *({"content": piece} for piece in pieces))
+        else:
+            says("".join(pieces))(handler, body)
+
+    return answer
+
+
+def breaks_off(*pieces: str) -> Answer:
+    """Streams these pieces, and hangs up without having finished."""
+
+    def answer(handler: Handler, body: Any) -> None:
+        stream(handler, *({"content": piece} for piece in pieces), is_whole=False)
+        resets(handler, body)
+
+    return answer
+
+
+def trickles(*pieces: str) -> Answer:
+    """Streams these pieces, and then says nothing any more."""
+
+    def answer(handler: Handler, body: Any) -> None:
+        stream(handler, *({"content": piece} for piece in pieces), is_whole=False)
+        hangs(handler, body)
+
+    return answer
+
+
+def stream(handler: Handler, *deltas: Any, finish: str = "stop", is_whole: bool = True) -> None:
+    """Sends what a chat endpoint streams."""
+    handler.send_response(200)
+    handler.send_header("Content-Type", "text/event-stream")
+    handler.send_header("Transfer-Encoding", "chunked")
+    handler.end_headers()
+    chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    chunks += [{"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}] if is_whole else []
+    lines = [json.dumps({"object": "chat.completion.chunk", **chunk}) for chunk in chunks]
+    for line in [*lines, "[DONE]"] if is_whole else lines:
+        sent = f"data: {line}\n\n".encode()
+        handler.wfile.write(f"{len(sent):x}\r\n".encode() + sent + b"\r\n")
+        handler.wfile.flush()
+    if is_whole:
+        handler.wfile.write(b"0\r\n\r\n")
+
+
 def status(code: int, **headers: str) -> Answer:
     """Refuses."""
     return lambda handler, body: handler.reply(code, b'{"error": {"message": "no"}}', **headers)

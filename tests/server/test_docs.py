@@ -15,6 +15,7 @@ import pytest
 from recollect import __version__
 from recollect.api import Recollect
 from recollect.settings import Settings
+from tests.model_server import Handler, ModelServer, says
 from tests.server.live import client_of, serving
 
 PAGE = (Path(__file__).parents[2] / "docs" / "rest.md").read_text(encoding="utf-8")
@@ -42,7 +43,8 @@ def test_the_examples_answer_as_shown() -> None:
     shown = EXAMPLE.findall(PAGE)
     assert len(shown) >= 15
     with (
-        Recollect(":memory:", settings=Settings()) as recollect,
+        ModelServer(seeing) as endpoint,
+        Recollect(":memory:", settings=Settings(openai_base_url=endpoint.url)) as recollect,
         serving(recollect) as address,
         client_of(address) as client,
     ):
@@ -56,6 +58,12 @@ def test_the_examples_answer_as_shown() -> None:
             expected = expected.replace(KEY_ID, key_id).replace(DETAIL, detail)
             assert answer.is_success, (command, answer.text)
             assert (json.loads(expected) if expected else "") == approximately(answer, expected), command
+
+
+def seeing(handler: Handler, body: Any) -> None:
+    """A model that looks at what it is shown."""
+    is_image = isinstance(body["messages"][-1]["content"], list)
+    says("A single pixel." if is_image else "Tabs, if you ask me.")(handler, body)
 
 
 def asked(client: httpx2.Client, command: str) -> httpx2.Response:

@@ -44,6 +44,8 @@ BODIES: dict[str, Any] = {
     "POST /api/chat/sessions/{id}/messages": {"user": "hello", "assistant": "hello"},
     "POST /api/kb/search": {"query": SECRET},
     "POST /api/workflows/{id}/steps": {"step": "one", "output": "mine", "agent_id": "{agent}"},
+    "POST /agent/run": {"agent": "{agent}", "session_id": "{sessions}", "prompt": SECRET},
+    "POST /agent/vision": {"agent": "{agent}", "session_id": "{sessions}", "prompt": SECRET, "images": ["R0lGODlh"]},
     "POST /api/secrets/allow": {"text": "AKIAIOSFODNN7EXAMPLQ"},
 }
 CHANGING = re.compile(

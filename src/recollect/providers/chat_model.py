@@ -7,9 +7,11 @@ compatible leave out this and that; what is not needed to understand an answer i
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import httpx2
@@ -67,7 +69,7 @@ async def opened_model(settings: Settings, name: str = "") -> AsyncIterator[Open
     """
     chosen = name or settings.openai_model
     endpoint = checked_endpoint(settings, chosen)
-    async with httpx2.AsyncClient(timeout=settings.openai_timeout, follow_redirects=False) as client:
+    async with httpx2.AsyncClient(verify=_trust(), timeout=settings.openai_timeout, follow_redirects=False) as client:
         provider = OpenAICompatibleProvider(
             NAME,
             base_url=settings.openai_base_url or DEFAULT_BASE_URL,
@@ -91,6 +93,12 @@ def checked_endpoint(settings: Settings, model: str) -> Endpoint:
         api_key=settings.openai_api_key,
         base_url=settings.openai_base_url,
     )
+
+
+@cache
+def _trust() -> ssl.SSLContext:
+    """Whom to trust. Reading the certificates takes longer than all the rest of opening a client, so once is enough."""
+    return httpx2.create_ssl_context()
 
 
 class _LenientModel(OpenAIChatModel):

@@ -6,7 +6,7 @@ The framework's own history of a run begins with the bare prompt; before each re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import pydantic_ai
@@ -120,26 +120,29 @@ async def finished(
         if on_event is None:
             for part in _returned(run.new_messages()):
                 seen.add(part)
-        response = run.output.replace("\x00", "").encode("utf-8", "replace").decode()
-        if not response.strip():
-            raise ModelError(EMPTY.format(name=opened.name))
         answer = AgentAnswer(
-            response=response,
+            response=_whole(run.output, opened.name),
             session_id=session_id,
             agent=memory.owner.agent,
             model=opened.name,
-            usage=RunUsage(
-                requests=run.usage.requests,
-                tool_calls=run.usage.tool_calls,
-                input_tokens=run.usage.input_tokens,
-                output_tokens=run.usage.output_tokens,
-            ),
+            usage=RunUsage(**{each.name: getattr(run.usage, each.name) for each in fields(RunUsage)}),
             call_id=prompt.call_id,
             recalled=prompt.recalled,
             tools=tuple(seen.tools),
             purposes=tuple(prompt.purposes),
         )
         return Finished(answer=answer, results=seen.results)
+
+
+def _whole(output: str, model: str) -> str:
+    """An answer that can be stored.
+
+    Raises: ModelError.
+    """
+    response = output.replace("\x00", "").encode("utf-8", "replace").decode()
+    if not response.strip():
+        raise ModelError(EMPTY.format(name=model))
+    return response
 
 
 def _explained(error: AgentRunError, opened: OpenedModel) -> RecollectError:

@@ -98,11 +98,16 @@ async def _from_form(fields: list[tuple[str, Any]]) -> tuple[RunBody, tuple[Imag
         if name != IMAGES:
             if isinstance(value, UploadFile):
                 raise Invalid(f"Only the field {IMAGES} is a file.")
-            said[name] = TypeAdapter(bool).validate_python(value) if name == "stream" else value
+            said[name] = value
         elif isinstance(value, UploadFile):
             images.append(checked_image(await value.read(), number=len(images) + 1))
         else:
             images.append(decoded_image(value, number=len(images) + 1))
+    if "stream" in said:
+        try:
+            said["stream"] = TypeAdapter(bool).validate_python(said["stream"])
+        except ValidationError as error:
+            raise Invalid("stream is true or false.") from error
     return RunBody.model_validate(said), tuple(images)
 
 

@@ -1,0 +1,428 @@
+"""An agent at work, against an endpoint on a real socket: what it is shown, what it does, what is kept of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from recollect import Conflict, Invalid, ModelError, OverBudget, Recollect, Settings
+from recollect.api import AgentMemory
+from recollect.model import AgentAnswer, AgentQuestion, Delta, Image, RunEvent, ToolUse
+from recollect.policy.chat_shape import MEMORY_HEADING, MESSAGE_HEADING
+from recollect.runner import AgentRunner
+from tests.model_server import ModelServer, breaks_off, calls, content, hangs, says, status, talks, trickles
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+KEY = "sk-not-a-real-key-but-shaped-like-one"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ModelServer]:
+    with ModelServer() as server:
+        yield server
+
+
+@pytest.fixture
+def endpoint(server: ModelServer) -> ModelServer:
+    """The endpoint of the module, as if nobody had asked it anything."""
+    server.requests.clear()
+    server.script.clear()
+    server.usual = says("Tabs.")
+    return server
+
+
+def opened(endpoint: ModelServer, **settings: Any) -> Recollect:
+    chosen = {"openai_model": "small", "openai_base_url": endpoint.url, "openai_api_key": KEY, **settings}
+    return Recollect(":memory:", settings=Settings(**chosen), clock=lambda: NOW)
+
+
+@pytest.fixture
+def store(endpoint: ModelServer) -> Iterator[Recollect]:
+    with opened(endpoint) as store:
+        yield store
+
+
+@pytest.fixture
+def atlas(store: Recollect) -> AgentMemory:
+    return store.agent("atlas")
+
+
+def ask(
+    store: Recollect, prompt: str, session_id: str | None = "s-1", *, agent: str = "atlas", images: Any = ()
+) -> AgentAnswer:
+    question = AgentQuestion(owner=store.agent(agent).owner, prompt=prompt, session_id=session_id, images=images)
+    return asyncio.run(AgentRunner(store).run(question))
+
+
+def listen(
+    store: Recollect, prompt: str, session_id: str = "s-1", **options: Any
+) -> tuple[AgentAnswer, list[RunEvent]]:
+    heard: list[RunEvent] = []
+
+    async def run() -> AgentAnswer:
+        async def on_event(event: RunEvent) -> None:
+            heard.append(event)
+
+        question = AgentQuestion(owner=store.agent("atlas").owner, prompt=prompt, session_id="s-1")
+        return await AgentRunner(store, **options).run(question, on_event)
+
+    return asyncio.run(run()), heard
+
+
+def said(memory: AgentMemory, session_id: str = "s-1") -> list[tuple[str, str]]:
+    return [(each.role.value, each.content) for each in memory.messages(session_id)]
+
+
+def actions(store: Recollect) -> list[str]:
+    return [event.action for event in store.tenant().audit.list()]
+
+
+def test_the_model_is_shown_memory_and_the_turn_is_kept(
+    store: Recollect, atlas: AgentMemory, endpoint: ModelServer
+) -> None:
+    atlas.remember("Prefers tabs over spaces", tags=["preference"])
+    atlas.remember("I am careful with money", kind="core")
+
+    answer = ask(store, "Tabs or spaces?")
+
+    assert (answer.response, answer.session_id, answer.model) == ("Tabs.", "s-1", "small")
+    (path, headers, body), *_ = endpoint.requests
+    sent = {name.lower(): value for name, value in headers.items()}
+    assert (path, sent["authorization"]) == ("/v1/chat/completions", f"Bearer {KEY}")
+    system, user = body["messages"]
+    assert system["role"] == "system"
+    assert system["content"].startswith("You are atlas")
+    assert "- I am careful with money" in system["content"]
+    assert "memory_store" in system["content"], "it is told how to use its tools"
+    assert user["content"].startswith(MEMORY_HEADING)
+    assert "- (m-1, preference) Prefers tabs over spaces" in user["content"]
+    assert user["content"].endswith(f"{MESSAGE_HEADING}\n\nTabs or spaces?")
+    assert said(atlas) == [("user", "Tabs or spaces?"), ("assistant", "Tabs.")]
+    assert {item.id for item in answer.recalled} == {"m-1", "m-2"}
+    assert {item.block for item in answer.recalled} == {"notes", "core"}
+    assert atlas.context_call(answer.call_id).session_id == "s-1"
+
+
+def test_the_next_turn_begins_with_the_same_bytes(store: Recollect, atlas: AgentMemory, endpoint: ModelServer) -> None:
+    ask(store, "Tabs or spaces?")
+    ask(store, "And how wide?")
+    first, second = (body["messages"] for body in endpoint.bodies)
+
+    assert second[0] == first[0]
+    assert second[1] == {"role": "user", "content": "Tabs or spaces?"}
+    assert second[2] == {"role": "assistant", "content": "Tabs."}
+    assert [message["role"] for message in second] == ["system", "user", "assistant", "user"]
+
+
+def test_the_turn_is_remembered_and_recalled_in_another_conversation(
+    store: Recollect, atlas: AgentMemory, endpoint: ModelServer
+) -> None:
+    endpoint.usual = says("The deployment of the billing service is on Friday.")
+    ask(store, "When is the billing deployment?")
+    remembered = [(each.role, each.session_id) for each in atlas.list(kind="episode")]
+
+    ask(store, "Tell me about the billing deployment.", "s-2")
+
+    assert remembered == [("assistant", "s-1"), ("user", "s-1")]
+    assert "on Friday" in endpoint.bodies[-1]["messages"][-1]["content"]
+
+
+def test_a_tool_of_memory_is_called_and_what_it_changed_is_shown_to_the_next_call(
+    store: Recollect, atlas: AgentMemory, endpoint: ModelServer
+) -> None:
+    endpoint.script.extend([calls("memory_store", text="Tabs are four columns wide"), says("Noted.")])
+
+    answer = ask(store, "Remember that tabs are four columns wide.")
+
+    assert answer.tools == (ToolUse(name="memory_store", is_ok=True),)
+    assert (answer.usage.requests, answer.usage.tool_calls) == (2, 1)
+    assert [each.text for each in atlas.list(kind="note")] == ["Tabs are four columns wide"]
+    offered = [tool["function"]["name"] for tool in endpoint.bodies[0]["tools"]]
+    assert {"memory_store", "save_to_core", "retrieve_memory", "search_my_memories"} <= set(offered)
+    *_, asked, called, result = endpoint.bodies[1]["messages"]
+    assert "- (m-1) Tabs are four columns wide" in asked["content"], "put together anew for the second call"
+    assert called["tool_calls"][0]["function"]["name"] == "memory_store"
+    assert json.loads(result["content"]) == {"ok": True, "id": "m-1"}
+    assert said(atlas) == [("user", "Remember that tabs are four columns wide."), ("assistant", "Noted.")]
+
+
+def test_a_refusal_of_a_tool_is_an_answer_to_the_model(store: Recollect, endpoint: ModelServer) -> None:
+    endpoint.script.extend([calls("memory_delete", id="m-99"), calls("no_such_tool"), says("There is none.")])
+
+    answer = ask(store, "Forget m-99.")
+
+    assert answer.response == "There is none."
+    assert answer.tools[0] == ToolUse(name="memory_delete", is_ok=False)
+
+
+def test_an_agent_is_asked_by_its_own_model_prompt_and_tools(store: Recollect, endpoint: ModelServer) -> None:
+    store.tenant().add_agent("atlas", model="large", system_prompt="You keep the accounts.", tools=["memory_search"])
+
+    answer = ask(store, "Hello")
+
+    body = endpoint.bodies[0]
+    assert (body["model"], answer.model) == ("large", "large")
+    assert body["messages"][0]["content"].startswith("You keep the accounts.\n\n")
+    assert [tool["function"]["name"] for tool in body["tools"]] == ["memory_search"]
+    assert "save_to_core" not in body["messages"][0]["content"], "no advice about tools it does not have"
+
+
+def test_pieces_are_told_as_they_come(store: Recollect, atlas: AgentMemory, endpoint: ModelServer) -> None:
+    endpoint.script.extend([calls("memory_search", query="tabs"), talks("Ta", "bs", ".")])
+
+    answer, heard = listen(store, "Tabs?")
+
+    assert heard == [ToolUse(name="memory_search", is_ok=True), *(Delta(text=text) for text in ("Ta", "bs", "."))]
+    assert answer.response == "Tabs."
+    assert answer.tools == (heard[0],)
+    assert said(atlas) == [("user", "Tabs?"), ("assistant", "Tabs.")]
+
+
+def test_an_endpoint_that_cannot_stream_is_understood_all_the_same(store: Recollect, endpoint: ModelServer) -> None:
+    endpoint.script.append(says("Tabs, all at once."))
+
+    answer, heard = listen(store, "Tabs?")
+
+    assert answer.response == "Tabs, all at once."
+    assert heard == [Delta(text="Tabs, all at once.")]
+
+
+def test_long_answers_of_other_tools_are_captured_and_remembered_as_results(
+    store: Recollect, atlas: AgentMemory, endpoint: ModelServer
+) -> None:
+    def read_log(lines: int) -> str:
+        """Read the log of the build."""
+        return "\n".join(f"line {number}: all is well with the world today" for number in range(lines))
+
+    endpoint.script.extend([calls("read_log", lines=500), talks("All is well.")])
+    answer, _ = listen(store, "Look at the build log", tools=[read_log])
+
+    result = endpoint.bodies[1]["messages"][-1]["content"]
+    assert "[MemoryRef: " in result
+    assert len(result) < 500
+    assert answer.tools == (ToolUse(name="read_log", is_ok=True),)
+    detail = atlas.list_details(session_id="s-1")[0]
+    assert detail.metadata["source"] == "read_log"
+    assert atlas.read_detail(detail.key, tail=1).content.startswith("line 499")
+    episode = atlas.list(kind="episode", limit=1)[0]
+    assert (episode.role, episode.session_id) == ("tool_result", "s-1")
+    assert episode.text.startswith("The tool read_log worked: ")
+
+
+def test_a_tool_that_breaks_is_told_to_the_model(store: Recollect, endpoint: ModelServer) -> None:
+    def explode() -> str:
+        """Break."""
+        raise ZeroDivisionError("a secret detail")
+
+    endpoint.script.extend([calls("explode"), talks("It broke.")])
+    answer, heard = listen(store, "Go", tools=[explode])
+
+    assert heard[0] == ToolUse(name="explode", is_ok=False)
+    assert answer.response == "It broke."
+    assert "a secret detail" not in json.dumps(endpoint.bodies)
+
+
+def test_results_that_do_not_fit_move_in_front_of_the_message(endpoint: ModelServer) -> None:
+    with opened(endpoint, context_budget=4000) as store:
+        atlas = store.agent("atlas")
+        key = atlas.store_detail("word " * 8_000, description="words").key
+        endpoint.script.extend([calls("retrieve_memory", memory_key=key, limit=8_000) for _ in range(3)])
+        endpoint.script.append(says("Many words."))
+
+        assert ask(store, "How many words?").response == "Many words."
+
+        for body in endpoint.bodies:
+            count = atlas.count_tokens([each for each in body["messages"] if isinstance(each["content"], str)])
+            assert count < 4000 + 2_200, "a budget, and one result that is never taken away"
+        assert "context.truncate" in actions(store)
+        assert "[MemoryRef: " in endpoint.bodies[-1]["messages"][1]["content"]
+
+
+def test_a_model_that_only_calls_tools_is_told_to_answer(endpoint: ModelServer) -> None:
+    with opened(endpoint, agent_max_rounds=2) as store:
+        endpoint.usual = calls("memory_search", query="x")
+
+        with pytest.raises(ModelError, match="never came to an answer"):
+            ask(store, "Hello")
+
+        assert len(endpoint.bodies) == 2
+        assert [body.get("tool_choice") for body in endpoint.bodies][-1] == "none"
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (status(401), "status 401; check openai_api_key"),
+        (status(404), "status 404; check openai_base_url"),
+        (status(400), "status 400"),
+        (content({"nothing": "here"}), "should have answered with a message"),
+        (content(b"<html>"), "should have answered with a message|failed"),
+        (says(""), "should have answered with a message|answered with nothing"),
+    ],
+)
+def test_a_model_that_fails_leaves_no_turn_and_says_why(
+    store: Recollect, atlas: AgentMemory, endpoint: ModelServer, answer: Any, sentence: str
+) -> None:
+    endpoint.usual = answer
+
+    with pytest.raises(ModelError, match=sentence) as raised:
+        ask(store, "the prompt itself")
+
+    assert KEY not in str(raised.value)
+    assert list(atlas.sessions()) == []
+    event = store.tenant().audit.list()[0]
+    assert event.action == "turn.fail"
+    assert "s-1" in event.message
+    assert "the prompt itself" not in event.message
+
+
+def test_a_model_that_breaks_off_leaves_no_turn(store: Recollect, atlas: AgentMemory, endpoint: ModelServer) -> None:
+    endpoint.usual = breaks_off("Half an an")
+    heard: list[RunEvent] = []
+
+    async def on_event(event: RunEvent) -> None:
+        heard.append(event)
+
+    with pytest.raises(ModelError):
+        asyncio.run(AgentRunner(store).run(AgentQuestion(owner=atlas.owner, prompt="Hi", session_id="s-1"), on_event))
+
+    assert heard == [Delta(text="Half an an")]
+    assert list(atlas.sessions()) == []
+    assert atlas.list() == []
+    assert actions(store)[0] == "turn.fail"
+
+
+def test_a_model_that_says_nothing_is_not_waited_for(endpoint: ModelServer) -> None:
+    endpoint.usual = hangs
+    with opened(endpoint, openai_timeout=0.3) as store, pytest.raises(ModelError, match="did not answer in time"):
+        ask(store, "Hello")
+
+
+def test_a_run_that_is_cancelled_leaves_no_turn(store: Recollect, atlas: AgentMemory, endpoint: ModelServer) -> None:
+    endpoint.usual = trickles("Half")
+
+    async def run() -> None:
+        begun = asyncio.Event()
+
+        async def on_event(event: RunEvent) -> None:
+            begun.set()
+
+        question = AgentQuestion(owner=atlas.owner, prompt="Hi", session_id="s-1")
+        task = asyncio.create_task(AgentRunner(store).run(question, on_event))
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
+
+    assert list(atlas.sessions()) == []
+    event = store.tenant().audit.list()[0]
+    assert (event.action, "cancelled" in event.message) == ("turn.fail", True)
+
+
+def test_without_a_model_the_setting_is_named(endpoint: ModelServer) -> None:
+    with opened(endpoint, openai_model="") as store, pytest.raises(Invalid, match="OPENAI_MODEL"):
+        ask(store, "Hello")
+    assert endpoint.requests == []
+
+
+@pytest.mark.parametrize(
+    ("prompt", "session_id", "sentence"),
+    [(" ", "s-1", "blank"), ("x" * 100_001, "s-1", "100,000"), ("hi", "a\x00b", "session"), ("hi", "", "session")],
+)
+def test_what_cannot_be_asked_is_refused_before_the_model_is(
+    store: Recollect, endpoint: ModelServer, prompt: str, session_id: str, sentence: str
+) -> None:
+    with pytest.raises(Invalid, match=sentence):
+        ask(store, prompt, session_id)
+    assert endpoint.requests == []
+
+
+def test_a_session_of_another_agent_is_refused_before_the_model_is_asked(
+    store: Recollect, endpoint: ModelServer
+) -> None:
+    store.agent("bob").log_turn("s-1", user="Hi", assistant="Hello")
+
+    with pytest.raises(Conflict):
+        ask(store, "Hello")
+
+    assert endpoint.requests == []
+
+
+def test_an_agent_that_is_not_active_is_not_run(store: Recollect, endpoint: ModelServer) -> None:
+    store.tenant().add_agent("atlas", is_active=False)
+
+    with pytest.raises(Invalid, match="not active"):
+        ask(store, "Hello")
+
+    assert endpoint.requests == []
+
+
+def test_what_may_not_be_cut_and_does_not_fit_is_refused(endpoint: ModelServer) -> None:
+    with opened(endpoint, context_budget=100) as store, pytest.raises(OverBudget):
+        ask(store, "Hello")
+    assert endpoint.requests == []
+
+
+def test_a_secret_in_a_prompt_is_not_kept(store: Recollect, atlas: AgentMemory) -> None:
+    ask(store, "My key is AKIAQYLPMN5HIEXAMP42, remember?")
+
+    assert "AKIAQYLPMN5HIEXAMP42" not in said(atlas)[0][1]
+
+
+def test_images_are_shown_to_the_model_and_kept_nowhere(
+    store: Recollect, atlas: AgentMemory, endpoint: ModelServer
+) -> None:
+    endpoint.usual = says("A dot.")
+    pixel = Image(content=b"GIF89a" + b"\x01\x00\x01\x00" + b"\x00" * 20, media_type="image/gif")
+
+    ask(store, "What is this?", images=(pixel,))
+
+    text, image = endpoint.bodies[0]["messages"][-1]["content"]
+    assert text["text"].endswith("What is this?")
+    assert image["image_url"]["url"].startswith("data:image/gif;base64,R0lGODlh")
+    assert said(atlas) == [("user", "What is this?"), ("assistant", "A dot.")]
+    ask(store, "And now?")
+    assert isinstance(endpoint.bodies[-1]["messages"][-1]["content"], str)
+
+
+def test_a_task_begins_with_similar_ones_and_a_decision_with_earlier_ones(
+    store: Recollect, atlas: AgentMemory, endpoint: ModelServer
+) -> None:
+    atlas.remember("The refund of order 7 was refused by Ann", kind="episode", category="decision")
+    atlas.remember("The command make deploy failed for the shop: the disk was full", kind="episode", category="error")
+
+    answer = ask(store, "Should we approve the refund of order 9?", None)
+    first = endpoint.bodies[-1]["messages"][-1]["content"]
+    ask(store, "Thank you.", answer.session_id)
+    second = endpoint.bodies[-1]["messages"][-1]["content"]
+    ask(store, "Deploy the shop.", answer.session_id)
+    third = endpoint.bodies[-1]["messages"][-1]["content"]
+
+    assert answer.purposes == ("task_intake", "decision_memo")
+    assert "## Similar tasks in the past, what failed first" in first
+    assert "## Past approvals and refusals" in first
+    assert "refused by Ann" in first
+    assert "##" not in second
+    assert "## Which tools worked or failed for such work" in third
+    assert "decision_memo" in {item.block for item in answer.recalled}
+    assert answer.session_id.startswith("s-")
+
+
+def test_two_runs_of_one_session_keep_both_turns(store: Recollect, atlas: AgentMemory) -> None:
+    async def both() -> None:
+        runner = AgentRunner(store)
+        questions = [AgentQuestion(owner=atlas.owner, prompt=prompt, session_id="s-1") for prompt in ("one", "two")]
+        await asyncio.gather(*(runner.run(question) for question in questions))
+
+    asyncio.run(both())
+
+    turns = said(atlas)
+    assert [role for role, _ in turns] == ["user", "assistant"] * 2
+    assert {content for role, content in turns if role == "user"} == {"one", "two"}
