@@ -1,16 +1,17 @@
 """Finding what a question is about, in four places at once, ranked, each with the reason.
 
-Every source runs on a thread of its own. One that does not answer in time, or fails, is named in the answer and not
-waited for; the others' answers stand.
+The sources are asked on another thread, and on one of its own each as soon as one takes long. One that does not answer
+in time, or fails, is named in the answer and not waited for; the others' answers stand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from recollect.errors import Invalid, RecollectError, SchemaMismatch
 from recollect.model import Hit, Kind, Owner, Recalled, Source, Unanswered
@@ -23,15 +24,17 @@ from recollect.services.echoes import Echoes
 from recollect.services.embedding import Embedding
 from recollect.services.retrieved import Retrieved
 from recollect.services.sources.question import Candidate, Found, Question, RecallSource
-from recollect.services.workers import Workers
+from recollect.services.workers import Turn, Workers
 
 MAX_LIMIT = 100
 MAX_QUERY_CHARS = 10_000
 
 EMBEDDER = "embedder"
-EMBEDDER_SHARE = 0.75
-"""Of the time a source has, how much it waits for the question's vector before words alone have to do."""
+IN_TURN_SHARE = 0.25
+"""Of the deadline, how long sources are asked one after the other before those that wait get threads of their own."""
 
+EMBEDDER_SHARE = 0.5
+"""Of the deadline, how long those then wait for the question's vector before words alone have to do."""
 
 WITH_MEANING = frozenset({Source.MEMORY, Source.KNOWLEDGE})
 """The sources that compare meanings, and so need the question's vector."""
@@ -110,8 +113,6 @@ class Recall:
         checked_limit(wish.limit)
         query, asked = checked_query(wish.query), wish.asked()
         meaning = _Meaning(patience=self._deadline * EMBEDDER_SHARE)
-        if WITH_MEANING.intersection(asked):
-            meaning.future = self._workers.submit(partial(self._embedding.of_query, query))
         question = Question(
             owner=owner,
             text=query,
@@ -121,7 +122,8 @@ class Recall:
             limit=wish.limit,
             vector=meaning.vector,
         )
-        found, unanswered = self._answers(asked, question, depth * (1 if wish.purpose is None else purposes.DEPTH))
+        depth *= 1 if wish.purpose is None else purposes.DEPTH
+        found, unanswered = self._answers(asked, question, meaning, depth=depth)
         if meaning.is_late:
             reason = "It did not answer in time, so memories and documents were searched by words alone."
             unanswered.append(Unanswered(source=EMBEDDER, reason=reason))
@@ -131,10 +133,21 @@ class Recall:
         self._workers.close()
 
     def _answers(
-        self, asked: Collection[Source], question: Question, depth: int
+        self, asked: Collection[Source], question: Question, meaning: _Meaning, *, depth: int
     ) -> tuple[dict[Source, Found], list[Unanswered]]:
-        begun = {name: self._workers.submit(partial(self._sources[name].find, question, depth=depth)) for name in asked}
-        wait(begun.values(), timeout=self._deadline)
+        works: list[Callable[[], Any]] = [partial(self._sources[name].find, question, depth=depth) for name in asked]
+        if WITH_MEANING.intersection(asked):
+            works.insert(0, partial(self._embedding.of_query, question.text))
+        turn = Turn(works)
+        begun = dict(zip(asked, turn.futures[-len(asked) :], strict=True))
+        if len(works) > len(begun):
+            meaning.future = turn.futures[0]
+        self._workers.begin(turn)
+        patience = self._deadline * IN_TURN_SHARE
+        _, late = wait(begun.values(), timeout=patience)
+        if late:
+            self._workers.give_up(turn)
+            wait(late, timeout=self._deadline - patience)
         found: dict[Source, Found] = {}
         unanswered, failures = [], []
         for name, future in begun.items():

@@ -47,6 +47,8 @@ class Shelf:
 @dataclass(slots=True)
 class _Held:
     words: index.OwnerIndex = field(default_factory=lambda: index.OwnerIndex(NO_VECTORS))
+    nbytes: int = 0  # as last counted into the total
+    is_evicted: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -57,6 +59,7 @@ class WordLists:
         self._read = read
         self._lock = threading.Lock()
         self._held: OrderedDict[tuple[str, str], _Held] = OrderedDict()
+        self._total = 0  # bytes of all lists: counted as they change, so that nobody pays for others' lists
 
     def search(self, tenant: str, shelf: Shelf, terms: Sequence[str], *, limit: int) -> list[Match]:
         """Best first; the score is how much of the question a text holds, 0 to 1."""
@@ -69,19 +72,28 @@ class WordLists:
 
     def _current(self, tenant: str, shelf: Shelf) -> index.OwnerIndex:
         with self._lock:
-            held = self._held.setdefault((tenant, shelf.name), _Held())
+            held = self._held.get((tenant, shelf.name))
+            if held is None:
+                held = self._held[tenant, shelf.name] = _Held()
             self._held.move_to_end((tenant, shelf.name))
         with held.lock:
             self._read(tenant, lambda unit: _extend(held, shelf, unit))
             words = held.words
-        self._evict()
+        self._make_room(held)
         return words
 
-    def _evict(self) -> None:
+    def _make_room(self, held: _Held) -> None:
+        """Count what the list takes now, and let go of those unused for longest if all take too much."""
+        nbytes = held.words.nbytes
         with self._lock:
-            total = sum(held.words.nbytes for held in self._held.values())
-            while total > MAX_BYTES and len(self._held) > 1:
-                total -= self._held.popitem(last=False)[1].words.nbytes
+            if held.is_evicted:
+                return
+            self._total += nbytes - held.nbytes
+            held.nbytes = nbytes
+            while self._total > MAX_BYTES and len(self._held) > 1:
+                _, oldest = self._held.popitem(last=False)
+                oldest.is_evicted = True
+                self._total -= oldest.nbytes
 
 
 class SearchedByWords(Units):
