@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -377,12 +378,25 @@ def test_a_conversation_is_told_together_and_in_order(store: Store, ann: Owner) 
 
     found = weigh(store, ann, "hello")
 
+    assert conversations(found) == [[1, 3, 7], [2, 5], [4, 6]]
+    assert sorted(found_at(found, 0)) == [1, 2, 3, 4, 5, 6, 7]
+
+
+def conversations(found: Evidence) -> list[list[int]]:
+    """The numbers of each conversation's records, which must stand side by side."""
     groups: dict[int, list[int]] = {}
     for seq, conversation in zip(found.seqs.tolist(), found.conversations.tolist(), strict=True):
         groups.setdefault(conversation, []).append(seq)
-    assert sorted(groups.values()) == [[1, 3, 7], [2, 5], [4], [6]]
     assert [seq for group in groups.values() for seq in group] == found.seqs.tolist()
-    assert sorted(found_at(found, 0)) == [1, 2, 3, 4, 5, 6, 7]
+    return sorted(groups.values())
+
+
+def test_turns_that_name_no_conversation_are_one_until_a_pause(store: Store, ann: Owner) -> None:
+    minutes = (0, 20, 40, 75, 76)
+    turns = [talk("hello", ann, None, valid_from=EARLIER + timedelta(minutes=each)) for each in minutes]
+    store.add_memories([*turns, note("hello", ann, valid_from=EARLIER), talk("hello", ann, "named")], [None] * 7)
+
+    assert conversations(weigh(store, ann, "hello")) == [[1, 2, 3], [4, 5], [6], [7]]
 
 
 def test_who_said_it_and_since_when_is_told(store: Store, ann: Owner) -> None:

@@ -21,6 +21,9 @@ from recollect.policy.ranking import BM25_B, BM25_K1
 NEIGHBOURS = (0.3, 0.15)
 """How much of its words a turn lends to the next or previous one, and to the one after that."""
 
+PAUSE = 1800
+"""Turns that name no conversation are one as long as each follows the one before within so many seconds."""
+
 WORDS_FULL = 0.8
 """The share of what the words could reach that a good match has."""
 
@@ -119,6 +122,22 @@ class Evidence:
             cosines=None,
             occurrences=(),
         )
+
+
+def conversations_of(
+    sessions: Numbers, *, seqs: Numbers, speakers: NDArray[np.int8], since: NDArray[np.float64]
+) -> Numbers:
+    """A number for each record's conversation, where `sessions` has 0 for a record that names none.
+
+    What is no turn at all is a conversation by itself.
+    """
+    found: Numbers = np.where(sessions == 0, -seqs, sessions)
+    turns = np.flatnonzero((sessions == 0) & (speakers != 0))
+    if len(turns):
+        turns = turns[np.argsort(seqs[turns])]
+        begins = np.r_[True, np.abs(np.diff(since[turns])) > PAUSE]
+        found[turns] = -seqs[turns][begins][np.cumsum(begins) - 1]
+    return found
 
 
 def similarities(evidence: Evidence, question: Asked, *, words_share: float) -> Floats:

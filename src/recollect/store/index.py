@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from recollect.model import Kind, Match
 from recollect.policy.ranking import BM25_B, BM25_K1
-from recollect.policy.similarity import SPEAKERS, Evidence, Frame
+from recollect.policy.similarity import SPEAKERS, Evidence, Frame, conversations_of
 from recollect.store.engine import Registered, Row
 from recollect.store.postings import NO_WORDS, Words, row_numbers
 from recollect.store.rows import moment
@@ -151,7 +151,7 @@ class OwnerIndex:
             lengths=lengths.astype(np.float32),
             embedded=embedded,
             matrix=matrix,
-            conversations=np.fromiter(map(_conversation, sessions, seqs), np.int64, len(stored)),
+            sessions=np.fromiter(map(_session, sessions), np.int64, len(stored)),
             speakers=np.fromiter(map(_speaker, groups, roles), np.int8, len(stored)),
             since=np.array(since, np.int64),
         )
@@ -247,17 +247,20 @@ class _View:
 
     @classmethod
     def of(cls, rows: _Rows, allowed: NDArray[np.bool_]) -> _View:
-        order = np.lexsort((rows.seqs[: rows.count], rows.conversations[: rows.count]))
-        kept = order[allowed[order]]
+        kept = np.flatnonzero(allowed)
+        seqs, speakers, since = rows.seqs[kept], rows.speakers[kept], rows.since[kept].astype(np.float64)
+        conversations = conversations_of(rows.sessions[kept], seqs=seqs, speakers=speakers, since=since)
+        order = np.lexsort((seqs, conversations))
+        kept, conversations = kept[order], conversations[order]
         places = np.full(rows.count, -1)
         places[kept] = np.arange(len(kept))
-        conversations, lengths = rows.conversations[kept], rows.lengths[kept]
+        lengths = rows.lengths[kept]
         evidence = Evidence(
-            seqs=rows.seqs[kept],
+            seqs=seqs[order],
             conversations=conversations,
             lengths=lengths,
-            since=rows.since[kept].astype(np.float64),
-            speakers=rows.speakers[kept],
+            since=since[order],
+            speakers=speakers[order],
             cosines=None,
             occurrences=(),
             frame=Frame.of(conversations, lengths) if len(kept) else None,
@@ -284,7 +287,7 @@ class _Rows:
     lengths: Floats
     embedded: NDArray[np.bool_]
     matrix: Floats
-    conversations: NDArray[np.int64]
+    sessions: NDArray[np.int64]  # the same number: the same conversation; 0: none is named
     speakers: NDArray[np.int8]
     since: NDArray[np.int64]
 
@@ -300,7 +303,7 @@ class _Rows:
             lengths=np.empty(0, np.float32),
             embedded=np.empty(0, np.bool_),
             matrix=np.empty((0, dimensions), np.float32),
-            conversations=np.empty(0, np.int64),
+            sessions=np.empty(0, np.int64),
             speakers=np.empty(0, np.int8),
             since=np.empty(0, np.int64),
         )
@@ -360,9 +363,9 @@ def _grown(column: NDArray[np.generic], count: int, values: NDArray[np.generic])
     return column
 
 
-def _conversation(session_id: str | None, seq: int) -> int:
-    """A number for a row's conversation; what belongs to none is one by itself."""
-    return -seq if session_id is None else word_key(session_id)
+def _session(session_id: str | None) -> int:
+    """A number for a row's conversation; 0: it names none."""
+    return 0 if session_id is None else word_key(session_id) or 1
 
 
 def _speaker(kind: str, role: str) -> int:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from recollect.model import Kind, Match, Owner
 from recollect.policy.ranking import BM25_B, BM25_K1
-from recollect.policy.similarity import SPEAKERS, Evidence
+from recollect.policy.similarity import SPEAKERS, Evidence, conversations_of
 from recollect.ports import Vector
 from recollect.store.agents import whose
 from recollect.store.engine import Registered, Row, Unit
@@ -139,7 +139,12 @@ def _evidence(columns: Row, words: Sequence[str], occurrences: Sequence[Row], *,
     types = (">i8", ">i8", ">i4", ">i8", ">i2", ">f4")
     seqs, sessions, lengths, since, speakers, cosines = map(np.frombuffer, columns, types)
     near: NDArray[np.float32] = cosines.astype(np.float32).round(SCORE_DIGITS)
-    conversations = np.where(sessions == 0, -seqs, sessions)
+    conversations = conversations_of(
+        sessions.astype(np.int64),
+        seqs=seqs.astype(np.int64),
+        speakers=speakers.astype(np.int8),
+        since=since.astype(np.float64),
+    )
     order = np.lexsort((seqs, conversations))
     places = np.argsort(order)
     found = {
