@@ -172,6 +172,7 @@ class AsyncTenantMemory:
     export = _in_thread(TenantMemory.export)
     import_ = _in_thread(TenantMemory.import_)
     import_formats = _in_thread(TenantMemory.import_formats)
+    erase = _in_thread(TenantMemory.erase)
     audit_events = _in_thread(TenantMemory.audit_events)
     verify_audit = _in_thread(TenantMemory.verify_audit)
     call_tool = _in_thread(TenantMemory.call_tool)

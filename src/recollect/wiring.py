@@ -16,6 +16,7 @@ from recollect.services.describe import Describe
 from recollect.services.details import Details
 from recollect.services.echoes import Echoes
 from recollect.services.embedding import Embedding
+from recollect.services.erase import Erase
 from recollect.services.fold import Fold
 from recollect.services.gather import Gather
 from recollect.services.ingest import Ingest
@@ -79,6 +80,7 @@ class Services:
     assemble: Assemble
     context_calls: ContextCalls
     seen: Seen
+    erase: Erase
     export: Export
     import_: Import
 
@@ -106,6 +108,7 @@ def wired(store: Store, embedding: Embedding, outside: Outside, *, now: Clock, s
     recall = _recall(store, embedding, echoes, retrieved, now, settings)
     inject = _inject(store, embedding, echoes, now, settings)
     context_calls = ContextCalls(store, keep=settings.context_calls_kept)
+    consolidate = _consolidate(store, remember, guard, models, now, settings)
     gather = Gather(store, inject=inject, recall=recall, skills=skills, converse=conversations)
     assemble = _assemble(store, guard, gather, outside, echoes, retrieved, context_calls, now, settings)
     return Services(
@@ -118,7 +121,7 @@ def wired(store: Store, embedding: Embedding, outside: Outside, *, now: Clock, s
         recall=recall,
         inject=inject,
         similar=Similar(store, embedding, now),
-        consolidate=_consolidate(store, remember, guard, models, now, settings),
+        consolidate=consolidate,
         scan=Scan(store, guard, now),
         details=details,
         capture=Capture(details, tokens, threshold=settings.capture_threshold),
@@ -135,6 +138,9 @@ def wired(store: Store, embedding: Embedding, outside: Outside, *, now: Clock, s
         assemble=assemble,
         context_calls=context_calls,
         seen=Seen(store, skills, context_calls),
+        erase=Erase(
+            store, consolidate, now, waiting=[retrieved, context_calls], caches=[echoes, assemble, context_calls]
+        ),
         export=Export(store, outside.archives, now),
         import_=_import(
             outside,

@@ -17,9 +17,10 @@ from psycopg import sql
 
 from recollect import ports
 from recollect.errors import RecollectError, StoreError
-from recollect.model import Kind, Owner, ProposalState, Role
+from recollect.model import Kind, Owner, ProposalState, Role, Trace
 from recollect.ports import Store, Unembedded
 from recollect.store import SqlStore
+from recollect.store.erasure import TABLES
 from tests.conformance.conftest import Place
 from tests.conformance.examples import (
     ALL_KINDS,
@@ -164,6 +165,11 @@ BY_A_TENANT: dict[str, Attempt] = {
     "delete_allowance": lambda store, me, it: store.delete_allowance(me.tenant, "theirs"),
     "sweep_contents": lambda store, me, it: store.sweep_contents(me.tenant, stored_before=LATER),
     "drop_content": lambda store, me, it: store.drop_content(me.tenant, it.content_hash),
+    "list_traces": lambda store, me, it: [
+        store.list_traces(me.tenant, table, agent=it.agent, session_id=it.session_id) for table in TABLES
+    ],
+    "erase_traces": lambda store, me, it: store.erase_traces(me.tenant, traces_of(it), []),
+    "forget_cached": lambda store, me, it: store.forget_cached(me.tenant),
     "add_key": lambda store, me, it: replace(store.add_key(api_key(it.key_id, me.tenant), "mine"), tenant=""),
     "find_key": lambda store, me, it: store.find_key(me.tenant, it.key_id),
     "list_keys": lambda store, me, it: store.list_keys(me.tenant),
@@ -188,10 +194,28 @@ OF_THE_WHOLE_DATABASE = {
     "list_tenants": "is for the person who runs the database",
     "take_lease": "says which process does a thing, and nothing about anybody",
     "end_lease": "says which process does a thing, and nothing about anybody",
+    "scrub": "frees bytes nobody can read any more, and tells nothing about anybody",
     "count_bytes": "is for the person who runs the database",
     "check_row": "touches no record",
     "close": "touches no record",
 }
+
+
+def traces_of(it: Target) -> list[Trace]:
+    """What an intruder would have erased."""
+    keys = {
+        "memories": it.seq,
+        "details": it.key,
+        "chat_sessions": it.session_id,
+        "kb_documents": it.document_id,
+        "kb_chunks": it.seq,
+        "workflows": it.document_id,
+        "context_calls": it.call_id,
+        "proposals": it.seq,
+        "agents": it.agent,
+        "secret_allowances": "theirs",
+    }
+    return [Trace(table=table, key=(key,), agent=it.agent) for table, key in keys.items()]
 
 
 def weighed(store: Store, owner: Owner) -> list[object]:

@@ -1,6 +1,7 @@
 """The records: what an agent's memory is made of. Values, all of them, by one name: `recollect.model`."""
 
 from recollect.model.consolidation import *  # noqa: F403
+from recollect.model.erasure import *  # noqa: F403
 from recollect.model.history import *  # noqa: F403
 from recollect.model.recalling import *  # noqa: F403
 from recollect.model.records import *  # noqa: F403

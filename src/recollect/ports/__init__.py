@@ -13,6 +13,7 @@ from recollect.ports.consolidation import ProposalStore
 from recollect.ports.context import ContextStore
 from recollect.ports.details import Content, ContentDraft, DetailStore
 from recollect.ports.documents import DocumentFiles, Reading
+from recollect.ports.erasure import ErasureStore
 from recollect.ports.history import AllowanceStore, AuditStore, WorkflowStore
 from recollect.ports.keys import KeyStore
 from recollect.ports.knowledge import KnowledgeStore
@@ -37,6 +38,7 @@ __all__ = [
     "EmbedTexts",
     "Embedder",
     "EmbeddingStore",
+    "ErasureStore",
     "ForeignFormat",
     "ForeignFormats",
     "KeyStore",
@@ -77,6 +79,7 @@ class Store(
     MaintenanceStore,
     KeyStore,
     TransferStore,
+    ErasureStore,
     Protocol,
 ):
     """Everything a database keeps for us."""

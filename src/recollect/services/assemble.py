@@ -82,6 +82,11 @@ class Assemble:
         )
         return self._assembled(asked, checked_budget(self._budget if budget is None else budget))
 
+    def forget(self, tenant: str) -> None:
+        """Let go of what a tenant's prompts left behind in memory."""
+        self._fold.forget(tenant)
+        self._move.forget(tenant)
+
     def _assembled(self, asked: Asked, budget: int) -> WorkingMemory:
         drawing = Drawing(self._tokens.count)
         ways = Ways(

@@ -73,6 +73,12 @@ class ContextCalls:
             finally:
                 self._wait_on(batch)
 
+    def forget(self, tenant: str) -> None:
+        """Give up the calls of a tenant's agents that wait to be written."""
+        with self._lock:
+            for owner in [owner for owner in self._waiting if owner.tenant == tenant]:
+                del self._waiting[owner]
+
     def close(self) -> None:
         """Stop, with everything written.
 

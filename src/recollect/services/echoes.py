@@ -39,6 +39,12 @@ class Echoes:
             if len(self._shown) > OWNERS:
                 self._shown.popitem(last=False)
 
+    def forget(self, tenant: str) -> None:
+        """Let go of every text a tenant's agents were shown."""
+        with self._lock:
+            for owner in [owner for owner in self._shown if owner.tenant == tenant]:
+                del self._shown[owner]
+
     def is_echo(self, memory: Memory) -> bool:
         """Whether a program says only what it has lately been shown."""
         return memory.origin in GUARDED and loop.is_echo(memory.text, self._latest(memory.owner))

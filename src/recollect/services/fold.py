@@ -77,6 +77,12 @@ class Fold:
         first, last = pieces[0].turn, pieces[-1].turn
         return FOLDED_HEADING.format(first, last) + guarded(text)
 
+    def forget(self, tenant: str) -> None:
+        """Let go of what a tenant's conversations became."""
+        with self._lock:
+            for key in [key for key in self._folds if key[0].tenant == tenant]:
+                del self._folds[key]
+
     def _before(self, owner: Owner, session_id: str, pieces: Sequence[Piece]) -> _Folded:
         """What of these turns was folded before, if they begin with it."""
         with self._lock:

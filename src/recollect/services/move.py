@@ -48,6 +48,12 @@ class Move:
                     self._keys.popitem(last=False)
         return reference(key, what)
 
+    def forget(self, tenant: str) -> None:
+        """Let go of what was stored for a tenant's prompts; the details themselves stay."""
+        with self._lock:
+            for place in [place for place in self._keys if place[0].tenant == tenant]:
+                del self._keys[place]
+
     def _is_there(self, owner: Owner, key: str) -> bool:
         try:
             return self._details.get(owner, key).is_active

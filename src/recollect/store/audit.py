@@ -58,22 +58,24 @@ class AuditRows(SearchedByWords):
         return self._found_by_words(tenant, EVENTS, history_terms(query), limit=limit)
 
     def verify_events(self, tenant: str) -> AuditReport:
-        def verify(unit: Unit) -> AuditReport:
-            head = unit.one("audit_head", tenant=tenant)
-            last_id, last_hash = head if head is not None else (0, START)
-            count, previous_hash = 0, START
-            while rows := unit.all("events_after", tenant=tenant, id=count, limit=PAGE):
-                for row in rows:
-                    problem = _problem(row, count + 1, previous_hash)
-                    if problem:
-                        return AuditReport(is_intact=False, events=count, broken_at=count + 1, problem=problem)
-                    count, previous_hash = row[1], row[8]
-            if (count, previous_hash) != (last_id, last_hash):
-                problem = "Events are missing from the end of the log."
-                return AuditReport(is_intact=False, events=count, broken_at=count + 1, problem=problem)
-            return AuditReport(is_intact=True, events=count)
+        return self._read(tenant, verified)
 
-        return self._read(tenant, verify)
+
+def verified(unit: Unit) -> AuditReport:
+    """Whether the chain is whole from its beginning to its head."""
+    head = unit.one("audit_head", tenant=unit.tenant)
+    last_id, last_hash = head if head is not None else (0, START)
+    count, previous_hash = 0, START
+    while rows := unit.all("events_after", tenant=unit.tenant, id=count, limit=PAGE):
+        for row in rows:
+            problem = _problem(row, count + 1, previous_hash)
+            if problem:
+                return AuditReport(is_intact=False, events=count, broken_at=count + 1, problem=problem)
+            count, previous_hash = row[1], row[8]
+    if (count, previous_hash) != (last_id, last_hash):
+        problem = "Events are missing from the end of the log."
+        return AuditReport(is_intact=False, events=count, broken_at=count + 1, problem=problem)
+    return AuditReport(is_intact=True, events=count)
 
 
 def _problem(row: Row, expected_id: int, previous_hash: str) -> str:

@@ -120,4 +120,13 @@ class Engine(Protocol):
     def use_embedder(self, embedder: Registered) -> None:
         """From now on vectors are written and searched as those of `embedder`."""
 
+    def forget(self, tenant: str) -> None:
+        """Let go of what is held in memory of a tenant's rows."""
+
+    def scrub(self, tables: Sequence[str], *, compact: bool | None) -> Sequence[str]:
+        """Free the bytes of removed rows, never inside a unit of work; where some may be left, and until when.
+
+        Raises: StoreError.
+        """
+
     def close(self) -> None: ...

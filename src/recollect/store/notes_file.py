@@ -11,7 +11,7 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -146,6 +146,34 @@ class NotesFile:
 
         with self._writing() as pen:
             self._watch(pen.rewrite(change), pen)
+
+    def spoken(self) -> Mapping[int, Sequence[str]]:
+        """Everything the lines of each note say."""
+        return self._page().spoken()
+
+    def set_aside(self) -> Mapping[str, str]:
+        """What damaged lines say, by a name for each."""
+        return self._page().set_aside()
+
+    def erase(self, seqs: Collection[int], lines: Collection[str]) -> int:
+        """Remove these notes and damaged lines, and let go of files that were replaced; how many notes there were.
+
+        Raises: StoreError.
+        """
+        count = 0
+
+        def change(content: bytes) -> bytes:
+            nonlocal count
+            page = self._understood(content)
+            count = len({*seqs} & {*page.notes})
+            pen.ledger.take(page.highest)
+            return page.without_lines(seqs, lines)
+
+        with self._writing() as pen:
+            self._watch(pen.rewrite(change), pen)
+        self.close()
+        self._known = (None, Page())
+        return count
 
     def close(self) -> None:
         """Look once more for late lines of other programs in files that were replaced, and let go of those."""

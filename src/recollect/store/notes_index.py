@@ -29,6 +29,11 @@ class NotesIndex:
         self._vectors: dict[str, Vector | None] = {}
         self._indexed: tuple[Sequence[Memory], OwnerIndex] = ((), OwnerIndex(Registered(0, "", 0)))
 
+    def forget(self) -> None:
+        """Let go of every note; the next search reads and embeds them anew."""
+        with self._lock:
+            self._vectors, self._indexed = {}, ((), OwnerIndex(Registered(0, "", 0)))
+
     def search(self, notes: Sequence[Memory], query: str, limit: int) -> Sequence[Match]:
         words = terms(query)
         return self._current(notes).search(words, EVERYTHING, limit) if words else []

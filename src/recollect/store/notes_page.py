@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import hashlib
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from recollect.model import Owner
 from recollect.store.notes_line import CUT_OFF, NOT_JSON, Flaw, Note, parsed
 
 Line = Note | Flaw | None
+_ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +38,38 @@ class Page:
         kept = [raw + b"\n" for raw in lines if not self._is_one_of(raw, seqs)]
         return b"".join(kept) + (b"" if self._is_one_of(tail, seqs) else tail)
 
+    def spoken(self) -> Mapping[int, Sequence[str]]:
+        """What the lines of each note say, whichever of them counts, with fields that only other programs know."""
+        found: dict[int, list[str]] = {}
+        for raw, line in self.lines.items():
+            if isinstance(line, Note):
+                found.setdefault(line.seq, []).append(readable(raw))
+        return found
+
+    def set_aside(self) -> Mapping[str, str]:
+        """What the lines say that hold no note, by a name for each."""
+        return {name_of(raw): readable(raw) for raw, line in self.lines.items() if isinstance(line, Flaw)}
+
+    def without_lines(self, seqs: Collection[int], names: Collection[str]) -> bytes:
+        """The content without these notes and without the lines of these names."""
+        lines = self.without(seqs).split(b"\n")
+        return b"\n".join(raw for raw in lines if name_of(raw) not in names)
+
     def _is_one_of(self, raw: bytes, seqs: Collection[int]) -> bool:
         line = self.lines.get(raw)
         return isinstance(line, Note) and line.seq in seqs
+
+
+def name_of(raw: bytes) -> str:
+    """What tells a line from others."""
+    return hashlib.sha256(raw).hexdigest()
+
+
+def readable(raw: bytes) -> str:
+    """A line with its escaped characters as what they stand for."""
+    text = raw.decode(errors="replace")
+    plain = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace('\\"', '"')
 
 
 def page_of(content: bytes, owner: Owner, known: Page) -> Page:

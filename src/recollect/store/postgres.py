@@ -23,6 +23,7 @@ from recollect.store import older_chats
 from recollect.store.engine import CLOSED, FORKED, Registered, Row, Unit
 from recollect.store.migrations import Migration, check_applied, load_migrations
 from recollect.store.postgres_index import MAX_INDEXED_DIMENSIONS, PostgresIndex
+from recollect.store.postgres_scrub import scrubbed
 from recollect.store.queries import as_pyformat, load_queries
 
 T = TypeVar("T")
@@ -102,6 +103,13 @@ class PostgresEngine:
                 return
             except (errors.UniqueViolation, errors.DuplicateTable):
                 return  # another server made it at the same moment
+
+    def forget(self, tenant: str) -> None:
+        """Nothing of a tenant's rows is held here."""
+
+    def scrub(self, tables: Sequence[str], *, compact: bool | None) -> Sequence[str]:
+        with translated(), self._connection() as connection:
+            return scrubbed(connection, tables, compact=bool(compact))
 
     def close(self) -> None:
         if os.getpid() == self._pid:  # a forked child would hang up on its parent's connections

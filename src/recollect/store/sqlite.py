@@ -26,13 +26,15 @@ from typing import Any, TypeVar
 
 import apsw
 
-from recollect.errors import Conflict, RecollectError, StoreBusy, StoreError
+from recollect.errors import StoreError
 from recollect.store import older_chats
 from recollect.store.engine import CLOSED, FORKED, Registered, Row, Unit
 from recollect.store.migrations import Migration, check_applied, load_migrations
 from recollect.store.queries import as_numbered, load_queries
 from recollect.store.rows import stamp
+from recollect.store.sqlite_errors import translated
 from recollect.store.sqlite_index import SqliteIndex
+from recollect.store.sqlite_scrub import scrubbed
 
 T = TypeVar("T")
 
@@ -41,7 +43,6 @@ OLDEST_SAFE_SQLITE = (3, 51, 3)
 
 MAX_JOBS_PER_COMMIT = 512
 STATEMENT_CACHE = 200
-RETRY_AFTER_BUSY = 1.0
 WAL_RETRY_PAUSE = 0.02
 NOBODY = 0
 
@@ -72,13 +73,13 @@ class SqliteEngine:
                 Path(path).absolute().parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise StoreError(f"The database folder cannot be made: {error.strerror}.") from error
-        with _translated():
+        with translated():
             self._writer = _Writer(self._connect(), self._queries)
         self.index = SqliteIndex(self.read, max_bytes=index_cache_bytes)
 
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
         self._check_usable()
-        with _translated(), self._reader() as connection:
+        with translated(), self._reader() as connection:
             connection.execute("BEGIN")
             try:
                 return work(_SqliteUnit(connection, self._queries, tenant))
@@ -97,6 +98,15 @@ class SqliteEngine:
 
     def use_embedder(self, embedder: Registered) -> None:
         self.index.use(embedder)
+
+    def forget(self, tenant: str) -> None:
+        self.index.forget(tenant)
+
+    def scrub(self, tables: Sequence[str], *, compact: bool | None) -> Sequence[str]:
+        self._check_usable()
+        if self._in_memory:
+            return ()
+        return self._writer.alone(lambda connection: scrubbed(connection, compact=compact is not False))
 
     def close(self) -> None:
         """Finish the writes that are waiting, then close. Calling it again does nothing."""
@@ -235,6 +245,15 @@ class _Writer:
         result: T = self._queue(_Job(tenant, work))
         return result
 
+    def alone(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Do what no transaction may be open for; whoever wants to write waits."""
+        if self._writing == threading.get_ident():
+            raise StoreError("The file is not rewritten from inside a transaction.")
+        with self._turn, translated():
+            if self._is_stopped:
+                raise StoreError(CLOSED)
+            return work(self._connection)
+
     def stop(self) -> None:
         with self._gate:
             self._is_stopped = True
@@ -254,7 +273,7 @@ class _Writer:
         except BaseException:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
-            with _translated():
+            with translated():
                 raise
         finally:
             self._writing = NOBODY
@@ -279,7 +298,7 @@ class _Writer:
             with self._turn:
                 self._writing = self_id
                 try:
-                    with _translated(), self._transaction():
+                    with translated(), self._transaction():
                         self._run_group(group)
                 except BaseException as error:  # noqa: BLE001  handed to every caller of the group: none was told "done"
                     for each in group:
@@ -315,7 +334,7 @@ class _Writer:
     def _run_job(self, job: _Job) -> None:
         self._connection.execute("SAVEPOINT job")
         try:
-            with _translated():
+            with translated():
                 job.result = job.work(_SqliteUnit(self._connection, self._queries, job.tenant))
         except BaseException as error:  # raised again in the caller's thread
             job.error = error
@@ -367,27 +386,3 @@ def _take_next_step(connection: apsw.Connection, migrations: Sequence[Migration]
             "INSERT INTO schema_migrations (number, name, checksum) VALUES (?, ?, ?)",
             (migration.number, migration.name, migration.checksum),
         )
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    """Turn the driver's errors into ours, the original kept as the cause."""
-    try:
-        yield
-    except RecollectError:
-        raise
-    except (apsw.BusyError, apsw.LockedError) as error:
-        message = "The database is busy: another process has been writing for too long. Try again."
-        raise StoreBusy(message, retry_after=RETRY_AFTER_BUSY) from error
-    except apsw.ConstraintError as error:
-        raise Conflict(f"The database refused the write: {error}.") from error
-    except apsw.FullError as error:
-        raise StoreError("The disk is full; nothing was written. Free some space and try again.") from error
-    except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise StoreError(f"The database file is damaged or not a recollect database ({error}).") from error
-    except apsw.CantOpenError as error:
-        raise StoreError("The database file cannot be opened; check the path and its permissions.") from error
-    except apsw.ReadOnlyError as error:
-        raise StoreError("The database file cannot be written to; check its permissions.") from error
-    except apsw.Error as error:
-        raise StoreError(f"SQLite failed: {error}.") from error

@@ -83,6 +83,12 @@ class SqliteIndex:
             self._cached.clear()
             self._total = 0
 
+    def forget(self, tenant: str) -> None:
+        """Drop a tenant's indexes; the next search reads them anew."""
+        with self._lock:
+            for shelf in [shelf for shelf in self._cached if shelf.tenant == tenant]:
+                self._total -= self._cached.pop(shelf).nbytes
+
     def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
         self._embedder.check(vectors)
         return [

@@ -9,6 +9,7 @@ from recollect.store.audit import AuditRows
 from recollect.store.context import ContextRows
 from recollect.store.details import DetailRows
 from recollect.store.embeddings import EmbeddingRows
+from recollect.store.erasure import ErasureRows
 from recollect.store.keys import KeyRows
 from recollect.store.knowledge import KnowledgeRows
 from recollect.store.maintenance import MaintenanceRows
@@ -27,6 +28,7 @@ class SqlStore(
     KnowledgeRows,
     EmbeddingRows,
     AuditRows,
+    ErasureRows,
     WorkflowRows,
     AllowanceRows,
     ContextRows,

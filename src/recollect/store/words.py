@@ -70,6 +70,12 @@ class WordLists:
         found = words.search(terms, index.Wanted((), ALWAYS), limit)
         return [Match(match.seq, min(1.0, match.score / full)) for match in found]
 
+    def forget(self, tenant: str) -> None:
+        """Drop a tenant's lists; the next search makes them anew."""
+        with self._lock:
+            for key in [key for key in self._held if key[0] == tenant]:
+                del self._held[key]
+
     def _current(self, tenant: str, shelf: Shelf) -> index.OwnerIndex:
         with self._lock:
             held = self._held.get((tenant, shelf.name))

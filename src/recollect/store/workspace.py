@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from heapq import nlargest
 from pathlib import Path
 
 from recollect.errors import Invalid, NotFound, StoreError
-from recollect.model import Kind, Match, Memory, MemoryVersion, Owner, State
+from recollect.model import Erased, Key, Kind, Match, Memory, MemoryVersion, Owner, State, Trace
 from recollect.policy.names import memory_seq
 from recollect.policy.similarity import Evidence
 from recollect.policy.text import content_hash
 from recollect.ports import EmbedTexts, Vector
 from recollect.store.engine import Engine
+from recollect.store.erasure import NOTES_FILE
 from recollect.store.notes_claim import is_claimed_by
 from recollect.store.notes_file import NotesFile
 from recollect.store.notes_index import NotesIndex
@@ -193,10 +195,53 @@ class WorkspaceStore(SqlStore):
         in_file = self._index.evidence(file.all(), terms, vector, until)
         return in_rows.with_more(in_file) if len(in_rows.seqs) else in_file
 
+    def list_traces(
+        self,
+        tenant: str,
+        table: str,
+        *,
+        agent: str = "",
+        session_id: str = "",
+        after: Key = (),
+        limit: int = 500,
+    ) -> Sequence[Trace]:
+        in_file: list[Trace] = []
+        if table in ("memories", NOTES_FILE) and not after and not session_id:
+            file = self.notes_of(Owner(tenant, agent)) if agent else None
+            in_file = _traces(file, table, agent) if file is not None else []
+        if table == NOTES_FILE:
+            return in_file
+        options = {"agent": agent, "session_id": session_id}
+        return [*in_file, *super().list_traces(tenant, table, **options, after=after, limit=limit)]
+
+    def erase_traces(self, tenant: str, gone: Sequence[Trace], cleared: Sequence[Trace]) -> Erased:
+        """The file first: it cannot be part of a transaction, and what is gone from it stays gone."""
+        in_rows = [each for each in gone if each.table != NOTES_FILE]
+        notes = lines = 0
+        for agent in sorted({each.agent for each in gone if each.table in ("memories", NOTES_FILE)}):
+            file = self.notes_of(Owner(tenant, agent))
+            if file is not None:
+                seqs = {int(each.key[0]) for each in in_rows if (each.table, each.agent) == ("memories", agent)}
+                names = {str(each.key[0]) for each in gone if (each.table, each.agent) == (NOTES_FILE, agent)}
+                notes, lines = notes + file.erase(seqs, names), lines + len(names)
+        erased = super().erase_traces(tenant, in_rows, cleared)
+        removed = {**erased.removed, "memories": erased.removed.get("memories", 0) + notes, NOTES_FILE: lines}
+        return replace(erased, removed={table: count for table, count in removed.items() if count})
+
+    def forget_cached(self, tenant: str) -> None:
+        super().forget_cached(tenant)
+        self._index.forget()
+
     def close(self) -> None:
         for file in self._files.values():
             file.close()
         super().close()
+
+
+def _traces(file: NotesFile, table: str, agent: str) -> list[Trace]:
+    if table == NOTES_FILE:
+        return [Trace(table=table, key=(name,), agent=agent, texts=(said,)) for name, said in file.set_aside().items()]
+    return [Trace(table=table, key=(seq,), agent=agent, texts=(*said,)) for seq, said in file.spoken().items()]
 
 
 def _best(first: Sequence[Match], second: Sequence[Match], limit: int) -> Sequence[Match]:

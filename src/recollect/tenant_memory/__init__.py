@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from recollect.tenant_memory.agents import Agents
 from recollect.tenant_memory.audit import AuditLog
+from recollect.tenant_memory.erasure import Erasure
 from recollect.tenant_memory.history import History
 from recollect.tenant_memory.keys import Keys
 from recollect.tenant_memory.knowledge import Knowledge
@@ -15,7 +16,7 @@ from recollect.tenant_memory.workflows import Workflows
 __all__ = ["AuditLog", "TenantMemory"]
 
 
-class TenantMemory(Agents, Transcripts, Workflows, History, Knowledge, Keys, Transfer, Upkeep):
+class TenantMemory(Agents, Transcripts, Workflows, History, Knowledge, Keys, Transfer, Upkeep, Erasure):
     """What a tenant's agents share, and the agents themselves."""
 
     @property

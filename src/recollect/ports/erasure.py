@@ -1,0 +1,36 @@
+"""Erasing: finding every row that says something, removing rows, and the bytes they leave behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from recollect.model import Erased, Key, Trace
+
+
+class ErasureStore(Protocol):
+    """What is needed to leave no trace."""
+
+    def list_traces(
+        self,
+        tenant: str,
+        table: str,
+        *,
+        agent: str = "",
+        session_id: str = "",
+        after: Key = (),
+        limit: int = 500,
+    ) -> Sequence[Trace]:
+        """The rows of a table with all their texts, by key, beginning behind `after`. A table of agents' rows is read
+        for one agent; `session_id` leaves out what belongs to no session or to another."""
+
+    def erase_traces(self, tenant: str, gone: Sequence[Trace], cleared: Sequence[Trace]) -> Erased:
+        """Remove rows with all that hangs on them, and put a mark in place of the texts of others; what is not there
+        any more is left alone. The audit log stays a chain, unless somebody had broken it before."""
+
+    def forget_cached(self, tenant: str) -> None:
+        """Let go of what is held in memory of a tenant's rows; it is read again when it is needed."""
+
+    def scrub(self, *, compact: bool | None = None) -> Sequence[str]:
+        """Free the bytes of removed rows; where some may be left, and until when. `compact` writes the files anew,
+        which takes as long as the database is large; None does where it is usual."""

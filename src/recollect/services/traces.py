@@ -1,0 +1,264 @@
+"""Finding everything that says something of a subject, before it is erased.
+
+What is removed and what only loses its words is decided here: a message of a conversation and an event of the audit log
+leave a mark where they were, everything else goes as a whole. What was made of it goes with it: summaries, proposals,
+the records of prompts it was shown in.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from recollect.errors import NotFound, StoreError
+from recollect.model import Finding, Owner, Proposal, ProposalState, Subject, SubjectKind, Trace
+from recollect.policy.erasure import ERASED, OWN_EVENTS, Needle, excerpt, ids_in, names_in
+from recollect.policy.history import OWN_AREAS
+from recollect.policy.names import memory_id, memory_seq
+from recollect.ports import Store
+from recollect.services.walk import owners
+
+PAGE = 500
+OF_AGENTS = ("memories", "memory_versions", "proposals", "context_calls", "details", "notes_file")
+OF_TENANTS = ("chat_sessions", "kb_documents", "workflows", "workflow_steps", "secret_allowances", "kb_chunks")
+STAYS = frozenset(["chat_messages", "audit_log", "api_keys"])
+"""Rows that keep their place and lose their words."""
+
+
+ERASE_EVENT = "erase.run"
+
+
+@dataclass(slots=True)
+class Found:
+    """What an erasure is going to do."""
+
+    gone: list[Trace] = field(default_factory=list)
+    cleared: list[Trace] = field(default_factory=list)
+    agents: list[Trace] = field(default_factory=list)  # whose own description mentions the subject
+    undone: list[tuple[Owner, str]] = field(default_factory=list)  # proposals to take back first
+    named: list[str] = field(default_factory=list)  # ids that hold the words and stay
+    unread: list[str] = field(default_factory=list)  # details whose text could not be read
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.gone or self.cleared or self.agents)
+
+
+class Traces:
+    """Looks through a tenant's rows."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __call__(self, tenant: str, subject: Subject) -> Found:
+        """Raises: NotFound when there is no such agent or memory."""
+        if subject.kind is SubjectKind.TEXT:
+            return self._mentions(tenant, Needle(subject.text))
+        found = Found()
+        if subject.kind is SubjectKind.MEMORY:
+            owner = Owner(tenant, subject.agent)
+            memory = self._store.get_memory(owner, subject.id)
+            found.gone.append(_of_memory(owner, memory.id, memory.text))
+        elif subject.kind is SubjectKind.SESSION:
+            self._of_session(tenant, subject.id, found)
+        else:
+            self._of_owners(tenant, subject, found)
+        self._events(tenant, subject, found)
+        if subject.kind in (SubjectKind.MEMORY, SubjectKind.SESSION):
+            self._made_of(tenant, found, is_derived=True)
+        return found
+
+    def _of_owners(self, tenant: str, subject: Subject, found: Found) -> None:
+        """An agent with all it owns, or everything."""
+        if subject.kind is SubjectKind.AGENT:
+            self._store.get_agent(Owner(tenant, subject.agent))
+        for owner in owners(self._store, tenant):
+            if subject.agent in ("", owner.agent):
+                for table in OF_AGENTS:
+                    found.gone += self._walk(tenant, table, agent=owner.agent)
+        for table in OF_TENANTS if subject.kind is SubjectKind.TENANT else ("chat_sessions", "workflow_steps"):
+            rows = self._walk(tenant, table, agent=subject.agent)
+            found.gone += [each for each in rows if subject.agent in ("", each.agent)]
+        if subject.kind is SubjectKind.TENANT:
+            found.cleared += [each for each in self._walk(tenant, "api_keys") if each.texts != ("",)]
+        found.gone += self._walk(tenant, "agents", agent=subject.agent)
+
+    def _of_session(self, tenant: str, session_id: str, found: Found) -> None:
+        found.gone += self._walk(tenant, "chat_sessions", session_id=session_id)
+        for owner in owners(self._store, tenant):
+            for table in ("memories", "details", "context_calls"):
+                found.gone += self._walk(tenant, table, agent=owner.agent, session_id=session_id)
+        if not found.gone:
+            raise NotFound("There is no such session.")
+
+    def _events(self, tenant: str, subject: Subject, found: Found) -> None:
+        """What programs have recorded may hold anything; our own events hold ids."""
+        for event in self._walk(tenant, "audit_log"):
+            if _is_own(event):
+                continue
+            is_meant = {
+                SubjectKind.TENANT: True,
+                SubjectKind.AGENT: event.agent == subject.agent,
+                SubjectKind.SESSION: names_in(event.texts, [subject.id]),
+            }.get(subject.kind, False)
+            if is_meant and not _is_clear(event):
+                found.cleared.append(event)
+
+    def _mentions(self, tenant: str, needle: Needle) -> Found:
+        found = Found()
+        for owner in owners(self._store, tenant):
+            for table in OF_AGENTS:
+                rows = self._walk(tenant, table, agent=owner.agent)
+                found.gone += [each for each in rows if self._is_mentioned(owner, each, needle, found)]
+        for table in (*OF_TENANTS, *STAYS, "agents"):
+            for each in self._walk(tenant, table):
+                texts = [ids_in(each.texts)] if _is_own(each) else each.texts
+                if each.belongs_to != ERASE_EVENT and needle.is_in_any(texts):
+                    self._place(each, needle, found)
+        self._emptied(tenant, found)
+        self._summaries(tenant, found)
+        self._made_of(tenant, found, is_derived=False)
+        found.named += [each.id for each in self._walk(tenant, "agents") if needle.is_in(each.id)]
+        return found
+
+    def _is_mentioned(self, owner: Owner, trace: Trace, needle: Needle, found: Found) -> bool:
+        if needle.is_in_any(trace.texts):
+            return True
+        if trace.table != "details":
+            return False
+        key = str(trace.key[0])
+        try:
+            return any(needle.is_in(piece) for piece in self._pieces(owner, key, needle.reach))
+        except NotFound:  # deleted meanwhile
+            return False
+        except StoreError:  # missing or damaged: nobody can say what it holds
+            found.unread.append(f"{owner.agent}/{key}")
+            return False
+
+    def _pieces(self, owner: Owner, key: str, reach: int) -> Iterator[str]:
+        """The text of a detail, each piece with the end of the one before."""
+        content, before = self._store.open_content(owner, key), ""
+        for position in range(len(content.newlines)):
+            piece = before + content.chunk(position)
+            yield piece
+            before = piece[-reach:]
+
+    def _place(self, trace: Trace, needle: Needle, found: Found) -> None:
+        if trace.table == "agents":
+            found.agents.append(trace)
+        elif trace.table in STAYS:
+            found.cleared.append(trace)
+        elif trace.table == "chat_sessions" and not needle.is_in(trace.id):
+            found.cleared.append(trace)  # only its summary
+        else:
+            found.gone.append(trace)
+
+    def _emptied(self, tenant: str, found: Found) -> None:
+        """A document that loses all its passages goes with them."""
+        gone = Counter(_document(each) for each in found.gone if each.table == "kb_chunks")
+        if gone:
+            every = Counter(_document(each) for each in self._walk(tenant, "kb_chunks"))
+            known = {each.id for each in found.gone if each.table == "kb_documents"}
+            for id in sorted(id for id, count in gone.items() if count == every[id] and id not in known):
+                found.gone.append(Trace(table="kb_documents", key=(id,), texts=(id,)))
+
+    def _summaries(self, tenant: str, found: Found) -> None:
+        """A summary of messages that lose their words goes, and is made anew when it is next needed."""
+        known = {each.belongs_to for each in (*found.cleared, *found.gone) if each.table == "chat_sessions"}
+        touched = {each.belongs_to for each in found.cleared if each.table == "chat_messages"}
+        for id in sorted(touched - known):
+            session = self._store.find_tenant_session(tenant, id)
+            if session is not None and (session.summary or session.summarized_count):
+                agent, said = session.owner.agent, (session.summary,)
+                found.cleared.append(Trace(table="chat_sessions", key=(id,), agent=agent, belongs_to=id, texts=said))
+
+    def _made_of(self, tenant: str, found: Found, *, is_derived: bool) -> None:
+        """Proposals that take in what goes, what applying them made (`is_derived`), and prompts it was shown in."""
+        for owner in owners(self._store, tenant):
+            gone = {memory_id(int(each.key[0])) for each in _of(owner, found.gone, "memories")}
+            known = {each.key for each in _of(owner, found.gone, "proposals")}
+            for proposal in self._proposals(owner) if gone else ():
+                if gone.isdisjoint(fold.id for fold in proposal.folds):
+                    continue
+                if is_derived and proposal.state is ProposalState.APPLIED and proposal.is_new:
+                    gone |= self._made_by(owner, proposal, found)
+                seq = int(proposal.id.removeprefix("p-"))
+                if (seq,) not in known:
+                    found.gone.append(Trace(table="proposals", key=(seq,), agent=owner.agent, texts=(proposal.text,)))
+            self._prompts(owner, gone, found)
+
+    def _made_by(self, owner: Owner, proposal: Proposal, found: Found) -> set[str]:
+        found.undone.append((owner, proposal.id))
+        made = self._store.find_memories(owner, [memory_seq(proposal.memory_id or "") or 0])
+        found.gone += [_of_memory(owner, memory.id, memory.text) for memory in made.values()]
+        return {memory.id for memory in made.values()}
+
+    def _prompts(self, owner: Owner, memories: set[str], found: Found) -> None:
+        names = memories | {each.id for each in _of(owner, found.gone, "details")}
+        names |= {each.belongs_to for each in found.gone if each.table == "kb_chunks"}
+        names |= {each.id for each in found.gone if each.table in ("workflow_steps", "kb_documents")}
+        touched = {"chat_messages", "chat_sessions"}
+        sessions = {each.belongs_to for each in (*found.cleared, *found.gone) if each.table in touched}
+        known = {each.key for each in _of(owner, found.gone, "context_calls")}
+        if names or sessions:
+            for call in self._walk(owner.tenant, "context_calls", agent=owner.agent):
+                is_shown = call.belongs_to in sessions or names_in(call.texts, names)
+                if is_shown and call.key not in known:
+                    found.gone.append(call)
+
+    def _proposals(self, owner: Owner) -> Iterator[Proposal]:
+        before = None
+        while page := self._store.list_proposals(owner, before=before, limit=PAGE):
+            yield from page
+            before = int(page[-1].id.removeprefix("p-"))
+
+    def _walk(self, tenant: str, table: str, *, agent: str = "", session_id: str = "") -> Iterator[Trace]:
+        after: tuple[str | int, ...] = ()
+        while page := self._store.list_traces(
+            tenant, table, agent=agent, session_id=session_id, after=after, limit=PAGE
+        ):
+            yield from page
+            after = page[-1].key
+
+
+def findings(found: Found, needle: Needle | None) -> Iterator[Finding]:
+    """What a caller is shown of it."""
+    for traces, is_cleared in ((found.gone, False), ((*found.cleared, *found.agents), True)):
+        for each in traces:
+            yield Finding(
+                table=each.table,
+                agent=each.agent,
+                id=each.id,
+                is_cleared=is_cleared,
+                excerpt=_excerpt(each.texts, needle),
+            )
+
+
+def _excerpt(texts: Sequence[str], needle: Needle | None) -> str:
+    said = [text for text in texts if needle is not None and needle.is_in(text)]
+    if needle is not None and said:
+        return needle.excerpt(said[0])
+    return excerpt(next(iter(texts), ""))
+
+
+def _of(owner: Owner, traces: Iterable[Trace], table: str) -> list[Trace]:
+    return [each for each in traces if (each.table, each.agent) == (table, owner.agent)]
+
+
+def _of_memory(owner: Owner, id: str, text: str) -> Trace:
+    return Trace(table="memories", key=(memory_seq(id) or 0,), agent=owner.agent, texts=(text,))
+
+
+def _document(passage: Trace) -> str:
+    return passage.belongs_to.rpartition("#")[0]
+
+
+def _is_own(trace: Trace) -> bool:
+    """Whether it is an event of ours, which holds ids and our own words."""
+    area = trace.belongs_to.partition(".")[0]
+    return trace.table == "audit_log" and (trace.belongs_to in OWN_EVENTS or area in OWN_AREAS)
+
+
+def _is_clear(event: Trace) -> bool:
+    return event.texts[0] == ERASED and all(text in ("", "{}") for text in event.texts[1:])

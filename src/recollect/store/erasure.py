@@ -1,0 +1,231 @@
+"""Erasing as rows: where texts are, table by table, and what goes when one of them does.
+
+`TABLES` names every table of tenants with the columns that hold somebody's words; a test compares it with the schema.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from recollect.model import Erased, Key, Trace
+from recollect.policy.audit import START, event_hash
+from recollect.policy.erasure import ERASED
+from recollect.store.audit import PAGE, verified
+from recollect.store.audit import SHELF as AUDIT
+from recollect.store.engine import Row, Unit
+from recollect.store.history_rows import event_from
+from recollect.store.knowledge import SHELF as KNOWLEDGE
+from recollect.store.words import SearchedByWords
+
+NOTES_FILE = "notes_file"
+"""The lines of a workspace's file that hold no note; only there, and nowhere in the database."""
+
+BATCH = 500
+"""Rows removed by one statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table of tenants' rows."""
+
+    start: Key  # sorts before every key; one entry for each column of the key
+    is_agents: bool = False  # read for one agent at a time
+    json: tuple[str, ...] = ()  # columns whose texts stand inside JSON
+    texts: tuple[str, ...] = ()  # the others, as they are read
+
+
+TABLES: Mapping[str, Table] = {
+    "agents": Table(
+        ("",), texts=("name", "system_prompt", "model", "colour", "icon"), json=("tools", "knowledge_categories")
+    ),
+    "memories": Table((-1,), True, json=("tags",), texts=("text", "category", "session_id", "flag")),
+    "memory_versions": Table((-1, -1), True, json=("tags",), texts=("text",)),
+    "proposals": Table((-1,), True, json=("tags",), texts=("text", "reason")),
+    "context_calls": Table(("",), True, json=("blocks", "truncations"), texts=("session_id", "layout")),
+    "details": Table(("",), True, json=("metadata",), texts=("key", "type", "description", "summary", "session_id")),
+    "chat_sessions": Table(("",), texts=("id", "summary")),
+    "chat_messages": Table(("", -1), texts=("content",)),
+    "kb_documents": Table(("",), texts=("id", "title", "category", "source", "flag")),
+    "kb_chunks": Table((-1,), texts=("text",)),
+    "workflows": Table(("",), texts=("id", "name")),
+    "workflow_steps": Table(("", -1), texts=("step_name", "status", "output", "folded")),
+    "audit_log": Table((-1,), json=("meta",), texts=("message",)),
+    "api_keys": Table(("",), texts=("name",)),
+    "secret_allowances": Table(("",)),
+}
+
+HANGING = {
+    "memory_index": "goes with its memory",
+    "chunk_index": "goes with its passage",
+    "step_index": "goes with its step",
+    "detail_contents": "is swept once no detail has it",
+    "detail_chunks": "goes with its content",
+    "shelves": "counts, and holds the last hash of the audit log",
+}
+"""The tables of tenants that are not read, and why nothing of them stays behind."""
+
+GOES_WITH: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "memories": (("erase_memory_index", "memory_index"), ("erase_versions_of_memories", "memory_versions")),
+    "chat_sessions": (("erase_messages_of_sessions", "chat_messages"),),
+    "kb_chunks": (("erase_chunk_index", "chunk_index"),),
+    "kb_documents": (("erase_chunk_index_of_documents", "chunk_index"), ("erase_chunks_of_documents", "kb_chunks")),
+    "workflow_steps": (("erase_step_index", "step_index"),),
+    "workflows": (("erase_step_index_of_workflows", "step_index"), ("erase_steps_of_workflows", "workflow_steps")),
+}
+
+ORDER = (
+    *("memory_versions", "memories", "proposals", "context_calls", "details", "chat_sessions", "kb_chunks"),
+    *("kb_documents", "workflow_steps", "workflows", "secret_allowances", "agents"),
+)
+"""Agents last: whatever was added to one meanwhile goes with it."""
+
+
+CLEARED = ("chat_messages", "chat_sessions", "api_keys", "audit_log")
+"""Rows that can stay without their text."""
+
+
+class ErasureRows(SearchedByWords):
+    """`ports.ErasureStore`."""
+
+    def list_traces(
+        self,
+        tenant: str,
+        table: str,
+        *,
+        agent: str = "",
+        session_id: str = "",
+        after: Key = (),
+        limit: int = 500,
+    ) -> Sequence[Trace]:
+        if table == NOTES_FILE:
+            return []
+        behind = after or TABLES[table].start
+        values = {"tenant": tenant, "agent": agent, "session": session_id, "after": behind[0], "limit": limit}
+        values["after_too"] = behind[-1]
+        rows = self._read(tenant, lambda unit: unit.all(f"traces_in_{table}", **values))
+        return [_trace(table, row) for row in rows]
+
+    def erase_traces(self, tenant: str, gone: Sequence[Trace], cleared: Sequence[Trace]) -> Erased:
+        def erase(unit: Unit) -> Erased:
+            removed, marked = Counter[str](), Counter[str]()
+            self._touch(unit, [*gone, *cleared])
+            for statement, table, values in self._removals(tenant, gone):
+                removed[table] += unit.run(statement, **values)
+            # A log that somebody has changed stays broken, for everybody to see: only a whole one is sealed again.
+            first = min((int(each.key[0]) for each in cleared if each.table == "audit_log"), default=None)
+            is_sealed = first is not None and verified(unit).is_intact
+            for (agent, parent), table, keys in _grouped(cleared, CLEARED):
+                values = self._values(tenant, agent, parent, keys) | {"mark": ERASED}
+                marked[table] += unit.run(f"clear_{table}", **values)
+            if first is not None and is_sealed:
+                _seal_again(unit, first)
+            return Erased(removed=+removed, cleared=+marked)
+
+        return self._write(tenant, erase)
+
+    def forget_cached(self, tenant: str) -> None:
+        self._words.forget(tenant)
+        self._engine.forget(tenant)
+
+    def scrub(self, *, compact: bool | None = None) -> Sequence[str]:
+        return self._engine.scrub([*TABLES, *HANGING], compact=compact)
+
+    def _touch(self, unit: Unit, traces: Sequence[Trace]) -> None:
+        """The rows every writer takes first, so that nobody waits for anybody crosswise, and caches see the change."""
+        for agent in sorted({each.agent for each in traces if each.table == "memories"}):
+            unit.run("touch_index", tenant=unit.tenant, agent=agent)
+        if any(each.table in ("kb_documents", "kb_chunks") for each in traces):
+            unit.run("touch_shelf", tenant=unit.tenant, shelf=KNOWLEDGE)
+        if any(each.table == "audit_log" for each in traces):
+            unit.run("touch_shelf", tenant=unit.tenant, shelf=AUDIT)
+
+    def _removals(self, tenant: str, gone: Sequence[Trace]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Statements, the tables whose rows they remove, and what they take, in an order that lets each be counted."""
+        for (agent, parent), table, keys in _grouped(gone, ORDER):
+            values = self._values(tenant, agent, parent, keys)
+            for statement, hanging in GOES_WITH.get(table, ()):
+                yield statement, hanging, values
+            yield f"erase_{table}", table, values
+
+    def _values(self, tenant: str, agent: str, parent: str | int, keys: Sequence[str | int]) -> dict[str, Any]:
+        numbers = [key for key in keys if isinstance(key, int)]
+        names = [key for key in keys if isinstance(key, str)]
+        return {
+            "tenant": tenant,
+            "agent": agent,
+            "parent": parent,
+            "numbers": self._engine.numbers(numbers),
+            "names": self._engine.texts(names),
+        }
+
+
+def _grouped(
+    traces: Iterable[Trace], order: Sequence[str]
+) -> Iterator[tuple[tuple[str, str | int], str, Sequence[str | int]]]:
+    """Batches of keys that one statement takes: of one table, one agent and one parent (a session, a workflow)."""
+    groups: dict[tuple[str, str, str | int], set[str | int]] = defaultdict(set)
+    for each in traces:
+        agent = each.agent if TABLES[each.table].is_agents else ""
+        groups[each.table, agent, each.key[0] if len(each.key) > 1 else ""].add(each.key[-1])
+    for table in order:
+        for (name, agent, parent), found in groups.items():
+            keys = sorted(found) if name == table else ()  # all numbers or all names
+            for start in range(0, len(keys), BATCH):
+                yield (agent, parent), table, keys[start : start + BATCH]
+
+
+def _trace(table: str, row: Row) -> Trace:
+    agent, belongs_to, *key = row[:4]
+    return Trace(
+        table=table,
+        key=tuple(part for part in key if part is not None),
+        agent=agent or "",
+        belongs_to=belongs_to or "",
+        texts=tuple(_said(table, row[4:])),
+    )
+
+
+def _said(table: str, values: Row) -> Iterator[str]:
+    for value in values:
+        if isinstance(value, str):
+            yield value
+        elif value is not None:  # PostgreSQL hands JSON over as what it stands for
+            yield "\n".join(_strings(value))
+    for value in values if TABLES[table].json else ():
+        if isinstance(value, str) and value[:1] in ("[", "{"):
+            yield "\n".join(_strings(_loaded(value)))
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):  # a text that only looks like JSON; it was told as it is
+        return None
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield str(name)
+            yield from _strings(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _strings(inner)
+
+
+def _seal_again(unit: Unit, first: int) -> None:
+    """Chain the events from `first` on anew, now that some say something else."""
+    before = unit.all("events_after", tenant=unit.tenant, id=first - 2, limit=1) if first > 1 else ()
+    at, previous_hash = first - 1, before[0][8] if before else START
+    while rows := unit.all("events_after", tenant=unit.tenant, id=at, limit=PAGE):
+        for *columns, _ in rows:
+            event = replace(event_from(columns), previous_hash=previous_hash)
+            at, previous_hash = event.id, event_hash(event, previous_hash)
+            unit.run("seal_event", tenant=unit.tenant, id=at, previous_hash=event.previous_hash, hash=previous_hash)
+    unit.run("keep_audit_hash", tenant=unit.tenant, hash=previous_hash)

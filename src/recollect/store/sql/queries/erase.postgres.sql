@@ -1,0 +1,5 @@
+-- fragment: in_numbers
+= ANY(:numbers)
+
+-- fragment: in_names
+= ANY(:names::text[])

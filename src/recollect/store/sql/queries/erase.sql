@@ -1,0 +1,152 @@
+-- Every row that says something: whose it is, what it belongs to, its key in two columns, then all its texts.
+
+-- name: traces_in_agents
+SELECT id, NULL, id, NULL, name, system_prompt, model, tools, colour, icon, knowledge_categories FROM agents
+WHERE tenant_id = :tenant AND :agent IN ('', id) AND id > :after ORDER BY id LIMIT :limit
+
+-- name: traces_in_memories
+SELECT agent_id, session_id, seq, NULL, text, tags, category, session_id, flag FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :after AND :session IN ('', session_id)
+ORDER BY seq LIMIT :limit
+
+-- name: traces_in_memory_versions
+SELECT agent_id, NULL, seq, version, text, tags FROM memory_versions
+WHERE tenant_id = :tenant AND agent_id = :agent AND (seq, version) > (:after, :after_too)
+ORDER BY seq, version LIMIT :limit
+
+-- name: traces_in_proposals
+SELECT agent_id, NULL, seq, NULL, text, tags, reason FROM proposals
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :after ORDER BY seq LIMIT :limit
+
+-- name: traces_in_context_calls
+SELECT agent_id, session_id, id, NULL, session_id, layout, blocks, truncations FROM context_calls
+WHERE tenant_id = :tenant AND agent_id = :agent AND id > :after AND :session IN ('', session_id)
+ORDER BY id LIMIT :limit
+
+-- name: traces_in_details
+SELECT agent_id, session_id, key, NULL, key, type, description, summary, session_id, metadata FROM details
+WHERE tenant_id = :tenant AND agent_id = :agent AND key > :after AND :session IN ('', session_id)
+ORDER BY key LIMIT :limit
+
+-- name: traces_in_chat_sessions
+SELECT agent_id, id, id, NULL, id, summary FROM chat_sessions
+WHERE tenant_id = :tenant AND id > :after AND :agent IN ('', agent_id) AND :session IN ('', id)
+ORDER BY id LIMIT :limit
+
+-- name: traces_in_chat_messages
+SELECT s.agent_id, m.session_id, m.session_id, m.position, m.content
+FROM chat_messages m JOIN chat_sessions s ON s.tenant_id = m.tenant_id AND s.id = m.session_id
+WHERE m.tenant_id = :tenant AND (m.session_id, m.position) > (:after, :after_too)
+  AND :agent IN ('', s.agent_id) AND :session IN ('', m.session_id)
+ORDER BY m.session_id, m.position LIMIT :limit
+
+-- name: traces_in_kb_documents
+SELECT NULL, NULL, id, NULL, id, title, category, source, flag FROM kb_documents
+WHERE tenant_id = :tenant AND id > :after ORDER BY id LIMIT :limit
+
+-- name: traces_in_kb_chunks
+SELECT NULL, document_id || '#' || position, id, NULL, text FROM kb_chunks
+WHERE tenant_id = :tenant AND id > :after ORDER BY id LIMIT :limit
+
+-- name: traces_in_workflows
+SELECT NULL, NULL, id, NULL, id, name FROM workflows
+WHERE tenant_id = :tenant AND id > :after ORDER BY id LIMIT :limit
+
+-- name: traces_in_workflow_steps
+SELECT agent_id, NULL, workflow_id, position, step_name, status, output, folded FROM workflow_steps
+WHERE tenant_id = :tenant AND (workflow_id, position) > (:after, :after_too)
+ORDER BY workflow_id, position LIMIT :limit
+
+-- name: traces_in_audit_log
+SELECT agent_id, action, id, NULL, message, meta FROM audit_log
+WHERE tenant_id = :tenant AND id > :after ORDER BY id LIMIT :limit
+
+-- name: traces_in_api_keys
+SELECT NULL, NULL, id, NULL, name FROM api_keys WHERE tenant_id = :tenant AND id > :after ORDER BY id LIMIT :limit
+
+-- name: traces_in_secret_allowances
+SELECT NULL, NULL, hash, NULL FROM secret_allowances
+WHERE tenant_id = :tenant AND hash > :after ORDER BY hash LIMIT :limit
+
+-- Removing rows: first those that hang on them, so that each table's can be counted.
+
+-- name: erase_memory_index
+DELETE FROM memory_index WHERE tenant_id = :tenant AND agent_id = :agent AND seq {in_numbers}
+
+-- name: erase_versions_of_memories
+DELETE FROM memory_versions WHERE tenant_id = :tenant AND agent_id = :agent AND seq {in_numbers}
+
+-- name: erase_memories
+DELETE FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND seq {in_numbers}
+
+-- name: erase_memory_versions
+DELETE FROM memory_versions WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :parent AND version {in_numbers}
+
+-- name: erase_proposals
+DELETE FROM proposals WHERE tenant_id = :tenant AND agent_id = :agent AND seq {in_numbers}
+
+-- name: erase_context_calls
+DELETE FROM context_calls WHERE tenant_id = :tenant AND agent_id = :agent AND id {in_names}
+
+-- name: erase_details
+DELETE FROM details WHERE tenant_id = :tenant AND agent_id = :agent AND key {in_names}
+
+-- name: erase_messages_of_sessions
+DELETE FROM chat_messages WHERE tenant_id = :tenant AND session_id {in_names}
+
+-- name: erase_chat_sessions
+DELETE FROM chat_sessions WHERE tenant_id = :tenant AND id {in_names}
+
+-- name: erase_chunk_index
+DELETE FROM chunk_index WHERE tenant_id = :tenant AND seq {in_numbers}
+
+-- name: erase_kb_chunks
+DELETE FROM kb_chunks WHERE tenant_id = :tenant AND id {in_numbers}
+
+-- name: erase_chunk_index_of_documents
+DELETE FROM chunk_index WHERE tenant_id = :tenant
+  AND seq IN (SELECT c.id FROM kb_chunks c WHERE c.tenant_id = :tenant AND c.document_id {in_names})
+
+-- name: erase_chunks_of_documents
+DELETE FROM kb_chunks WHERE tenant_id = :tenant AND document_id {in_names}
+
+-- name: erase_kb_documents
+DELETE FROM kb_documents WHERE tenant_id = :tenant AND id {in_names}
+
+-- name: erase_step_index
+DELETE FROM step_index WHERE tenant_id = :tenant AND workflow_id = :parent AND position {in_numbers}
+
+-- name: erase_workflow_steps
+DELETE FROM workflow_steps WHERE tenant_id = :tenant AND workflow_id = :parent AND position {in_numbers}
+
+-- name: erase_step_index_of_workflows
+DELETE FROM step_index WHERE tenant_id = :tenant AND workflow_id {in_names}
+
+-- name: erase_steps_of_workflows
+DELETE FROM workflow_steps WHERE tenant_id = :tenant AND workflow_id {in_names}
+
+-- name: erase_workflows
+DELETE FROM workflows WHERE tenant_id = :tenant AND id {in_names}
+
+-- name: erase_secret_allowances
+DELETE FROM secret_allowances WHERE tenant_id = :tenant AND hash {in_names}
+
+-- name: erase_agents
+DELETE FROM agents WHERE tenant_id = :tenant AND id {in_names}
+
+-- Rows that stay.
+
+-- name: clear_chat_messages
+UPDATE chat_messages SET content = :mark WHERE tenant_id = :tenant AND session_id = :parent AND position {in_numbers}
+
+-- name: clear_chat_sessions
+UPDATE chat_sessions SET summary = '', summarized_count = 0 WHERE tenant_id = :tenant AND id {in_names}
+
+-- name: clear_api_keys
+UPDATE api_keys SET name = '' WHERE tenant_id = :tenant AND id {in_names}
+
+-- name: clear_audit_log
+UPDATE audit_log SET message = :mark, folded = :mark, meta = '{}' WHERE tenant_id = :tenant AND id {in_numbers}
+
+-- name: seal_event
+UPDATE audit_log SET previous_hash = :previous_hash, hash = :hash WHERE tenant_id = :tenant AND id = :id

@@ -1,0 +1,500 @@
+"""Erasure removes every trace: from every table and every file, down to the bytes, and says so in a receipt."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import apsw
+import psycopg
+import pytest
+
+from recollect import Invalid, NotFound, Recollect, Settings
+from recollect.api import AgentMemory, TenantMemory
+from recollect.model import Origin, Receipt
+from recollect.policy.erasure import ids_in, receipt_hash
+from recollect.policy.history import OWN_AREAS
+from recollect.store.erasure import HANGING, TABLES
+from tests.postgres_server import PostgresServer
+from tests.services.conftest import Clock, Place
+
+NAME = "Zoë Qvarnström"
+HANDLE = "qvarnstrom"
+REGISTRIES = {"tenants", "embedders", "leases", "schema_migrations"}
+NOT_WORDS = {
+    *("tenant_id", "agent_id", "kind", "scope", "role", "origin", "state", "content_hash", "hash", "previous_hash"),
+    *(
+        "created_at",
+        "updated_at",
+        "expires_at",
+        "last_retrieved_at",
+        "archived_at",
+        "valid_from",
+        "valid_to",
+        "held_at",
+    ),
+    *("replaced_at", "decided_at", "completed_at", "at", "last_used_at", "revoked_at", "action", "folds"),
+}
+"""Columns that hold ids of agents, times, hashes and our own words, but nothing anybody said."""
+
+KEYS = {
+    ("agents", "id"),
+    ("context_calls", "id"),
+    ("api_keys", "id"),
+    ("chat_messages", "session_id"),
+    ("kb_chunks", "document_id"),
+    ("workflow_steps", "workflow_id"),
+}
+"""Ids we make, or those of another row, which is searched itself."""
+
+COPIES = {("memories", "folded"), ("memories", "folded_tags"), ("details", "folded"), ("audit_log", "folded")}
+"""Made from what stands beside them."""
+
+
+def columns(place: Place) -> dict[str, set[str]]:
+    """Every column that could hold words, by table."""
+    if place.engine == "sqlite":
+        rows = place.sql(
+            "SELECT t.name, c.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c "
+            "WHERE t.type = 'table' AND c.type = 'TEXT'"
+        )
+    else:
+        rows = place.sql(
+            "SELECT table_name, column_name FROM information_schema.columns JOIN pg_tables ON tablename = table_name "
+            "WHERE table_schema = 'public' AND data_type IN ('text', 'jsonb', 'json', 'character varying')"
+        )
+    found: dict[str, set[str]] = {}
+    for table, column in rows:
+        found.setdefault(table, set()).add(column)
+    return {table: names for table, names in found.items() if table not in REGISTRIES}
+
+
+def dump(place: Place) -> dict[str, str]:
+    """Everything in every table."""
+    return {table: repr(place.sql(f"SELECT * FROM {table}")) for table in (*TABLES, *HANGING)}
+
+
+def forms(text: str) -> Iterator[bytes]:
+    """A text as it may stand in a file."""
+    for each in (text, text.lower(), text.upper(), text.casefold()):
+        yield each.encode()
+        yield each.encode("utf-16-le")
+        yield each.encode("utf-16-be")
+        yield json.dumps(each)[1:-1].encode()
+
+
+def found_in_files(folder: Path, *texts: str) -> list[str]:
+    """The files that hold one of these texts."""
+    wanted = {form for text in texts for form in forms(text)}
+    found = []
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and "pg_wal" not in path.parts:
+            content = path.read_bytes()
+            found += [path.name] if any(form in content for form in wanted) else []
+    return found
+
+
+def fill(tenant: TenantMemory, ann: AgentMemory) -> None:
+    """Somebody's name in every table, beside somebody else's."""
+    tenant.add_agent(ann.owner.agent, name=f"{NAME}'s helper", system_prompt=f"You help {NAME}.", icon=HANDLE)
+    for text in (f"{NAME} likes tea", "Bob likes coffee"):
+        ann.remember(text, tags=[HANDLE] if "tea" in text else [])
+        ann.remember(f"{text} a lot", kind="core")
+        ann.remember(f"{text} in the morning", kind="episode", session_id="s-1", category="preference")
+    ann.remember("Lives in Lund", kind="journal")
+    ann.update(ann.list(kind="journal")[0].id, text=f"{NAME} lives in Lund")
+    ann.update(ann.list(kind="journal")[0].id, text="Somebody lives in Lund")
+    for _ in range(3):
+        ann.remember(f"{NAME} was late on Monday", kind="episode")
+    assert ann.consolidate()
+    for user in (f"I am {NAME.upper()}", "What is new?", f"{HANDLE} asks", "And now?"):
+        ann.log_turn("s-1", user=user, assistant="Well.")
+    ann.log_turn(f"chat-{HANDLE}", user="Hello", assistant="Hi.")
+    ann.store_detail("line\n" * 60_000 + f"owner: {NAME}\n" + "line\n" * 60_000, description="A log", session_id="s-1")
+    ann.store_detail("short", description=f"About {NAME}", metadata={"source": f"mail from {HANDLE}"})
+    ann.store_detail("nobody", description="Nothing")
+    for session_id in ("s-1", f"chat-{HANDLE}"):
+        ann.context(session_id, f"what does {NAME} like?", system_prompt="Help.")
+    assert len(ann.context_calls()) == 2
+    tenant.ingest_text(f"Refunds are decided by {NAME}.", title="Refunds", category="money")
+    tenant.ingest_text("Bob decides about holidays.", title="Holidays")
+    tenant.ingest_text("Her address.", title=f"About {NAME}")
+    tenant.record_step(workflow="hiring", step="call", output=f"{NAME} said yes", agent=ann.owner.agent)
+    tenant.record_step(workflow="hiring", step="wait", output="Bob said no")
+    tenant.record_step(workflow=f"for {NAME}", step="greet", output="done")
+    tenant.audit.record("crm.call", f"Called {NAME}", meta={"who": HANDLE})
+    tenant.audit.record("crm.call", "Called Bob")
+    tenant.add_key("read", name=f"{NAME}'s laptop")
+    tenant.allow_secret("AKIAQYLPMN5HIEXAMP42")
+
+
+@pytest.fixture
+def opened(fresh_place: Place, clock: Clock) -> Iterator[Recollect]:
+    with fresh_place.open(clock, consolidation="propose") as opened:
+        yield opened
+
+
+@pytest.fixture
+def alone(opened: Recollect) -> TenantMemory:
+    """A tenant that has its database to itself."""
+    return opened.tenant("acme")
+
+
+@pytest.fixture
+def acme(tenant: TenantMemory) -> TenantMemory:
+    return tenant
+
+
+@pytest.fixture
+def atlas(acme: TenantMemory) -> AgentMemory:
+    return acme.agent("atlas")
+
+
+def data_folder(place: Place) -> Path:
+    """Where the engine keeps its files."""
+    if place.engine == "sqlite":
+        return place.files
+    with psycopg.connect(place.admin_url) as admin:
+        admin.execute("CHECKPOINT")
+        (folder,) = admin.execute("SHOW data_directory").fetchone() or ("",)
+        (number,) = admin.execute("SELECT oid FROM pg_database WHERE datname = current_database()").fetchone() or (0,)
+    return Path(folder) / "base" / str(number)
+
+
+def test_every_table_and_every_text_of_the_schema_is_covered(fresh_place: Place, opened: Recollect) -> None:
+    schema = columns(fresh_place)
+
+    assert set(schema) - {"leases"} == {*TABLES, *HANGING}
+    for table, names in schema.items():
+        if table in TABLES:
+            searched = {*TABLES[table].texts, *TABLES[table].json}
+            left = {name for name in names - searched - NOT_WORDS if {(table, name)}.isdisjoint(KEYS | COPIES)}
+            assert not left, f"{table}: are these anybody's words? {left}"
+            assert searched <= names
+
+
+def test_whoever_is_mentioned_is_nowhere_afterwards(fresh_place: Place, alone: TenantMemory) -> None:
+    fill(alone, alone.agent("atlas"))
+    alone.maintain()  # what was recalled is marked now, and not in between
+    before = dump(fresh_place)
+    named = {table for table, rows in before.items() if NAME in rows or HANDLE in rows}
+    assert named >= {*TABLES} - {"secret_allowances"}, "a table that is never filled here could be forgotten"
+
+    shown = alone.erase(NAME, dry_run=True)
+    assert dump(fresh_place) == before
+    receipts = [alone.erase(NAME, compact=True), alone.erase(f"text:{HANDLE}", compact=True)]
+
+    assert not [table for table, rows in dump(fresh_place).items() if NAME in rows or HANDLE in rows]
+    assert found_in_files(data_folder(fresh_place), NAME, HANDLE, "Qvarnström") == []
+    assert {each.id for each in shown.found if each.table == "memories"} >= {"m-1", "m-2", "m-3"}
+    assert receipts[0].removed["memories"] == shown.removed["memories"]
+    assert {*receipts[0].removed} >= {"memories", "memory_index", "memory_versions", "details", "detail_contents"}
+    assert {*receipts[0].removed} >= {"kb_chunks", "kb_documents", "workflow_steps", "workflows", "proposals"}
+    assert {*receipts[0].cleared} >= {"chat_messages", "audit_log", "api_keys", "agents"}
+
+
+def test_what_others_said_stays_and_goes_on_working(acme: TenantMemory, atlas: AgentMemory) -> None:
+    fill(acme, atlas)
+
+    for subject in (NAME, HANDLE):
+        acme.erase(subject)
+
+    assert {memory.text for memory in atlas.list(limit=50)} == {
+        "Bob likes coffee",
+        "Bob likes coffee a lot",
+        "Bob likes coffee in the morning",
+        "Somebody lives in Lund",
+    }
+    assert acme.get_agent("atlas").system_prompt == "You help [erased]."
+    assert [message.content for message in atlas.messages("s-1")] == [
+        *("[erased]", "Well.", "What is new?", "Well.", "[erased]", "Well.", "And now?", "Well.")
+    ]
+    assert [document.title for document in acme.list_documents()] == ["Holidays"]
+    assert [step.name for step in acme.list_steps("hiring")] == ["wait"]
+    assert [detail.description for detail in atlas.list_details()] == ["Nothing"]
+    assert "Bob likes coffee" in [hit.text for hit in atlas.recall("coffee")]
+    assert acme.verify_audit().is_intact
+    atlas.log_turn("s-1", user="Still there?", assistant="Yes.")
+    atlas.remember("Bob likes cake")
+    acme.record_step(workflow="hiring", step="end", output="done")
+    assert NAME not in repr([atlas.recall(NAME), acme.search_knowledge(NAME), acme.audit.search(NAME)])
+
+
+def test_a_tenant_leaves_the_audit_log_and_its_keys(fresh_place: Place, opened: Recollect, alone: TenantMemory) -> None:
+    atlas = alone.agent("atlas")
+    fill(alone, atlas)
+    empty_before = [table for table in TABLES if not fresh_place.sql(f"SELECT 1 FROM {table} LIMIT 1")]
+    assert empty_before == [], "a table that is never filled here could be forgotten"
+    opened.agent("bob", "other").remember("Stays")
+
+    with pytest.raises(Invalid, match="say tenant:acme"):
+        alone.erase("tenant:other")
+    receipt = alone.erase("tenant:acme", compact=True)
+
+    kept = {"audit_log", "shelves", "api_keys"}
+    for table in {*TABLES, *HANGING} - kept:
+        assert fresh_place.sql(f"SELECT 1 FROM {table} WHERE tenant_id = 'acme'") == [], table
+    assert found_in_files(data_folder(fresh_place), NAME, "in Lund", "coffee", "likes tea") == []
+    assert alone.verify_audit().is_intact
+    assert alone.audit.search("crm") == []
+    assert opened.agent("bob", "other").list()[0].text == "Stays"
+    assert receipt.removed["agents"] == 1
+    atlas.remember("A new beginning")
+
+
+def test_an_agent_goes_with_all_it_owns_and_no_other_does(acme: TenantMemory, atlas: AgentMemory) -> None:
+    fill(acme, atlas)
+    bob = acme.agent("bob")
+    bob.remember(f"{NAME} is my friend")
+    bob.store_detail("nobody", description="The same text as another agent's")
+    acme.audit.record("crm.note", "About something", agent="atlas")
+
+    receipt = acme.erase("atlas")
+
+    assert receipt.subject == "agent:atlas"
+    with pytest.raises(NotFound):
+        acme.get_agent("atlas")
+    with pytest.raises(NotFound):
+        acme.erase("agent:atlas")
+    assert (atlas.list(), atlas.list_details(), atlas.sessions()) == ([], [], [])
+    assert acme.audit.search("About something") == []
+    assert acme.audit.search("Called Bob")
+    assert bob.list()[0].text == f"{NAME} is my friend"
+    assert bob.read_detail(bob.list_details()[0].key).content == "nobody"
+
+
+def test_a_session_goes_with_what_was_remembered_of_it(acme: TenantMemory, atlas: AgentMemory) -> None:
+    fill(acme, atlas)
+
+    receipt = acme.erase("session:s-1")
+
+    assert receipt.removed["chat_messages"] == 8
+    assert {memory.session_id for memory in atlas.list(limit=50)} == {None}
+    assert [detail.session_id for detail in atlas.list_details()] == [None, None]
+    assert atlas.context_calls(session_id="s-1") == []
+    with pytest.raises(NotFound):
+        acme.erase("session:s-1")
+    assert [session.id for session in atlas.sessions()] == [f"chat-{HANDLE}"]
+
+
+def test_a_memory_goes_with_its_history_and_what_was_made_of_it(acme: TenantMemory, atlas: AgentMemory) -> None:
+    said = [atlas.remember("The door code is odd", kind="episode") for _ in range(3)]
+    (proposal,) = atlas.consolidate()
+    made = atlas.apply_proposal(proposal.id).memory_id
+    acme.agent("bob").remember("Another m-1")
+
+    with pytest.raises(Invalid, match="2 agents have a memory m-1; say whose: memory:atlas/m-1"):
+        acme.erase("m-1")
+    shown = acme.erase("memory:atlas/m-1", dry_run=True)
+    receipt = acme.erase("memory:atlas/m-1")
+
+    assert {each.id for each in shown.found} == {"m-1", made, proposal.id}
+    assert receipt.removed["proposals"] == 1
+    assert [memory.id for memory in atlas.list()] == [said[2].id, said[1].id], "the others count again"
+    assert acme.agent("bob").list()[0].text == "Another m-1"
+    with pytest.raises(NotFound):
+        atlas.get("m-1")
+
+
+def test_the_receipt_can_be_checked_and_the_audit_log_tells_of_it(acme: TenantMemory, atlas: AgentMemory) -> None:
+    atlas.remember(f"{NAME} likes tea")
+
+    receipt = acme.erase(NAME)
+
+    (event,) = [event for event in acme.audit.list() if event.action == "erase.run"]
+    assert receipt.events == (event.id,)
+    assert (
+        event.meta["subject_hash"] == receipt.subject_hash == acme.erase(f" {NAME.upper()}", dry_run=True).subject_hash
+    )
+    assert event.meta["removed"] == {"memories": 1, "memory_index": 1}
+    assert receipt.hash == receipt_hash(receipt) != receipt_hash(replace(receipt, removed={"memories": 9}))
+    assert NAME not in repr(asdict(receipt))
+    assert any("audit log" in each for each in receipt.remains)
+
+
+def test_a_log_that_somebody_changed_is_not_made_whole_again(fresh_place: Place, alone: TenantMemory) -> None:
+    alone.audit.record("crm.call", "Called Bob")
+    alone.audit.record("crm.call", f"Called {NAME}")
+    fresh_place.sql("UPDATE audit_log SET message = 'Called nobody' WHERE id = 1")
+
+    alone.erase(NAME)
+
+    assert NAME not in dump(fresh_place)["audit_log"]
+    report = alone.verify_audit()
+    assert (report.is_intact, report.broken_at) == (False, 1)
+
+
+def test_our_own_events_say_nothing_but_ids_and_words_of_ours(acme: TenantMemory, atlas: AgentMemory) -> None:
+    """Otherwise erasing a common word would empty the log."""
+    fill(acme, atlas)
+    own = [event for event in acme.audit.list(limit=100) if event.action.partition(".")[0] in {*OWN_AREAS, "turn"}]
+
+    left = {word for event in own for word in ids_in([event.message]).split() if word.isalpha() and len(word) > 2}
+
+    assert len(own) > 20
+    ids = {key.id for key in acme.list_keys()} | {each.key[-8:] for each in atlas.list_details()}
+    assert left - ids <= {"atlas", "hiring"}  # the names of an agent and a workflow
+
+
+def test_nothing_of_it_comes_back_from_memory(place: Place, clock: Clock, acme: TenantMemory) -> None:
+    atlas = acme.agent("atlas")
+    atlas.remember(f"{NAME} likes tea")
+    assert atlas.recall(f"{NAME} tea")
+    with place.open(clock) as another:
+        elsewhere = another.agent("atlas", acme.id)
+        assert elsewhere.recall("tea")
+
+        acme.erase(NAME)
+
+        assert [hit for hit in elsewhere.recall("tea") if hit.source == "memory"] == []
+    assert [hit for hit in atlas.recall("tea") if hit.source == "memory"] == []
+    atlas.remember(f"{NAME} likes tea", origin=Origin.AGENT)  # no echo any more: nobody remembers that it was shown
+
+
+def test_what_is_written_meanwhile_goes_too(acme: TenantMemory, atlas: AgentMemory) -> None:
+    atlas.remember(f"{NAME} was here")
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            atlas.remember(f"{NAME} was here at {time.monotonic_ns()}", kind="episode")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        acme.erase(NAME)
+    finally:
+        stop.set()
+        writer.join()
+    receipt = acme.erase(NAME)
+
+    assert atlas.list(limit=200) == []
+    assert not [each for each in receipt.remnants if "again and again" in each]
+
+
+@pytest.mark.parametrize("subject", ["", "  ", "agent:", "x", "memory:m-1", "memory:atlas/7", "é" * 501])
+def test_a_subject_that_cannot_be_one_is_refused(acme: TenantMemory, subject: str) -> None:
+    with pytest.raises(Invalid):
+        acme.erase(subject)
+
+
+def test_white_space_case_and_accents_do_not_hide_a_mention(acme: TenantMemory, atlas: AgentMemory) -> None:
+    atlas.remember("Zoe\u0308\n  QVARNSTRO\u0308M likes tea")
+    atlas.store_detail("x" * 131_068 + NAME + "y" * 10, description="Cut between two pieces")
+    atlas.remember("Zoë likes tea")
+
+    receipt = acme.erase(NAME)
+
+    assert (receipt.removed["memories"], receipt.removed["details"]) == (1, 1)
+    assert [memory.text for memory in atlas.list()] == ["Zoë likes tea"]
+
+
+class TestSqlite:
+    """What is special about a file."""
+
+    @pytest.fixture
+    def path(self, tmp_path: Path) -> Path:
+        return tmp_path / "memory.db"
+
+    def test_copies_the_index_left_behind_are_gone(self, path: Path, clock: Clock) -> None:
+        """Names of sessions and workflows stand in indexes, whose pages keep copies of entries that moved on."""
+        with Recollect(f"sqlite:///{path}", settings=Settings(embedder="off"), clock=clock) as opened:
+            acme = opened.tenant("acme")
+            for number in range(600):
+                who = HANDLE if number % 3 else "bob"
+                acme.add_workflow(f"{hash((number, who)) % 10_000} {who} {'x' * (number % 90)}")
+            plain = acme.erase(HANDLE, compact=False)
+            receipt = acme.erase(HANDLE)
+
+            assert found_in_files(path.parent, HANDLE) == []
+        assert plain.removed["workflows"] == 400
+        assert "not written anew" in plain.remnants[0]
+        assert receipt.remnants == ()
+
+    def test_a_reader_keeps_the_log_from_being_emptied_and_the_receipt_says_so(self, path: Path, clock: Clock) -> None:
+        settings = Settings(embedder="off", busy_timeout=0.2)
+        with Recollect(f"sqlite:///{path}", settings=settings, clock=clock) as opened:
+            opened.agent("atlas").remember(f"{NAME} likes tea")
+            reader = apsw.Connection(str(path))
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM memories").fetchall()
+
+            receipt = opened.tenant().erase(NAME)
+            reader.execute("ROLLBACK")
+            reader.close()
+
+            assert any("write-ahead log" in each for each in receipt.remnants)
+            assert opened.tenant().erase(NAME).remnants == ()
+            assert found_in_files(path.parent, NAME) == []
+
+    def test_notes_in_a_file_go_and_damaged_lines_that_mention_it(
+        self, path: Path, tmp_path: Path, clock: Clock
+    ) -> None:
+        workspace = tmp_path / "work"
+        workspace.mkdir()
+        settings = Settings(workspace=workspace)
+        with Recollect(f"sqlite:///{path}", settings=settings, clock=clock) as opened:
+            atlas = opened.agent()
+            atlas.remember(f"{NAME} likes tea")
+            atlas.remember("Bob likes coffee")
+            notes = workspace / ".aegis" / "memory" / "memories.jsonl"
+            with notes.open("a") as file:
+                file.write(f'{{"id": "m-90", "tekst": {json.dumps(NAME)}}}\n')
+                file.write('{"id": "m-91", "tekst": "Bob"}\n')
+                file.write(f'{{"id":"m-92","text":"Tea","ts":"2026-01-01T00:00:00Z","by":{json.dumps(NAME)}}}\n')
+            assert atlas.recall("tea")
+
+            receipt = opened.tenant().erase(NAME)
+
+            assert (receipt.removed["memories"], receipt.removed["notes_file"]) == (2, 1)
+            assert [memory.text for memory in atlas.list()] == ["Bob likes coffee"]
+            assert "m-91" in notes.read_text()
+            assert found_in_files(tmp_path, NAME) == []
+            opened.tenant().erase("agent:default")
+            assert notes.read_text().strip() == ""
+
+    def test_a_database_in_memory_is_erased_too(self, clock: Clock) -> None:
+        with Recollect(":memory:", settings=Settings(embedder="off"), clock=clock) as opened:
+            atlas = opened.agent("atlas")
+            fill(opened.tenant(), atlas)
+
+            receipt: Receipt = opened.tenant().erase(NAME)
+
+            assert receipt.removed["details"] == 2
+            assert receipt.remnants == ()
+
+
+class TestPostgres:
+    """What is special about a server."""
+
+    def test_without_compact_the_receipt_says_where_bytes_are_left(
+        self, postgres_server: PostgresServer, clock: Clock
+    ) -> None:
+        url = postgres_server.create_database()
+        with Recollect(url, settings=Settings(embedder="off"), clock=clock) as opened:
+            opened.agent("atlas").remember(f"{NAME} likes tea")
+
+            told: Any = opened.tenant().erase(NAME).remnants
+
+            assert any("compact" in each for each in told)
+            assert any("write-ahead log" in each for each in told)
+        postgres_server.drop_database(url)
+
+    def test_a_transaction_that_still_sees_the_rows_is_told_of(
+        self, postgres_server: PostgresServer, clock: Clock
+    ) -> None:
+        url = postgres_server.create_database()
+        with Recollect(url, settings=Settings(embedder="off"), clock=clock) as opened:
+            opened.agent("atlas").remember(f"{NAME} likes tea")
+            with psycopg.connect(url) as reader:
+                reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+                reader.execute("SELECT count(*) FROM memories")
+                told = opened.tenant().erase(NAME).remnants
+
+            assert any("still sees removed rows of" in each and "memories" in each for each in told)
+        postgres_server.drop_database(url)
