@@ -24,9 +24,10 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import INVALID_PARAMS
 
-from recollect import Recollect, Settings
+from recollect import Invalid, Recollect, Settings
 from recollect.agent_memory import AgentMemory
 from recollect.model import Json, KeyScope
+from recollect.server.app import create_app
 from recollect.server.guard import MAX_BODY_BYTES
 from recollect.server.mcp.http import AGENT_HEADER
 from recollect.server.mcp.offer import READ_ONLY
@@ -193,6 +194,12 @@ def test_an_address_that_cannot_be_meant_is_refused(door: Door, query: str, sent
 
     assert (refusal.status_code, refusal.json()["code"]) == (400, "invalid")
     assert sentence in refusal.json()["error"]
+
+
+def test_settings_that_offer_what_does_not_exist_are_refused_at_the_start() -> None:
+    settings = Settings(tool_sets=("notes", "nots"), embedder="off")
+    with Recollect(":memory:", settings=settings) as store, pytest.raises(Invalid, match="no tool set 'nots'"):
+        create_app(store)
 
 
 @both_eras

@@ -18,7 +18,7 @@ from mcp.client.stdio import stdio_client
 from recollect import Recollect, Settings
 from recollect.tools import catalog
 from tests.mcp.test_resources_and_prompts import ask_for_resources_and_prompts
-from tests.mcp.test_tools import answer, both_eras
+from tests.mcp.test_tools import answer
 
 Ask = Callable[[Client], Awaitable[None]]
 
@@ -111,8 +111,7 @@ def test_only_the_chosen_sets_are_offered_and_calls_run_at_once(tmp_path: Path) 
         assert len(store.agent().list(limit=100)) == 40
 
 
-@both_eras
-def test_resources_and_prompts_are_offered(tmp_path: Path, mode: str) -> None:
+def test_resources_and_prompts_are_offered(tmp_path: Path) -> None:
     with Recollect(settings=Settings(url=f"sqlite:///{tmp_path}/memories.db")) as store:
         memory = store.agent("atlas")
         memory.remember("I am careful with money", kind="core")
@@ -122,7 +121,7 @@ def test_resources_and_prompts_are_offered(tmp_path: Path, mode: str) -> None:
     async def ask(client: Client) -> None:
         await ask_for_resources_and_prompts(client, key)
 
-    with_server(tmp_path, ask, "--agent", "atlas", mode=mode)
+    with_server(tmp_path, ask, "--agent", "atlas", mode="auto")
 
 
 def test_two_servers_share_one_store(tmp_path: Path) -> None:

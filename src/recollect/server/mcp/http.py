@@ -33,7 +33,9 @@ class McpEndpoint:
     """The route. It answers while `running`; calls at work when that ends have been waited for by the server."""
 
     def __init__(self, recollect: Recollect) -> None:
+        """Raises: Invalid when the settings name a set of tools that does not exist."""
         self._recollect = recollect
+        self._sets = existing_sets(recollect.settings.tool_sets)
         self._server = server_for(_noted_offer)
         self._managers: dict[str, StreamableHTTPSessionManager] = {}
 
@@ -68,11 +70,11 @@ class McpEndpoint:
         access: Access | None = request.state.access
         if access is None:
             raise Unauthorized(NO_KEY)
-        settings, query = self._recollect.settings, request.query_params
-        agent = query.get("agent") or request.headers.get(AGENT_HEADER) or settings.agent
+        query = request.query_params
+        agent = query.get("agent") or request.headers.get(AGENT_HEADER) or self._recollect.settings.agent
         return Offer(
             memory=self._recollect.tenant(access.tenant).agent(agent),
-            sets=_named(query["sets"]) if "sets" in query else existing_sets(settings.tool_sets),
+            sets=_named(query["sets"]) if "sets" in query else self._sets,
             may_write=allows(access.scope, KeyScope.WRITE),
         )
 
