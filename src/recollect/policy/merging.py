@@ -7,7 +7,7 @@ similarities, the others' are scaled down to it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 from recollect.policy.text import terms
 
@@ -48,15 +48,21 @@ def scales(strengths: Mapping[str, float]) -> dict[str, float]:
     return {name: each / strongest if strongest > 0 else 1.0 for name, each in strengths.items()}
 
 
-def without_doubles(hashes: Sequence[str]) -> dict[int, int]:
-    """By position of each double, the position of what it doubles; `hashes` are in order, the best first.
+def without_doubles(hashes: Iterable[str], *, most: int | None = None) -> tuple[list[int], dict[int, int]]:
+    """The positions of what is said first, and for the position of each double that of what it doubles.
 
-    >>> without_doubles(["a", "b", "a", "a"])
-    {2: 0, 3: 0}
+    `hashes` are in order, the best first; once `most` are found, the rest is not looked at.
+
+    >>> without_doubles(["a", "b", "a", "a", "c"])
+    ([0, 1, 4], {2: 0, 3: 0})
+    >>> without_doubles(["a", "a", "b", "c"], most=2)
+    ([0, 2], {1: 0})
     """
     first: dict[str, int] = {}
     doubles = {}
     for position, each in enumerate(hashes):
         if first.setdefault(each, position) != position:
             doubles[position] = first[each]
-    return doubles
+        elif len(first) == most:
+            break
+    return list(first.values()), doubles

@@ -55,8 +55,8 @@ def recency(created_at: datetime, *, now: datetime) -> float:
     >>> recency(datetime(2026, 1, 1), now=datetime(2026, 6, 30))
     0.5
     """
-    age = max(now - created_at, timedelta())
-    return float(0.5 ** (age / RECENCY_HALF_LIFE))
+    age = (now - created_at) / RECENCY_HALF_LIFE
+    return float(0.5**age) if age > 0 else 1.0
 
 
 def weighted(parts: Mapping[str, float], weights: Mapping[str, float]) -> float:
@@ -66,4 +66,7 @@ def weighted(parts: Mapping[str, float], weights: Mapping[str, float]) -> float:
     >>> round(weighted({"similarity": 0.8, "recency": 0.5, "importance": 0.5, "source": 1.0}, weights), 3)
     0.7
     """
-    return sum(weights[name] * value for name, value in parts.items())
+    score = 0.0
+    for name, value in parts.items():
+        score += weights[name] * value
+    return score

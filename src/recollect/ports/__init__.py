@@ -17,7 +17,15 @@ from recollect.ports.erasure import ErasureStore
 from recollect.ports.history import AllowanceStore, AuditStore, WorkflowStore
 from recollect.ports.keys import KeyStore
 from recollect.ports.knowledge import KnowledgeStore
-from recollect.ports.memories import AgentStore, Aging, EmbeddingStore, MaintenanceStore, MemoryStore, Unembedded
+from recollect.ports.memories import (
+    AgentStore,
+    Aging,
+    EmbeddingStore,
+    Glimpse,
+    MaintenanceStore,
+    MemoryStore,
+    Unembedded,
+)
 from recollect.ports.providers import Clock, Embedder, EmbedTexts, Model, Models, TokenCounter, Vector
 from recollect.ports.skills import SkillFiles
 from recollect.ports.transcripts import Place, TranscriptStore, place_of
@@ -41,6 +49,7 @@ __all__ = [
     "ErasureStore",
     "ForeignFormat",
     "ForeignFormats",
+    "Glimpse",
     "KeyStore",
     "KnowledgeStore",
     "MaintenanceStore",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, State
 from recollect.ports.providers import Vector
@@ -44,6 +44,17 @@ class AgentStore(Protocol):
         """The same for many agents, such as those of one page, in one question; every one of them is named."""
 
 
+class Glimpse(NamedTuple):
+    """What ranking looks at of a memory. Of many that are ranked few are shown, and only of those the whole is made."""
+
+    seq: int
+    text: str
+    importance: float
+    created_at: datetime
+    since: datetime  # when it became true
+    whole: Callable[[], Memory]
+
+
 class MemoryStore(Protocol):
     """Memories of every kind, their history, and the index that finds them."""
 
@@ -58,6 +69,9 @@ class MemoryStore(Protocol):
 
     def find_memories(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Memory]:
         """Those that exist, by number."""
+
+    def find_glimpses(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Glimpse]:
+        """Of those that exist, what ranking looks at, by number."""
 
     def list_memories(
         self,

@@ -11,7 +11,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from recollect.errors import Invalid, RecollectError, SchemaMismatch
 from recollect.model import Hit, Kind, Owner, Recalled, Source, Unanswered
@@ -97,7 +97,7 @@ class Recall:
 
         Raises: Invalid; StoreError when no source could answer.
         """
-        ranking = self.ranked(owner, wish)
+        ranking = self.ranked(owner, wish, most=wish.limit)
         best = ranking.hits[: wish.limit]
         self._echoes.shown(owner, [hit.text for hit in best])
         if wish.as_of is None:
@@ -105,8 +105,8 @@ class Recall:
             self._retrieved.mark(owner, seqs, self._now())
         return Recalled(best, ranking.unanswered, wish.purpose.heading if wish.purpose is not None else "")
 
-    def ranked(self, owner: Owner, wish: Wish, *, depth: int = 1) -> Ranking:
-        """All that the sources propose, `depth` times as much as a recall looks at.
+    def ranked(self, owner: Owner, wish: Wish, *, depth: int = 1, most: int | None = None) -> Ranking:
+        """All that the sources propose, `depth` times as much as a recall looks at; or only the `most` best of it.
 
         Raises: Invalid; StoreError when no source could answer.
         """
@@ -127,7 +127,7 @@ class Recall:
         if meaning.is_late:
             reason = "It did not answer in time, so memories and documents were searched by words alone."
             unanswered.append(Unanswered(source=EMBEDDER, reason=reason))
-        return self._merged(found, question.now, wish, unanswered)
+        return self._merged(found, question.now, wish, unanswered, most=most)
 
     def close(self) -> None:
         self._workers.close()
@@ -166,7 +166,13 @@ class Recall:
         return found, unanswered
 
     def _merged(
-        self, found: Mapping[Source, Found], now: datetime, wish: Wish, unanswered: Sequence[Unanswered]
+        self,
+        found: Mapping[Source, Found],
+        now: datetime,
+        wish: Wish,
+        unanswered: Sequence[Unanswered],
+        *,
+        most: int | None,
     ) -> Ranking:
         """One list of what all sources found, without doubles and without what the purpose has no use for."""
         purpose = wish.purpose
@@ -174,45 +180,58 @@ class Recall:
         scales = merging.scales({name: each.strength for name, each in found.items() if each.candidates})
         proposed = [(each, scales[name]) for name, answer in found.items() for each in answer.candidates]
         wanted = [pair for pair in proposed if purpose is None or purposes.is_wanted(purpose, pair[0].facts())]
-        scored = [(each, _hit(each, scale, now, weights)) for each, scale in wanted]
-        scored.sort(key=lambda pair: (-pair[1].score, -(memory_seq(pair[1].id) or 0)))
+        scored = [_Scored.of(each, scale, now, weights) for each, scale in wanted]
+        scored.sort(key=lambda each: (-each.score, -each.candidate.seq))
         is_counted = purpose is not None and purpose.by_agent  # doing the same twice counts twice
-        doubles = {} if is_counted else merging.without_doubles([candidate.content_hash for candidate, _ in scored])
-        single = [pair for position, pair in enumerate(scored) if position not in doubles]
-        hits: Sequence[Hit] = [hit for _, hit in single]
+        hashes = (each.candidate.id if is_counted else each.candidate.content_hash for each in scored)
+        singles, doubles = merging.without_doubles(hashes, most=most if purpose is None else None)
+        hits: Sequence[Hit] = [scored[each].hit(weights) for each in singles]
         counted: Mapping[str, str] = {}
         if purpose is not None:
-            failed = {each.id for each, _ in single if purposes.is_failure(each.facts())}
+            candidates = [scored[each].candidate for each in singles]
+            failed = {each.id for each in candidates if purposes.is_failure(each.facts())}
             hits, counted = purposes.arranged(purpose, hits, failed, limit=wish.limit)
         kept = {each.id for each, _ in wanted}
         return Ranking(
             hits=hits,
-            doubles={scored[each][1].id: scored[first][1].id for each, first in doubles.items()},
-            unwanted=[each.id for each, _ in proposed if each.id not in kept],
+            doubles={scored[each].candidate.id: scored[first].candidate.id for each, first in doubles.items()},
+            unwanted=[each.id for each, _ in proposed if each.id not in kept] if purpose is not None else (),
             counted=counted,
             unanswered=unanswered,
         )
 
 
-def _hit(candidate: Candidate, scale: float, now: datetime, weights: Mapping[str, float]) -> Hit:
-    parts = {
-        "similarity": candidate.similarity * scale,
-        "recency": ranking.recency(candidate.created_at, now=now),
-        "importance": candidate.importance,
-        "source": ranking.SOURCE_PRIORITY[candidate.source],
-    }
-    return Hit(
-        source=candidate.source,
-        id=candidate.id,
-        text=candidate.text,
-        score=ranking.weighted(parts, weights),
-        parts=parts,
-        weights=weights,
-        created_at=candidate.created_at,
-        memory=candidate.memory,
-        document=candidate.document,
-        agent_id=candidate.agent_id,
-    )
+class _Scored(NamedTuple):
+    """A candidate and its score; few of them become hits."""
+
+    candidate: Candidate
+    score: float
+    parts: Mapping[str, float]
+
+    @classmethod
+    def of(cls, candidate: Candidate, scale: float, now: datetime, weights: Mapping[str, float]) -> _Scored:
+        parts = {
+            "similarity": candidate.similarity * scale,
+            "recency": ranking.recency(candidate.created_at, now=now),
+            "importance": candidate.importance,
+            "source": ranking.SOURCE_PRIORITY[candidate.source],
+        }
+        return cls(candidate, ranking.weighted(parts, weights), parts)
+
+    def hit(self, weights: Mapping[str, float]) -> Hit:
+        candidate = self.candidate
+        return Hit(
+            source=candidate.source,
+            id=candidate.id,
+            text=candidate.text,
+            score=self.score,
+            parts=self.parts,
+            weights=weights,
+            created_at=candidate.created_at,
+            memory=candidate.memory,
+            document=candidate.document,
+            agent_id=candidate.agent_id,
+        )
 
 
 class _Meaning:

@@ -11,10 +11,10 @@ from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, St
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.similarity import Evidence
 from recollect.policy.text import content_hash, fold, like_literal, terms
-from recollect.ports import Vector
+from recollect.ports import Glimpse, Vector
 from recollect.store.agents import make_agent, whose
 from recollect.store.engine import Row, Unit
-from recollect.store.rows import BEHIND_ALL, TAG_BORDER, memory_from, memory_values, version_from
+from recollect.store.rows import BEHIND_ALL, TAG_BORDER, glimpse_from, memory_from, memory_values, version_from
 from recollect.store.units import Units
 
 NO_SUCH_MEMORY = "There is no such memory."
@@ -70,6 +70,11 @@ class MemoryRows(Units):
         numbers = self._engine.numbers(seqs)
         rows = self._read(owner.tenant, lambda unit: unit.all("find_memories", **whose(owner), seqs=numbers))
         return {row[2]: memory_from(row) for row in rows}
+
+    def find_glimpses(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Glimpse]:
+        numbers = self._engine.numbers(seqs)
+        rows = self._read(owner.tenant, lambda unit: unit.all("find_memories", **whose(owner), seqs=numbers))
+        return {row[2]: glimpse_from(row) for row in rows}
 
     def list_memories(
         self,

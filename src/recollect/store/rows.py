@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from recollect.model import (
@@ -19,6 +20,7 @@ from recollect.model import (
 )
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.text import content_hash, fold
+from recollect.ports import Glimpse
 from recollect.store.engine import Row
 
 BEHIND_ALL = 2**62
@@ -134,6 +136,12 @@ def memory_from(row: Row) -> Memory:
         held_at=maybe_moment(held_at),
         flag=flag,
     )
+
+
+def glimpse_from(row: Row) -> Glimpse:
+    created_at, valid_from = moment(row[12]), row[19]
+    since = created_at if valid_from is None else moment(valid_from)
+    return Glimpse(row[2], row[4], row[9], created_at, since, partial(memory_from, row))
 
 
 def memory_values(memory: Memory, seq: int) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from recollect.model import Erased, Key, Kind, Match, Memory, MemoryVersion, Own
 from recollect.policy.names import memory_seq
 from recollect.policy.similarity import Evidence
 from recollect.policy.text import content_hash
-from recollect.ports import EmbedTexts, Vector
+from recollect.ports import EmbedTexts, Glimpse, Vector
 from recollect.store.engine import Engine
 from recollect.store.erasure import NOTES_FILE
 from recollect.store.notes_claim import is_claimed_by
@@ -84,6 +84,11 @@ class WorkspaceStore(SqlStore):
     def find_memories(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Memory]:
         file = self.notes_of(owner)
         return {**super().find_memories(owner, seqs), **(file.find_memories(seqs) if file else {})}
+
+    def find_glimpses(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Glimpse]:
+        file = self.notes_of(owner)
+        in_file = file.find_memories(seqs) if file else {}
+        return {**super().find_glimpses(owner, seqs), **{seq: _glimpse(seq, note) for seq, note in in_file.items()}}
 
     def list_memories(
         self,
@@ -246,3 +251,8 @@ def _traces(file: NotesFile, table: str, agent: str) -> list[Trace]:
 
 def _best(first: Sequence[Match], second: Sequence[Match], limit: int) -> Sequence[Match]:
     return nlargest(limit, [*first, *second], key=lambda match: (match.score, match.seq))
+
+
+def _glimpse(seq: int, note: Memory) -> Glimpse:
+    since = note.valid_from or note.created_at
+    return Glimpse(seq, note.text, note.importance, note.created_at, since, lambda: note)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from recollect.model import AuditEvent, Source
 from recollect.policy.history import event_id, event_importance
-from recollect.policy.text import content_hash
 from recollect.ports import AuditStore
 from recollect.services.sources.question import PAST_STEP, Candidate, Found, Question
 
@@ -43,7 +42,6 @@ def _candidate(event: AuditEvent, similarity: float) -> Candidate:
         similarity=similarity,
         importance=event_importance(event),
         created_at=event.at,
-        content_hash=content_hash(event.message),
         agent_id=event.agent_id,
         action=event.action,
     )

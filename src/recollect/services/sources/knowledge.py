@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from recollect.model import Source
 from recollect.policy import merging
-from recollect.policy.text import content_hash
 from recollect.services.passages import Passage, Passages
 from recollect.services.sources.question import Candidate, Found, Question
 
@@ -38,6 +37,5 @@ def _candidate(passage: Passage) -> Candidate:
         similarity=passage.similarity,
         importance=IMPORTANCE,
         created_at=passage.document.updated_at,
-        content_hash=content_hash(passage.chunk.text),
         document=passage.document,
     )

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
-from recollect.model import Memory, Source
+from recollect.model import Owner, Source
 from recollect.policy import merging, similarity
+from recollect.policy.names import memory_id
 from recollect.policy.question import Asked
-from recollect.policy.text import content_hash
-from recollect.ports import MemoryStore
+from recollect.ports import Glimpse, MemoryStore
 from recollect.services.sources.question import Candidate, Found, Question
 
 CANDIDATES = 50
@@ -31,11 +29,11 @@ class OwnMemories:
         )
         limit = max(CANDIDATES, question.limit) * depth
         likeness = similarity.best(evidence, asked, words_share=self._words_share, limit=limit)
-        memories = self._store.find_memories(question.owner, list(likeness))
+        glimpses = self._store.find_glimpses(question.owner, list(likeness))
         candidates = [
-            _candidate(memories[seq], likeness[seq])
-            for seq in likeness
-            if seq in memories and (not question.is_past or _since(memories[seq]) <= question.now)
+            _candidate(question.owner, glimpse, similarity)
+            for seq, similarity in likeness.items()
+            if (glimpse := glimpses.get(seq)) is not None and (not question.is_past or glimpse.since <= question.now)
         ]
         texts = [each.text for each in candidates[: merging.LOOKED_AT]]
         return Found(
@@ -43,19 +41,15 @@ class OwnMemories:
         )
 
 
-def _since(memory: Memory) -> datetime:
-    return memory.valid_from or memory.created_at
-
-
-def _candidate(memory: Memory, similarity: float) -> Candidate:
+def _candidate(owner: Owner, glimpse: Glimpse, similarity: float) -> Candidate:
     return Candidate(
         source=Source.MEMORY,
-        id=memory.id,
-        text=memory.text,
+        id=memory_id(glimpse.seq),
+        text=glimpse.text,
         similarity=similarity,
-        importance=memory.importance,
-        created_at=memory.created_at,
-        content_hash=content_hash(memory.text),
-        memory=memory,
-        agent_id=memory.owner.agent,
+        importance=glimpse.importance,
+        created_at=glimpse.created_at,
+        seq=glimpse.seq,
+        whole=glimpse.whole,
+        agent_id=owner.agent,
     )

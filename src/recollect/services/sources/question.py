@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from recollect.model import Document, Kind, Memory, Owner, Source
 from recollect.policy.purposes import Facts
+from recollect.policy.text import content_hash
 from recollect.ports import Vector
 
 PAST_STEP = 8
@@ -28,9 +29,8 @@ class Question:
     vector: Callable[[], Vector | None] = field(default=lambda: None)  # waits for the embedder; None: words must do
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """One thing a source proposes."""
+class Candidate(NamedTuple):
+    """One thing a source proposes. Most are never shown, so it is cheap to make and its record is made on demand."""
 
     source: Source
     id: str
@@ -38,11 +38,21 @@ class Candidate:
     similarity: float  # 0 to 1, the source's best being 1
     importance: float  # 0 to 1
     created_at: datetime
-    content_hash: str  # the same for texts that say the same
-    memory: Memory | None = None
+    said: str = ""  # what is compared to tell doubles, if that is not the text
+    seq: int = 0  # of a memory: of equals the newest comes first
+    whole: Callable[[], Memory] | None = None  # the memory, if it is one
     document: Document | None = None
     agent_id: str | None = None
     action: str = ""  # what was done, or how it ended; empty for what was only said
+
+    @property
+    def content_hash(self) -> str:
+        """The same for texts that say the same."""
+        return content_hash(self.said or self.text)
+
+    @property
+    def memory(self) -> Memory | None:
+        return None if self.whole is None else self.whole()
 
     def facts(self) -> Facts:
         """What a purpose looks at."""

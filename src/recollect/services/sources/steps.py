@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from recollect.model import Source, WorkflowStep
 from recollect.policy.history import step_importance
-from recollect.policy.text import content_hash
 from recollect.ports import WorkflowStore
 from recollect.services.sources.question import PAST_STEP, Candidate, Found, Question
 
@@ -45,7 +44,7 @@ def _candidate(step: WorkflowStep, similarity: float) -> Candidate:
         similarity=similarity,
         importance=step_importance(step),
         created_at=step.completed_at,
-        content_hash=content_hash(step.output or f"{step.workflow_name} {step.name} {step.status}"),
+        said=step.output or f"{step.workflow_name} {step.name} {step.status}",
         agent_id=step.agent_id,
         action=step.status,
     )
