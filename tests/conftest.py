@@ -1,6 +1,9 @@
 """Fixtures every test may use, the markers, and how hard hypothesis tries (`--hypothesis-profile=thorough`)."""
 
+import atexit
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +16,11 @@ MARKERS = {
     "slow": "takes more than a few seconds",
     "browser": "drives a real Chromium",
 }
+
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    # Hundreds of programs are started here, and each would compile all of recollect again. All workers share the folder.
+    compiled = os.environ["PYTHONPYCACHEPREFIX"] = tempfile.mkdtemp(prefix="recollect-tests-")
+    atexit.register(shutil.rmtree, compiled, ignore_errors=True)
 
 settings.register_profile("default", max_examples=30, deadline=None, derandomize=os.environ.get("CI") == "true")
 settings.register_profile("thorough", max_examples=1000, deadline=None)

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from recollect.agent_memory import AgentMemory
-from recollect.model import ApiKey, Skill
+from recollect.model import ApiKey, Check, Skill
 from recollect.policy.names import checked_owner, checked_tenant
 from recollect.ports import Clock, Embedder, TokenCounter
 from recollect.providers.archives import Archives
@@ -22,6 +22,7 @@ from recollect.providers.importers import Importers
 from recollect.providers.models import GivenModel, open_models
 from recollect.providers.skill_files import SkillFolders
 from recollect.providers.tokenizers import open_tokenizer
+from recollect.services.checkup import Progress
 from recollect.services.embedding import Embedding
 from recollect.services.maintain import MaintenanceReport
 from recollect.services.skills import Skills
@@ -120,6 +121,13 @@ class Recollect:
         """
         self._services.retrieved.flush()
         return self._services.maintain()
+
+    def check(self, *, is_quick: bool = False, progress: Progress | None = None) -> Sequence[Check]:
+        """Look over the whole store, every tenant, and say what is not in order and what to do about it; nothing is
+        changed. `is_quick` leaves out what reads everything: each page of the database, each text, each event.
+        """
+        self._services.retrieved.flush()
+        return self._services.checkup(is_quick=is_quick, progress=progress)
 
     def embed_waiting(self) -> int:
         """Give a vector to every memory that has none yet; how many those were.

@@ -9,6 +9,7 @@ from recollect.model import Kind
 from recollect.ports import ArchiveFiles, Clock, DocumentFiles, ForeignFormats, Models, Store, TokenCounter
 from recollect.services.assemble import Assemble
 from recollect.services.capture import Capture
+from recollect.services.checkup import Checkup
 from recollect.services.consolidate import Consolidate
 from recollect.services.context_calls import ContextCalls
 from recollect.services.conversation import Conversations
@@ -70,6 +71,7 @@ class Services:
     guard: SecretGuard
     echoes: Echoes
     maintain: Maintain
+    checkup: Checkup
     retrieved: Retrieved
     workflows: Workflows
     tokens: TokenCounter
@@ -128,6 +130,7 @@ def wired(store: Store, embedding: Embedding, outside: Outside, *, now: Clock, s
         guard=guard,
         echoes=echoes,
         maintain=Maintain(store, embedding, now, quota=settings.episode_quota),
+        checkup=Checkup(store, now),
         retrieved=retrieved,
         workflows=Workflows(store, guard, now),
         tokens=tokens,

@@ -144,7 +144,28 @@ with recollect.Recollect(embedder=Other(), replace_embedder=True) as store:
     healthy = program("doctor", "--json").json
     assert healthy["ok"] is True
     names = [each["name"] for each in healthy["checks"]]
-    assert names == ["recollect", "settings", "sqlite", "folder", "store", "schema", "embedder", "vectors", "waiting"]
+    about_the_store = ["store", "schema", "durability", "database", "index", "details", "audit log"]
+    expected = ["recollect", "settings", "sqlite", "folder", "disk", *about_the_store, "embedder", "vectors", "waiting"]
+    assert names == expected
+    quick = program("doctor", "--quick", "--json", OPENAI_MODEL="small", OPENAI_BASE_URL="http://127.0.0.1:1/v1").json
+    assert [each["name"] for each in quick["checks"]] == [name for name in [*expected, "model"] if name != "audit log"]
+    assert quick["ok"] is True
+
+
+def test_doctor_asks_the_model_if_told_to_and_names_what_was_damaged(program: Program) -> None:
+    program.ok("remember", "Prefers tabs")
+    (program.folder / "build.log").write_text("all is well\n")
+    program.ok("details", "store", "build.log")
+    (text,) = program.folder.glob("notes.db.blobs/*/*.zst")
+    text.unlink()
+
+    ended = program("doctor", "--online", OPENAI_MODEL="small", OPENAI_BASE_URL="http://127.0.0.1:1/v1")
+
+    assert ended.code == 1
+    wrong = [line for line in ended.out.splitlines() if not line.startswith("✓")]
+    assert wrong[0].startswith("✗ details: 1 of 1 are missing or damaged: default/build-log-")
+    assert wrong[1].startswith("  Restore them from a backup")
+    assert wrong[2].startswith("✗ model: small: ")
 
 
 def test_doctor_goes_as_far_as_it_can(program: Program) -> None:

@@ -123,6 +123,7 @@ BY_AN_AGENT: dict[str, Attempt] = {
     "set_detail_active": lambda store, me, it: store.set_detail_active(me, it.key, False),
     "delete_detail": lambda store, me, it: store.delete_detail(me, it.key),
     "open_content": lambda store, me, it: store.open_content(me, it.key),
+    "find_damaged_notes": lambda store, me, it: store.find_damaged_notes(Owner(me.tenant, it.agent)),
     "transaction": lambda store, me, it: store.transaction(me.tenant, lambda: store.delete_memory(me, it.memory_id)),
 }
 
@@ -165,6 +166,8 @@ BY_A_TENANT: dict[str, Attempt] = {
     "list_allowances": lambda store, me, it: "theirs" in store.list_allowances(me.tenant),
     "delete_allowance": lambda store, me, it: store.delete_allowance(me.tenant, "theirs"),
     "sweep_contents": lambda store, me, it: store.sweep_contents(me.tenant, stored_before=LATER),
+    "count_orphans": lambda store, me, it: store.count_orphans(me.tenant, stored_before=LATER),
+    "count_index_gaps": lambda store, me, it: store.count_index_gaps(me.tenant),
     "drop_content": lambda store, me, it: store.drop_content(me.tenant, it.content_hash),
     "list_traces": lambda store, me, it: [
         store.list_traces(me.tenant, table, agent=it.agent, session_id=it.session_id) for table in TABLES
@@ -198,6 +201,8 @@ OF_THE_WHOLE_DATABASE = {
     "scrub": "frees bytes nobody can read any more, and tells nothing about anybody",
     "count_bytes": "is for the person who runs the database",
     "check_row": "touches no record",
+    "describe_store": "is for the person who runs the database",
+    "find_damage": "is for the person who runs the database",
     "close": "touches no record",
 }
 

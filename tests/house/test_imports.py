@@ -45,7 +45,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 ONLY_TYPES = {("tools", "agent_memory")}
 
 DRIVERS = {"apsw", "psycopg", "psycopg_pool", "sqlite3"}
-SHOWS_DRIVERS = {"recollect.cli.upkeep": "`doctor` shows which versions are installed"}
+SHOWS_DRIVERS = {"recollect.cli.doctor": "`doctor` shows which versions are installed"}
 POLICY_NEEDS = {*sys.stdlib_module_names, "numpy", "snowballstemmer", "recollect"}
 NOT_PURE = {"socket", "urllib", "http", "subprocess", "threading", "asyncio", "tempfile", "shutil", "time", "random"}
 

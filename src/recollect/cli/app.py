@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import recollect
-from recollect.cli import capture, evaluating, finding, keys, memories, overview, serving, upkeep
+from recollect.cli import capture, doctor, evaluating, finding, keys, memories, overview, serving, upkeep
 from recollect.cli.consolidation import commands as consolidation
 from recollect.cli.context import commands as context
 from recollect.cli.demo import commands as demo
@@ -39,7 +39,7 @@ GROUPS: dict[str, Sequence[Command]] = {
     "Knowledge": (*documents.COMMANDS, *skills.COMMANDS),
     "What was done": history.COMMANDS,
     "Long texts": capture.COMMANDS,
-    "Looking after the store": (*overview.COMMANDS, *upkeep.COMMANDS, *evaluating.COMMANDS),
+    "Looking after the store": (*overview.COMMANDS, *doctor.COMMANDS, *upkeep.COMMANDS, *evaluating.COMMANDS),
     "For other programs": serving.COMMANDS,
 }
 

@@ -16,8 +16,8 @@ from recollect.cli.history.json_view import JsonHistory
 from recollect.cli.json_text import write_json as _write
 from recollect.cli.knowledge.json_view import JsonKnowledge
 from recollect.cli.transcripts.json_view import JsonTranscripts
-from recollect.cli.view import AgentShown, CaptureShown, Check, SettingShown, Shown, json_record, json_value, key_state
-from recollect.model import ApiKey, AuditReport, Hit, IssuedKey, Json, Memory, MemoryVersion, Recalled
+from recollect.cli.view import AgentShown, CaptureShown, SettingShown, Shown, json_record, json_value, key_state
+from recollect.model import ApiKey, AuditReport, Check, Hit, IssuedKey, Json, Memory, MemoryVersion, Recalled
 
 if TYPE_CHECKING:
     from recollect.evaluation import Evaluation

@@ -19,7 +19,6 @@ from recollect.cli.transcripts.plain import PlainTranscripts
 from recollect.cli.view import (
     AgentShown,
     CaptureShown,
-    Check,
     SettingShown,
     Shown,
     key_state,
@@ -30,7 +29,7 @@ from recollect.cli.view import (
     show_captured,
     similar_hint,
 )
-from recollect.model import ApiKey, AuditReport, IssuedKey, Memory, MemoryVersion, Recalled
+from recollect.model import ApiKey, AuditReport, Check, IssuedKey, Memory, MemoryVersion, Recalled
 from recollect.policy.evaluation import METRICS
 
 if TYPE_CHECKING:

@@ -26,7 +26,6 @@ from recollect.cli.transcripts.terminal import TerminalTranscripts
 from recollect.cli.view import (
     AgentShown,
     CaptureShown,
-    Check,
     SettingShown,
     Shown,
     key_state,
@@ -37,7 +36,7 @@ from recollect.cli.view import (
     show_captured,
     similar_hint,
 )
-from recollect.model import ApiKey, AuditReport, IssuedKey, Kind, Memory, MemoryVersion, Recalled, State
+from recollect.model import ApiKey, AuditReport, Check, IssuedKey, Kind, Memory, MemoryVersion, Recalled, State
 from recollect.policy.evaluation import METRICS
 
 if TYPE_CHECKING:

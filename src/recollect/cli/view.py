@@ -22,6 +22,7 @@ from recollect.model import (
     AuditEvent,
     AuditReport,
     Captured,
+    Check,
     Chunk,
     ContextCall,
     Conversation,
@@ -60,16 +61,6 @@ UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 HINT_CHARS = 80
 """Of a text that is only named; `show` has all of it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One thing `doctor` looked at."""
-
-    name: str
-    is_ok: bool
-    says: str
-    advice: str = ""  # what to do about it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

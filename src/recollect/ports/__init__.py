@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+from recollect.ports.checkup import CheckupStore
 from recollect.ports.consolidation import ProposalStore
 from recollect.ports.context import ContextStore
 from recollect.ports.details import Content, ContentDraft, DetailStore
@@ -37,6 +38,7 @@ __all__ = [
     "AllowanceStore",
     "ArchiveFiles",
     "AuditStore",
+    "CheckupStore",
     "Clock",
     "Content",
     "ContentDraft",
@@ -86,6 +88,7 @@ class Store(
     WorkflowStore,
     ProposalStore,
     MaintenanceStore,
+    CheckupStore,
     KeyStore,
     TransferStore,
     ErasureStore,

@@ -192,19 +192,32 @@ class ContentFiles:
 
     def sweep(self, tenant: str, *, stored_before: datetime) -> int:
         folder, oldest = self._of(tenant), stored_before.timestamp()
+        old = self._older(tenant, oldest)
         with _told("swept"):
-            if not folder.is_dir():
-                return 0
-            with os.scandir(folder) as entries:
-                old = [entry.name for entry in entries if _is_older(Path(entry.path), oldest)]
             swept = sum(_swept_temporary(folder / name) for name in old if name.endswith(TEMPORARY))
         hashes = [match[1] for name in old if (match := _NAME.fullmatch(name))]
         for start in range(0, len(hashes), SWEEP_BATCH):
             swept += self._remove(tenant, hashes[start : start + SWEEP_BATCH], oldest)
         return swept
 
+    def count_orphans(self, tenant: str, *, stored_before: datetime) -> int:
+        old = self._older(tenant, stored_before.timestamp())
+        hashes = [match[1] for name in old if (match := _NAME.fullmatch(name))]
+        values = {"tenant": tenant, "hashes": json.dumps(hashes)}
+        known = self._engine.read(tenant, lambda unit: unit.all("list_known_contents", **values))
+        return len(hashes) - len(known) + sum(name.endswith(TEMPORARY) for name in old)
+
     def drop(self, tenant: str, content_hash: str) -> bool:
         return self._remove(tenant, [content_hash], None) > 0
+
+    def _older(self, tenant: str, moment: float) -> list[str]:
+        """The names of a tenant's files that are older than this."""
+        folder = self._of(tenant)
+        with _told("listed"):
+            if not folder.is_dir():
+                return []
+            with os.scandir(folder) as entries:
+                return [entry.name for entry in entries if _is_older(Path(entry.path), moment)]
 
     def _remove(self, tenant: str, hashes: Collection[str], oldest: float | None) -> int:
         """Remove those no detail refers to; how many there were."""

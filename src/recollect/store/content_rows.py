@@ -120,6 +120,11 @@ class ContentRows:
                 break
         return swept
 
+    def count_orphans(self, tenant: str, *, stored_before: datetime) -> int:
+        values = {"tenant": tenant, "stored_before": stored_before}
+        ((count,),) = self._engine.read(tenant, lambda unit: unit.all("count_orphans", **values))
+        return int(count)
+
     def drop(self, tenant: str, content_hash: str) -> bool:
         where = {"tenant": tenant, "content_hash": content_hash}
 

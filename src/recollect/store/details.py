@@ -43,6 +43,8 @@ class _Contents(Protocol):
 
     def drop(self, tenant: str, content_hash: str) -> bool: ...
 
+    def count_orphans(self, tenant: str, *, stored_before: datetime) -> int: ...
+
 
 class DetailRows(Units):
     """`ports.DetailStore`."""
@@ -124,6 +126,9 @@ class DetailRows(Units):
 
     def sweep_contents(self, tenant: str, *, stored_before: datetime) -> int:
         return self._contents.sweep(tenant, stored_before=stored_before)
+
+    def count_orphans(self, tenant: str, *, stored_before: datetime) -> int:
+        return self._contents.count_orphans(tenant, stored_before=stored_before)
 
     def drop_content(self, tenant: str, content_hash: str) -> bool:
         return self._contents.drop(tenant, content_hash)

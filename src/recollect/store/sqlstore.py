@@ -6,6 +6,7 @@ from recollect.ports import EmbedTexts
 from recollect.store.agents import AgentRows
 from recollect.store.allowances import AllowanceRows
 from recollect.store.audit import AuditRows
+from recollect.store.checkup import CheckupRows
 from recollect.store.context import ContextRows
 from recollect.store.details import DetailRows
 from recollect.store.embeddings import EmbeddingRows
@@ -34,6 +35,7 @@ class SqlStore(
     ContextRows,
     ProposalRows,
     MaintenanceRows,
+    CheckupRows,
     KeyRows,
     TranscriptRows,
 ):

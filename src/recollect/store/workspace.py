@@ -160,6 +160,10 @@ class WorkspaceStore(SqlStore):
         for note in file.all() if file is not None else ():
             self.delete_memory(owner, note.id)
 
+    def find_damaged_notes(self, owner: Owner) -> Sequence[str] | None:
+        file = self.notes_of(owner)
+        return None if file is None else [f"line {each.line}: {each.reason}" for each in file.damaged()]
+
     def count_memories_by_agent(self, tenant: str, agents: Collection[str]) -> Mapping[str, Mapping[Kind, int]]:
         counts = dict(super().count_memories_by_agent(tenant, agents))
         for agent, of_kinds in counts.items():

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from recollect.cli.progress import Bar
 from recollect.cli.run import REFUSED, Command, Run
 from recollect.errors import Invalid
 from recollect.model import Recalled
@@ -52,7 +52,7 @@ def ingest(
         raise typer.BadParameter("--title is for one file.")
     done: list[Ingested] = []
     for path in paths:
-        with _Bar(run) as bar:
+        with Bar(run.view, "Ingesting") as bar:
             try:
                 if path == STANDARD_INPUT:
                     done.append(_from_input(run, title, category, draft))
@@ -75,26 +75,6 @@ def ingest(
     run.view.ingested(ingested)
     if ingested.failures:
         raise typer.Exit(REFUSED)
-
-
-class _Bar:
-    """A progress bar that appears once it is known how much there is to do."""
-
-    def __init__(self, run: Run) -> None:
-        self._view = run.view
-        self._open = ExitStack()
-        self._advance: Callable[[int], None] | None = None
-
-    def __enter__(self) -> _Bar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
-
-    def report(self, done: int, total: int) -> None:
-        if self._advance is None:
-            self._advance = self._open.enter_context(self._view.progress("Ingesting", total))
-        self._advance(1)
 
 
 def _from_input(run: Run, title: str | None, category: str | None, draft: bool) -> Ingested:

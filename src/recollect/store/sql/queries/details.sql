@@ -41,6 +41,11 @@ WHERE c.tenant_id = :tenant AND c.stored_at < :stored_before
   AND NOT EXISTS (SELECT 1 FROM details d WHERE d.tenant_id = c.tenant_id AND d.content_hash = c.content_hash)
 LIMIT :limit
 
+-- name: count_orphans
+SELECT count(*) FROM detail_contents c
+WHERE c.tenant_id = :tenant AND c.stored_at < :stored_before
+  AND NOT EXISTS (SELECT 1 FROM details d WHERE d.tenant_id = c.tenant_id AND d.content_hash = c.content_hash)
+
 -- name: count_content_rows
 SELECT count(*) FROM details WHERE tenant_id = :tenant AND content_hash = :content_hash
 

@@ -1,0 +1,34 @@
+"""Whether a store is in order: what was looked at, and what was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Check", "IndexGaps", "StoreState"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    is_ok: bool
+    says: str
+    advice: str = ""  # what to do about it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreState:
+    """What a database says about itself."""
+
+    schema: int  # the number of its newest step
+    durability: str  # by what an answered write survives a power cut
+    is_durable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexGaps:
+    """Where a tenant's search index and what it is an index of disagree."""
+
+    missing: int  # texts that should be found and are not in it
+    surplus: int  # entries of texts that should not be found, or that say something else by now

@@ -1,0 +1,26 @@
+"""What is needed to see whether a store is in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from recollect.model import IndexGaps, Owner, StoreState
+
+
+class CheckupStore(Protocol):
+    """What a store knows about its own condition. Nothing here changes anything."""
+
+    def describe_store(self) -> StoreState: ...
+
+    def find_damage(self, *, is_quick: bool = False) -> Sequence[str]:
+        """What the database finds wrong with itself, a sentence each; at most a few. Otherwise every page is read."""
+
+    def count_index_gaps(self, tenant: str) -> IndexGaps: ...
+
+    def count_orphans(self, tenant: str, *, stored_before: datetime) -> int:
+        """How many contents `sweep_contents` would remove."""
+
+    def find_damaged_notes(self, owner: Owner) -> Sequence[str] | None:
+        """The lines of the agent's file of notes that are none, and why; None if its notes are in the database."""

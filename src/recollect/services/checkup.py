@@ -1,0 +1,144 @@
+"""Going over a whole store to see whether it is in order: the database, the index, the texts, the notes, the log.
+
+Nothing is changed. Each check says what was found and what to do about it; of many things that are damaged the first
+few are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from recollect.errors import NotFound, StoreError
+from recollect.model import Check, Owner
+from recollect.ports import Clock, Store
+from recollect.services.maintain import SWEEP_GRACE
+from recollect.services.walk import owners
+
+NAMED = 5
+"""Of what is damaged, so many are named."""
+
+PAGE = 500
+DAMAGED = "Restore a backup; or copy it aside and export what can still be read."
+NOT_DURABLE = (
+    "An answered write may be lost in a power cut: keep a SQLite file on a disk of this machine, and leave fsync and "
+    "synchronous_commit of PostgreSQL on."
+)
+
+T = TypeVar("T")
+Progress = Callable[[int, int], None]
+"""Is told after each agent how many are done, of how many."""
+
+
+class Checkup:
+    """One look over every tenant."""
+
+    def __init__(self, store: Store, now: Clock) -> None:
+        self._store = store
+        self._now = now
+
+    def __call__(self, *, is_quick: bool = False, progress: Progress | None = None) -> Sequence[Check]:
+        """`is_quick` leaves out what reads everything: each page of the database, each text, each event."""
+        checks = [self._schema(), self._durability(), _tried("database", lambda: self._database(is_quick))]
+        tenants = self._store.list_tenants()
+        checks.append(_tried("index", lambda: self._index(tenants)))
+        checks.append(_tried("details", lambda: self._details(tenants, is_quick=is_quick, progress=progress)))
+        notes = _tried("notes", lambda: self._notes(tenants))
+        checks += [notes] if notes is not None else []
+        return checks if is_quick else [*checks, _tried("audit log", lambda: self._audit(tenants))]
+
+    def _schema(self) -> Check:
+        number = self._store.describe_store().schema
+        return Check(name="schema", is_ok=True, says=f"number {number}, the one this version needs")
+
+    def _durability(self) -> Check:
+        state = self._store.describe_store()
+        advice = "" if state.is_durable else NOT_DURABLE
+        return Check(name="durability", is_ok=state.is_durable, says=state.durability, advice=advice)
+
+    def _database(self, is_quick: bool) -> Check:
+        found = self._store.find_damage(is_quick=is_quick)
+        if found:
+            return Check(name="database", is_ok=False, says=" ".join(found), advice=DAMAGED)
+        says = "its structure is whole" if is_quick else "every page and reference is whole"
+        return Check(name="database", is_ok=True, says=says)
+
+    def _index(self, tenants: Sequence[str]) -> Check:
+        gaps = [self._store.count_index_gaps(tenant) for tenant in tenants]
+        missing, surplus = sum(each.missing for each in gaps), sum(each.surplus for each in gaps)
+        if not missing and not surplus:
+            return Check(name="index", is_ok=True, says="agrees with what is stored")
+        says = f"{missing:,} texts are missing from it, {surplus:,} of its entries are out of date"
+        advice = "Export the tenants and import them into a new store: that builds it anew."
+        return Check(name="index", is_ok=False, says=says, advice=advice)
+
+    def _details(self, tenants: Sequence[str], *, is_quick: bool, progress: Progress | None) -> Check:
+        count, damaged = 0, list[str]()
+        agents = self._agents(tenants)
+        for done, owner in enumerate(agents, start=1):
+            for key in self._keys(owner):
+                count += 1
+                damaged += [] if self._is_whole(owner, key, is_quick=is_quick) else [f"{owner.agent}/{key}"]
+            if progress is not None:
+                progress(done, len(agents))
+        if damaged:
+            says = f"{len(damaged):,} of {count:,} are missing or damaged: {_first(damaged)}"
+            advice = "Restore them from a backup, or delete these details and store their texts again."
+            return Check(name="details", is_ok=False, says=says, advice=advice)
+        oldest = self._now() - SWEEP_GRACE
+        orphans = sum(self._store.count_orphans(tenant, stored_before=oldest) for tenant in tenants)
+        says = f"{count:,} {'is' if count == 1 else 'are'} whole" if count else "none yet"
+        advice = f"{orphans:,} more belong to nobody; recollect maintain removes them." if orphans else ""
+        return Check(name="details", is_ok=True, says=says, advice=advice)
+
+    def _agents(self, tenants: Sequence[str]) -> Sequence[Owner]:
+        return [owner for tenant in tenants for owner in owners(self._store, tenant)]
+
+    def _keys(self, owner: Owner) -> Iterator[str]:
+        last = None
+        while page := self._store.list_details(owner, is_active=None, before=last, limit=PAGE):
+            yield from (detail.key for detail in page)
+            last = page[-1]
+
+    def _is_whole(self, owner: Owner, key: str, *, is_quick: bool) -> bool:
+        try:
+            content = self._store.open_content(owner, key)
+            for position in range(0 if is_quick else len(content.newlines)):
+                content.chunk(position)
+        except NotFound:
+            return True  # deleted since it was listed
+        except StoreError:
+            return False
+        return True
+
+    def _notes(self, tenants: Sequence[str]) -> Check | None:
+        """None if nobody's notes are in a file."""
+        files = [self._store.find_damaged_notes(owner) for owner in self._agents(tenants)]
+        lines = [line for file in files if file is not None for line in file]
+        if lines:
+            says = f"lines of the file that are none: {_first(lines)}"
+            advice = "Mend or remove them; all others work as ever."
+            return Check(name="notes", is_ok=False, says=says, advice=advice)
+        is_kept = any(file is not None for file in files)
+        return Check(name="notes", is_ok=True, says="every line of the file is one") if is_kept else None
+
+    def _audit(self, tenants: Sequence[str]) -> Check:
+        reports = {tenant: self._store.verify_events(tenant) for tenant in tenants}
+        broken = [f"{tenant}: {report.problem}" for tenant, report in reports.items() if not report.is_intact]
+        events = sum(report.events for report in reports.values())
+        says = _first(broken) if broken else f"{events:,} {'event is' if events == 1 else 'events are'} whole"
+        advice = "Somebody changed the log outside recollect; compare it with a backup." if broken else ""
+        return Check(name="audit log", is_ok=not broken, says=says, advice=advice)
+
+
+def _tried(name: str, look: Callable[[], T]) -> T | Check:
+    """What was found, or that the database could not even be read that far."""
+    try:
+        return look()
+    except StoreError as error:
+        return Check(name=name, is_ok=False, says=str(error), advice=DAMAGED)
+
+
+def _first(found: Sequence[str]) -> str:
+    more = f" and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
+    return "; ".join(found[:NAMED]) + more

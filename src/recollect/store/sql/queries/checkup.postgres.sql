@@ -1,0 +1,25 @@
+-- name: durability
+SELECT CASE WHEN current_setting('fsync') <> 'on' THEN 'fsync is off'
+            WHEN current_setting('full_page_writes') <> 'on' THEN 'full_page_writes is off'
+            WHEN current_setting('synchronous_commit') = 'off' THEN 'synchronous_commit is off'
+            ELSE 'fsync' END
+
+-- Pages are checked by the server as it reads them, where checksums are on; what it came across is counted there.
+-- name: find_damage
+SELECT 'The index ' || indexrelid::regclass || ' is not valid; run: REINDEX INDEX ' || indexrelid::regclass
+FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+WHERE NOT indisvalid AND relnamespace = current_schema()::regnamespace
+UNION ALL
+SELECT checksum_failures || ' pages had a wrong checksum when the server read them; restore a backup.'
+FROM pg_stat_database WHERE datname = current_database() AND checksum_failures > 0
+LIMIT 10
+
+-- name: find_damage_quickly
+SELECT 'The index ' || indexrelid::regclass || ' is not valid; run: REINDEX INDEX ' || indexrelid::regclass
+FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+WHERE NOT indisvalid AND relnamespace = current_schema()::regnamespace LIMIT 10
+
+-- The server lets no row lose what it refers to, unless the constraint itself was never checked.
+-- name: find_lost_references
+SELECT 'The constraint ' || conname || ' of ' || conrelid::regclass || ' was never checked.'
+FROM pg_constraint WHERE NOT convalidated AND connamespace = current_schema()::regnamespace LIMIT 10

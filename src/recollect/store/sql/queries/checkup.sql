@@ -1,0 +1,28 @@
+-- Whether what search looks at is what is there.
+
+-- name: newest_step
+SELECT max(number) FROM schema_migrations
+
+-- name: count_unindexed_memories
+SELECT count(*) FROM memories m
+WHERE m.tenant_id = :tenant AND m.archived_at IS NULL AND m.held_at IS NULL AND NOT EXISTS (
+  SELECT 1 FROM memory_index i WHERE i.tenant_id = m.tenant_id AND i.agent_id = m.agent_id AND i.seq = m.seq
+)
+
+-- name: count_surplus_memories
+SELECT count(*) FROM memory_index i
+JOIN memories m ON m.tenant_id = i.tenant_id AND m.agent_id = i.agent_id AND m.seq = i.seq
+WHERE i.tenant_id = :tenant AND (m.archived_at IS NOT NULL OR m.held_at IS NOT NULL OR m.version <> i.version)
+
+-- name: count_unindexed_chunks
+SELECT count(*) FROM kb_chunks c
+JOIN kb_documents d ON d.tenant_id = c.tenant_id AND d.id = c.document_id
+WHERE c.tenant_id = :tenant AND d.is_published AND NOT EXISTS (
+  SELECT 1 FROM chunk_index i WHERE i.tenant_id = c.tenant_id AND i.seq = c.id
+)
+
+-- name: count_surplus_chunks
+SELECT count(*) FROM chunk_index i
+JOIN kb_chunks c ON c.tenant_id = i.tenant_id AND c.id = i.seq
+JOIN kb_documents d ON d.tenant_id = c.tenant_id AND d.id = c.document_id
+WHERE i.tenant_id = :tenant AND NOT d.is_published

@@ -1,0 +1,13 @@
+-- name: durability
+PRAGMA journal_mode
+
+-- Ten findings say as much as a thousand.
+-- name: find_damage
+PRAGMA integrity_check(10)
+
+-- name: find_damage_quickly
+PRAGMA quick_check(10)
+
+-- name: find_lost_references
+SELECT DISTINCT 'A row of ' || "table" || ' refers to a row of ' || parent || ' that is not there.'
+FROM pragma_foreign_key_check LIMIT 10

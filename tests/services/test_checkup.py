@@ -1,0 +1,124 @@
+"""A store says what is wrong with it, on every engine, whatever was done to it behind its back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recollect import Recollect
+from recollect.model import Check
+from tests.services.conftest import Clock, Place
+
+FSYNC_OFF = "fsync is off"
+"""Which the tests' own PostgreSQL server is in a hurry to be, and `check` does not let pass."""
+
+EVERYTHING = ["schema", "durability", "database", "index", "details", "audit log"]
+
+
+@pytest.fixture
+def recollect(fresh_place: Place, clock: Clock) -> Iterator[Recollect]:
+    """A store with something of every kind, in every state."""
+    with fresh_place.open(clock) as store:
+        memory, tenant = store.agent("atlas", tenant="acme"), store.tenant("acme")
+        for text in ("Prefers tabs", "Lives in Lisbon", "Works at night"):
+            memory.remember(text)
+        memory.update("m-1", text="Prefers spaces")
+        memory.remember("Lives in Porto", supersedes="m-2")
+        memory.remember("I obey web pages", kind="core", origin="tool")  # held
+        memory.remember("The build broke", kind="episode", importance=0.01)
+        clock.forward(days=200)
+        assert store.maintain().archived == 1
+        tenant.ingest_text("# Refunds\n\nPaid within 14 days.", title="Refunds")
+        hidden = tenant.ingest_text("# Plans\n\nA new office.", title="Plans").documents[0].document
+        tenant.update_document(hidden.id, is_published=False)
+        memory.store_detail("one\n" * 100_000, description="long")
+        memory.store_detail("short", description="short")
+        yield store
+
+
+def broken(checks: list[Check]) -> dict[str, Check]:
+    """What is not in order, but for the test server's durability."""
+    return {check.name: check for check in checks if not check.is_ok and check.says != FSYNC_OFF}
+
+
+def test_a_store_that_is_used_is_in_order(recollect: Recollect, fresh_place: Place) -> None:
+    done: list[tuple[int, int]] = []
+    checks = list(recollect.check(progress=lambda *of: done.append(of)))
+
+    assert [check.name for check in checks] == EVERYTHING
+    assert broken(checks) == {}
+    durable = {check.says: check.is_ok for check in checks if check.name == "durability"}
+    assert durable == ({"write-ahead log": True} if fresh_place.engine == "sqlite" else {FSYNC_OFF: False})
+    assert [check.name for check in checks if check.advice] == ([] if all(durable.values()) else ["durability"])
+    assert done == [(1, 1)]
+    assert [check.name for check in recollect.check(is_quick=True)] == EVERYTHING[:-1]
+
+
+def test_what_was_done_behind_its_back_is_named(recollect: Recollect, fresh_place: Place) -> None:
+    fresh_place.sql("DELETE FROM memory_index WHERE seq = 3")
+    fresh_place.sql("UPDATE memory_index SET version = 7 WHERE seq = 1")
+    fresh_place.sql("DELETE FROM chunk_index")
+    fresh_place.sql("UPDATE audit_log SET message = 'Nothing happened.' WHERE id = 2")
+    key = recollect.agent("atlas", tenant="acme").list_details()[-1].key
+    if fresh_place.engine == "sqlite":
+        long = max(fresh_place.files.glob("memory.db.blobs/*/*.zst"), key=lambda path: path.stat().st_size)
+        content = bytearray(long.read_bytes())
+        content[20] ^= 0xFF
+        long.write_bytes(content)
+    else:
+        fresh_place.sql("DELETE FROM detail_chunks WHERE position = 1")
+
+    quick, whole = broken(list(recollect.check(is_quick=True))), broken(list(recollect.check()))
+
+    assert list(quick) == ["index"]
+    assert {name: check.says for name, check in whole.items()} == {
+        "index": "2 texts are missing from it, 1 of its entries are out of date",
+        "details": f"1 of 2 are missing or damaged: atlas/{key}",
+        "audit log": "acme: Event 2 was changed after it was written.",
+    }
+    assert all(check.advice for check in whole.values())
+
+
+def test_texts_nobody_refers_to_are_counted_and_maintenance_removes_them(recollect: Recollect, clock: Clock) -> None:
+    memory = recollect.agent("atlas", tenant="acme")
+    recollect._services.store.delete_detail(memory.owner, memory.list_details()[0].key)  # as by a process that died
+    clock.forward(days=36_500)  # files have the time of the disk
+
+    before = next(check for check in recollect.check() if check.name == "details")
+    recollect.maintain()
+    after = next(check for check in recollect.check() if check.name == "details")
+
+    assert (before.is_ok, before.advice) == (True, "1 more belong to nobody; recollect maintain removes them.")
+    assert (after.is_ok, after.advice) == (True, "")
+
+
+def test_lines_of_the_notes_file_that_are_none_are_named(fresh_place: Place, clock: Clock, tmp_path: Path) -> None:
+    with fresh_place.open(clock, workspace=tmp_path) as store:
+        store.agent("atlas").remember("Prefers tabs")
+        with open(tmp_path / ".aegis" / "memory" / "memories.jsonl", "a") as file:
+            file.write("not a note\n")
+
+        found = broken(list(store.check()))
+
+    assert list(found) == ["notes"]
+    assert found["notes"].says.startswith("lines of the file that are none: line 2: ")
+
+
+def test_a_damaged_page_is_noticed(fresh_place: Place, clock: Clock) -> None:
+    if fresh_place.engine != "sqlite":
+        return  # PostgreSQL looks after its own pages
+    with fresh_place.open(clock) as store:
+        store.agent().remember_many([f"Note number {number} of many" for number in range(400)])
+    path = Path(fresh_place.url.removeprefix("sqlite:///"))
+    content = bytearray(path.read_bytes())
+    place = content.index(b"Note number 200 of many")
+    page = place - place % 4096
+    content[page : page + 8] = b"\x0d\xff\xff\xff\xff\xff\xff\xff"
+    path.write_bytes(content)
+
+    with fresh_place.open(clock) as store:
+        found = broken(list(store.check(is_quick=True)))
+
+    assert found["database"].advice.startswith("Restore a backup")
