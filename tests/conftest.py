@@ -18,7 +18,7 @@ MARKERS = {
 }
 
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
-    # Hundreds of programs are started here, and each would compile all of recollect again. All workers share the folder.
+    # Hundreds of programs are started here, and each would compile all of recollect again. All workers share it.
     compiled = os.environ["PYTHONPYCACHEPREFIX"] = tempfile.mkdtemp(prefix="recollect-tests-")
     atexit.register(shutil.rmtree, compiled, ignore_errors=True)
 

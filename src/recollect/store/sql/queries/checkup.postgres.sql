@@ -6,16 +6,16 @@ SELECT CASE WHEN current_setting('fsync') <> 'on' THEN 'fsync is off'
 
 -- Pages are checked by the server as it reads them, where checksums are on; what it came across is counted there.
 -- name: find_damage
-SELECT 'The index ' || indexrelid::regclass || ' is not valid; run: REINDEX INDEX ' || indexrelid::regclass
+SELECT 'The index ' || indexrelid::regclass || ' is not valid. Run: REINDEX INDEX ' || indexrelid::regclass
 FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
 WHERE NOT indisvalid AND relnamespace = current_schema()::regnamespace
 UNION ALL
-SELECT checksum_failures || ' pages had a wrong checksum when the server read them; restore a backup.'
+SELECT checksum_failures || ' pages had a wrong checksum when the server read them.'
 FROM pg_stat_database WHERE datname = current_database() AND checksum_failures > 0
 LIMIT 10
 
 -- name: find_damage_quickly
-SELECT 'The index ' || indexrelid::regclass || ' is not valid; run: REINDEX INDEX ' || indexrelid::regclass
+SELECT 'The index ' || indexrelid::regclass || ' is not valid. Run: REINDEX INDEX ' || indexrelid::regclass
 FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
 WHERE NOT indisvalid AND relnamespace = current_schema()::regnamespace LIMIT 10
 
