@@ -22,6 +22,8 @@ from mcp.types import (
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    CompleteRequestParams,
+    CompleteResult,
     GetPromptRequestParams,
     GetPromptResult,
     ListPromptsResult,
@@ -40,7 +42,7 @@ from recollect import __version__
 from recollect.api import AgentMemory
 from recollect.errors import Invalid, NotFound, RecollectError
 from recollect.model import Json
-from recollect.server.mcp import prompts, resources
+from recollect.server.mcp import completions, prompts, resources
 from recollect.server.mcp.offer import Offer
 from recollect.tools import catalog
 from recollect.tools.spec import for_mcp
@@ -103,6 +105,9 @@ def server_for(offer_of: Callable[[Context], Offer], *, threads: anyio.CapacityL
     async def get_prompt(context: Context, params: GetPromptRequestParams) -> GetPromptResult:
         return await ask(partial(prompts.get, offer_of(context), params.name, params.arguments or {}))
 
+    async def complete(context: Context, params: CompleteRequestParams) -> CompleteResult:
+        return await ask(partial(completions.complete, offer_of(context), params))
+
     async def attend(ctx: Context, call_next: CallNext) -> HandlerResult:
         result = await _contained(ctx, call_next)
         if ctx.method in GREETINGS and isinstance(result, dict):
@@ -121,6 +126,7 @@ def server_for(offer_of: Callable[[Context], Offer], *, threads: anyio.CapacityL
         on_read_resource=read_resource,
         on_list_prompts=list_prompts,
         on_get_prompt=get_prompt,
+        on_completion=complete,
     )
     server.middleware.append(attend)
     return server

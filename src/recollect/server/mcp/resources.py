@@ -84,7 +84,7 @@ def listed(offer: Offer, cursor: str | None) -> ListResourcesResult:
     Raises: Invalid, NotFound.
     """
     found = [] if cursor else [*_lasting(offer)]
-    if not _is_offered(offer, DETAILS):
+    if not is_offered(offer, DETAILS):
         return ListResourcesResult(resources=found)
     stored = offer.memory.list_details(before=cursor, limit=PAGE + 1)
     found += [_detail(offer, each) for each in stored[:PAGE]]
@@ -93,7 +93,7 @@ def listed(offer: Offer, cursor: str | None) -> ListResourcesResult:
 
 def templates(offer: Offer) -> ListResourceTemplatesResult:
     """How addresses are made."""
-    shown = [each for kind, each in TEMPLATES.items() if _is_offered(offer, kind)]
+    shown = [each for kind, each in TEMPLATES.items() if is_offered(offer, kind)]
     return ListResourceTemplatesResult(resource_templates=shown)
 
 
@@ -104,7 +104,7 @@ def read(offer: Offer, uri: str) -> ReadResourceResult:
     Raises: NotFound, Invalid, StoreError.
     """
     address = _parsed(uri)
-    if address is None or address.agent != offer.memory.owner.agent or not _is_offered(offer, address.kind):
+    if address is None or address.agent != offer.memory.owner.agent or not is_offered(offer, address.kind):
         raise NotFound(MISSING)
     if address.kind == PRIVATE_MEMORY:
         return _text(uri, offer.memory.private_memory() or "", MARKDOWN)
@@ -116,6 +116,11 @@ def read(offer: Offer, uri: str) -> ReadResourceResult:
     part = _checked_part(address.part)
     page = offer.memory.read_detail(address.name, **{**part, "limit": min(part.get("limit", MAX_CHARS), MAX_CHARS)})
     return _page(uri, address, page)
+
+
+def is_offered(offer: Offer, kind: str) -> bool:
+    """Whether the sets offer resources of this kind."""
+    return kind not in SETS or SETS[kind] in offer.sets
 
 
 def _page(uri: str, address: Address, page: DetailPage) -> ReadResourceResult:
@@ -133,7 +138,7 @@ def _text(uri: str, text: str, mime_type: str) -> ReadResourceResult:
 
 def _lasting(offer: Offer) -> Iterator[Resource]:
     agent = offer.memory.owner.agent
-    if _is_offered(offer, PRIVATE_MEMORY):
+    if is_offered(offer, PRIVATE_MEMORY):
         described = TEMPLATES[PRIVATE_MEMORY]
         yield Resource(
             name=PRIVATE_MEMORY,
@@ -165,10 +170,6 @@ def _detail(offer: Offer, detail: Detail) -> Resource:
             last_modified=detail.created_at.isoformat(timespec="seconds").replace("+00:00", "Z"),
         ),
     )
-
-
-def _is_offered(offer: Offer, kind: str) -> bool:
-    return kind not in SETS or SETS[kind] in offer.sets
 
 
 def _uri(agent: str, *path: str) -> str:
