@@ -46,6 +46,7 @@ BODIES: dict[str, Any] = {
     "POST /api/workflows/{id}/steps": {"step": "one", "output": "mine", "agent_id": "{agent}"},
     "POST /agent/run": {"agent": "{agent}", "session_id": "{sessions}", "prompt": SECRET},
     "POST /agent/vision": {"agent": "{agent}", "session_id": "{sessions}", "prompt": SECRET, "images": ["R0lGODlh"]},
+    "POST /api/erase": {"subject": "session:{sessions}"},
     "POST /api/secrets/allow": {"text": "AKIAIOSFODNN7EXAMPLQ"},
 }
 CHANGING = re.compile(

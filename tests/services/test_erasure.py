@@ -23,6 +23,8 @@ from recollect.store.erasure import HANGING, TABLES
 from tests.postgres_server import PostgresServer
 from tests.services.conftest import Clock, Place
 
+pytestmark = pytest.mark.proves("X5")
+
 NAME = "Zoë Qvarnström"
 HANDLE = "qvarnstrom"
 REGISTRIES = {"tenants", "embedders", "leases", "schema_migrations"}

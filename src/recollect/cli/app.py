@@ -16,6 +16,7 @@ from recollect.cli.consolidation import commands as consolidation
 from recollect.cli.context import commands as context
 from recollect.cli.demo import commands as demo
 from recollect.cli.details import commands as details
+from recollect.cli.erasure import commands as erasure
 from recollect.cli.history import commands as history
 from recollect.cli.knowledge import documents, skills
 from recollect.cli.run import Command, callback_of
@@ -39,7 +40,13 @@ GROUPS: dict[str, Sequence[Command]] = {
     "Knowledge": (*documents.COMMANDS, *skills.COMMANDS),
     "What was done": history.COMMANDS,
     "Long texts": capture.COMMANDS,
-    "Looking after the store": (*overview.COMMANDS, *doctor.COMMANDS, *upkeep.COMMANDS, *evaluating.COMMANDS),
+    "Looking after the store": (
+        *overview.COMMANDS,
+        *doctor.COMMANDS,
+        *upkeep.COMMANDS,
+        *erasure.COMMANDS,
+        *evaluating.COMMANDS,
+    ),
     "For other programs": serving.COMMANDS,
 }
 

@@ -12,6 +12,7 @@ from recollect.cli.consolidation.json_view import JsonConsolidation
 from recollect.cli.context.json_view import JsonContext
 from recollect.cli.demo.json_view import JsonTour
 from recollect.cli.details.json_view import JsonDetails
+from recollect.cli.erasure.json_view import JsonErasure
 from recollect.cli.history.json_view import JsonHistory
 from recollect.cli.json_text import write_json as _write
 from recollect.cli.knowledge.json_view import JsonKnowledge
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from recollect.services.scan import Sighting
 
 
-class JsonView(JsonDetails, JsonKnowledge, JsonHistory, JsonConsolidation, JsonContext, JsonTranscripts, JsonTour):
+class JsonView(
+    JsonDetails, JsonKnowledge, JsonHistory, JsonConsolidation, JsonContext, JsonTranscripts, JsonTour, JsonErasure
+):
     """`View` as JSON: snake_case, times in UTC with Z."""
 
     is_document = True

@@ -13,6 +13,7 @@ from recollect.cli.consolidation.plain import PlainConsolidation
 from recollect.cli.context.plain import PlainContext
 from recollect.cli.demo.plain import PlainTour
 from recollect.cli.details.plain import PlainDetails
+from recollect.cli.erasure.plain import PlainErasure
 from recollect.cli.history.plain import PlainHistory
 from recollect.cli.knowledge.plain import PlainKnowledge
 from recollect.cli.transcripts.plain import PlainTranscripts
@@ -42,7 +43,14 @@ REPORT_EVERY = 1000
 
 
 class PlainView(
-    PlainDetails, PlainKnowledge, PlainHistory, PlainConsolidation, PlainContext, PlainTranscripts, PlainTour
+    PlainDetails,
+    PlainKnowledge,
+    PlainHistory,
+    PlainConsolidation,
+    PlainContext,
+    PlainTranscripts,
+    PlainTour,
+    PlainErasure,
 ):
     """`View` as lines without colours or frames."""
 

@@ -19,6 +19,7 @@ from recollect.cli.consolidation.terminal import TerminalConsolidation
 from recollect.cli.context.terminal import TerminalContext
 from recollect.cli.demo.terminal import TerminalTour
 from recollect.cli.details.terminal import TerminalDetails
+from recollect.cli.erasure.terminal import TerminalErasure
 from recollect.cli.history.terminal import TerminalHistory
 from recollect.cli.knowledge.terminal import TerminalKnowledge
 from recollect.cli.plain import as_text, details, verdict
@@ -63,6 +64,7 @@ class TerminalView(
     TerminalContext,
     TerminalTranscripts,
     TerminalTour,
+    TerminalErasure,
 ):
     """`View` in tables."""
 

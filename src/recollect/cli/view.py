@@ -39,6 +39,7 @@ from recollect.model import (
     Proposal,
     ProposalState,
     Recalled,
+    Receipt,
     Session,
     Skill,
     State,
@@ -162,6 +163,8 @@ class View(Protocol):
         """Shown one by one as they are found, where that is possible."""
 
     def allowed(self, count: int) -> None: ...
+
+    def erasure(self, receipt: Receipt) -> None: ...
 
     def proposals(self, proposals: Sequence[Proposal], *, if_none: str) -> None: ...
 

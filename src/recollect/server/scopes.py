@@ -76,6 +76,7 @@ SCOPES: Mapping[str, KeyScope | None] = {
     "POST /agent/run": WRITE,
     "POST /agent/vision": WRITE,
     "POST /api/maintenance": ADMIN,
+    "POST /api/erase": ADMIN,
     "POST /api/secrets/scan": ADMIN,
     "POST /api/secrets/allow": ADMIN,
     "GET /api/keys": ADMIN,

@@ -1,0 +1,1 @@
+"""Leaving no trace. The command, and how each view shows the receipt."""

@@ -1,0 +1,54 @@
+"""`recollect erase`: it asks on a terminal, wants --yes elsewhere, and prints a receipt."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+
+import pytest
+
+from tests.cli.program import Program
+
+pytestmark = pytest.mark.proves("X5")
+
+
+def test_nothing_goes_unasked_and_everything_with_yes(program: Program) -> None:
+    program.ok("remember", "Mara Lindqvist prefers mail")
+
+    refused = program("erase", "Mara Lindqvist")
+    shown = program.ok("erase", "Mara Lindqvist", "--dry-run")
+    receipt = program("erase", "Mara Lindqvist", "--yes", "--json").json
+
+    assert (refused.code, refused.out) == (1, "")
+    assert "--yes" in refused.err
+    assert shown.startswith("remove\tmemories\tdefault\tm-1\tMara Lindqvist prefers mail\nremoved\tmemories\t1\n")
+    assert receipt["removed"] == {"memories": 1, "memory_index": 1}
+    assert not [each for each in program.folder.rglob("*") if each.is_file() and b"Lindqvist" in each.read_bytes()]
+    missing = program("erase", "agent:nobody", "--yes")
+    assert (missing.code, missing.err) == (1, "There is no such agent.\n")
+
+
+@pytest.mark.parametrize(("answer", "is_erased"), [("n", False), ("y", True)])
+def test_on_a_terminal_it_shows_what_would_go_and_asks(program: Program, answer: str, is_erased: bool) -> None:
+    program.ok("remember", "Mara Lindqvist prefers mail")
+    ours, theirs = pty.openpty()
+    line = [*program.command, "erase", "Mara Lindqvist"]
+    process = subprocess.Popen(
+        line, cwd=program.folder, env=program.environment(), stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    os.write(ours, f"{answer}\n".encode())
+    said = b""
+    try:
+        while more := os.read(ours, 65536):
+            said += more
+    except OSError:  # the program has closed its end
+        pass
+    os.close(ours)
+
+    assert process.wait(60) == (0 if is_erased else 1)
+    assert b"Mara Lindqvist prefers mail" in said
+    assert b"Erase this for good?" in said
+    assert (b"Receipt" in said) is is_erased
+    assert bool(program("list", "--json").json["items"]) is not is_erased

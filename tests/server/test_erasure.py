@@ -1,0 +1,71 @@
+"""Erasing over HTTP: for admins, after a look, with a receipt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from recollect.api import Recollect
+from recollect.model import KeyScope
+from recollect.settings import Settings
+from tests.server.live import client_of, serving
+
+pytestmark = pytest.mark.proves("X5")
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recollect]:
+    settings = Settings(url=f"sqlite:///{tmp_path_factory.mktemp('store') / 'memory.db'}", embedder="off")
+    with Recollect(settings=settings) as recollect:
+        yield recollect
+
+
+@pytest.fixture(scope="module")
+def address(opened: Recollect) -> Iterator[str]:
+    with serving(opened, no_auth=False) as address:
+        yield address
+
+
+def client_with(opened: Recollect, address: str, scope: KeyScope) -> httpx2.Client:
+    return client_of(address, opened.tenant("acme").add_key(scope).key)
+
+
+def test_a_person_is_erased_and_only_an_admin_may(opened: Recollect, address: str) -> None:
+    atlas = opened.agent("atlas", "acme")
+    atlas.remember("Mara Lindqvist prefers mail")
+    atlas.log_turn("s-1", user="I am Mara Lindqvist", assistant="Hello.")
+    body = {"subject": "Mara Lindqvist"}
+    with client_with(opened, address, KeyScope.WRITE) as writer:
+        assert writer.post("/api/erase", json=body).status_code == 403
+    with client_with(opened, address, KeyScope.ADMIN) as admin:
+        seen = admin.post("/api/erase", json={**body, "dry_run": True}).json()
+        assert [(each["table"], each["id"], each["is_cleared"]) for each in seen["found"]] == [
+            ("memories", "m-1", False),
+            ("chat_messages", "s-1/1", True),
+        ]
+        assert len(atlas.list()) == 1
+
+        receipt = admin.post("/api/erase", json=body).json()
+
+        assert receipt["removed"] == {"memories": 1, "memory_index": 1}
+        assert receipt["cleared"] == {"chat_messages": 1}
+        assert (receipt["remnants"], receipt["is_dry_run"], receipt["found"]) == ([], False, [])
+        assert admin.get("/api/chat/sessions/s-1/messages").json()["items"][0]["content"] == "[erased]"
+        assert "Mara" not in admin.get("/api/audit").text
+        assert admin.get("/api/audit/verify").json()["ok"] is True
+    path = Path(opened.settings.store_url.removeprefix("sqlite:///"))
+    assert not [each for each in path.parent.rglob("*") if each.is_file() and b"Lindqvist" in each.read_bytes()]
+
+
+def test_what_is_missing_or_makes_no_sense_is_refused(opened: Recollect, address: str) -> None:
+    opened.agent("theirs", "other").remember("Stays")
+    with client_with(opened, address, KeyScope.ADMIN) as admin:
+        for subject in ("agent:nobody", "agent:theirs", "session:none", "memory:atlas/m-99"):
+            assert admin.post("/api/erase", json={"subject": subject}).status_code == 404, subject
+        for subject in ("", "tenant:other", "memory:7", "x"):
+            assert admin.post("/api/erase", json={"subject": subject}).status_code == 400, subject
+        assert admin.post("/api/erase", json={"topic": "x"}).status_code == 422
+    assert len(opened.agent("theirs", "other").list()) == 1
