@@ -12,6 +12,7 @@ import os
 import socket
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 from recollect.cli import app, main
@@ -33,7 +34,8 @@ with socket.socket(socket.AF_UNIX) as server:
 class Warm:
     """A waiting process, and the folder with the `recollect` that asks it."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, *modules: str) -> None:
+        """`modules` are loaded besides what most commands need."""
         self.bin = program.folder / "bin"
         self.bin.mkdir()
         address = str(program.folder / "warm")
@@ -41,7 +43,7 @@ class Warm:
         client.write_text(CLIENT.format(python=sys.executable, address=address))
         client.chmod(0o755)
         environment = program.environment(PYTHONPATH=f"{ROOT / 'src'}:{ROOT}", OPENBLAS_NUM_THREADS="1")
-        line = [sys.executable, "-m", "tests.cli.warm", address]
+        line = [sys.executable, "-m", "tests.cli.warm", address, *modules]
         self._process = subprocess.Popen(line, cwd=program.folder, env=environment, stdout=subprocess.PIPE)
         assert self._process.stdout is not None
         assert any(line == b"ready\n" for line in self._process.stdout)
@@ -53,6 +55,8 @@ class Warm:
 
 def _serve(address: str) -> None:
     """Answer for ever; returns only in a process that is to be the program."""
+    for module in sys.argv[2:]:
+        import_module(module)
     for arguments in FIRST_RUNS:  # on a store of their own; they load what a command needs
         app.program(arguments[0])([*arguments, "--url", ":memory:"], standalone_mode=False)
     with socket.socket(socket.AF_UNIX) as listening:

@@ -57,7 +57,6 @@ PROMISES = {
 }
 
 NOT_YET = {
-    "T9",
     "J5",
     "E13",
     "X6",

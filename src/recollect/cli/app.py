@@ -12,6 +12,7 @@ import typer
 
 import recollect
 from recollect.cli import capture, doctor, evaluating, finding, keys, memories, overview, serving, upkeep
+from recollect.cli.chat import commands as chat
 from recollect.cli.consolidation import commands as consolidation
 from recollect.cli.context import commands as context
 from recollect.cli.demo import commands as demo
@@ -36,7 +37,7 @@ GROUPS: dict[str, Sequence[Command]] = {
     "Getting to know it": demo.COMMANDS,
     "Memories": (*memories.COMMANDS, *finding.COMMANDS, *consolidation.COMMANDS),
     "Prompts": context.COMMANDS,
-    "Conversations": transcripts.COMMANDS,
+    "Conversations": (*chat.COMMANDS, *transcripts.COMMANDS),
     "Knowledge": (*documents.COMMANDS, *skills.COMMANDS),
     "What was done": history.COMMANDS,
     "Long texts": capture.COMMANDS,

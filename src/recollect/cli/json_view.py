@@ -8,6 +8,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from recollect.cli.chat.json_view import JsonChat
 from recollect.cli.consolidation.json_view import JsonConsolidation
 from recollect.cli.context.json_view import JsonContext
 from recollect.cli.demo.json_view import JsonTour
@@ -27,7 +28,15 @@ if TYPE_CHECKING:
 
 
 class JsonView(
-    JsonDetails, JsonKnowledge, JsonHistory, JsonConsolidation, JsonContext, JsonTranscripts, JsonTour, JsonErasure
+    JsonDetails,
+    JsonKnowledge,
+    JsonHistory,
+    JsonConsolidation,
+    JsonContext,
+    JsonTranscripts,
+    JsonTour,
+    JsonErasure,
+    JsonChat,
 ):
     """`View` as JSON: snake_case, times in UTC with Z."""
 

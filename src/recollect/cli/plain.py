@@ -9,6 +9,7 @@ from dataclasses import asdict, fields
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from recollect.cli.chat.plain import PlainChat
 from recollect.cli.consolidation.plain import PlainConsolidation
 from recollect.cli.context.plain import PlainContext
 from recollect.cli.demo.plain import PlainTour
@@ -51,6 +52,7 @@ class PlainView(
     PlainTranscripts,
     PlainTour,
     PlainErasure,
+    PlainChat,
 ):
     """`View` as lines without colours or frames."""
 

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from recollect.cli.chat.terminal import TerminalChat
 from recollect.cli.consolidation.terminal import TerminalConsolidation
 from recollect.cli.context.terminal import TerminalContext
 from recollect.cli.demo.terminal import TerminalTour
@@ -65,6 +66,7 @@ class TerminalView(
     TerminalTranscripts,
     TerminalTour,
     TerminalErasure,
+    TerminalChat,
 ):
     """`View` in tables."""
 

@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, cast
 
 from recollect.model import (
     Agent,
+    AgentAnswer,
     ApiKey,
     AuditEvent,
     AuditReport,
@@ -43,6 +44,7 @@ from recollect.model import (
     Session,
     Skill,
     State,
+    ToolUse,
     Unanswered,
     Workflow,
     WorkflowStep,
@@ -212,6 +214,19 @@ class View(Protocol):
     def messages(self, messages: Sequence[Message], *, next_cursor: int | None) -> None: ...
 
     def conversation(self, conversation: Conversation) -> None: ...
+
+    def chat_begun(self, agent: str, model: str, session_id: str | None) -> None: ...
+
+    def answer_piece(self, text: str) -> None:
+        """A piece of an answer, as it comes."""
+
+    def tool_used(self, use: ToolUse) -> None: ...
+
+    def answered(self, answer: AgentAnswer) -> None:
+        """All of an answer, whose pieces were shown already."""
+
+    def chat_note(self, text: str) -> None:
+        """What is said about a conversation, not in it."""
 
     def session_deleted(self, id: str) -> None: ...
 

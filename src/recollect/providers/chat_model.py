@@ -22,14 +22,10 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
-from recollect.errors import Invalid, ModelError
+from recollect.errors import ModelError
 from recollect.providers.endpoint import DEFAULT_BASE_URL, Endpoint, Refused
 from recollect.settings import Settings
 
-NO_MODEL = (
-    "No model is configured. Set OPENAI_MODEL, and OPENAI_BASE_URL and OPENAI_API_KEY for its endpoint; or give the "
-    "agent a model of its own."
-)
 NAME = "recollect"
 PROFILE = OpenAIModelProfile(openai_supports_strict_tool_definition=False)
 """Many endpoints refuse what they do not know."""
@@ -62,13 +58,17 @@ class OpenedModel:
 
 
 @asynccontextmanager
-async def opened_model(settings: Settings, name: str = "") -> AsyncIterator[OpenedModel]:
-    """The model of that name, or the one of the settings, for as long as the block lasts. It is asked nothing yet.
+async def opened_model(settings: Settings, name: str) -> AsyncIterator[OpenedModel]:
+    """The model of that name at the endpoint of the settings, for as long as the block lasts. It is asked nothing yet.
 
-    Raises: Invalid when there is none, or its address cannot be one.
+    Raises: Invalid when the address cannot be one.
     """
-    chosen = name or settings.openai_model
-    endpoint = checked_endpoint(settings, chosen)
+    endpoint = Endpoint(
+        "chat/completions",
+        what="model endpoint",
+        api_key=settings.openai_api_key,
+        base_url=settings.openai_base_url,
+    )
     async with httpx2.AsyncClient(verify=_trust(), timeout=settings.openai_timeout, follow_redirects=False) as client:
         provider = OpenAICompatibleProvider(
             NAME,
@@ -77,22 +77,7 @@ async def opened_model(settings: Settings, name: str = "") -> AsyncIterator[Open
             http_client=client,
             profile=PROFILE,
         )
-        yield OpenedModel(model=_LenientModel(chosen, provider=provider), name=chosen, endpoint=endpoint)
-
-
-def checked_endpoint(settings: Settings, model: str) -> Endpoint:
-    """Where the model is asked; no connection is opened.
-
-    Raises: Invalid.
-    """
-    if not model:
-        raise Invalid(NO_MODEL)
-    return Endpoint(
-        "chat/completions",
-        what="model endpoint",
-        api_key=settings.openai_api_key,
-        base_url=settings.openai_base_url,
-    )
+        yield OpenedModel(model=_LenientModel(name, provider=provider), name=name, endpoint=endpoint)
 
 
 @cache

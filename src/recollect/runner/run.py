@@ -18,7 +18,7 @@ from anyio.to_thread import run_sync
 
 from recollect.api import AgentMemory, Recollect
 from recollect.errors import Conflict, Invalid, NotFound, RecollectError
-from recollect.model import Agent, AgentAnswer, AgentQuestion, RunEvent
+from recollect.model import Agent, AgentAnswer, AgentQuestion, Owner, RunEvent
 from recollect.policy.images import checked_images
 from recollect.policy.names import checked_session
 from recollect.policy.text import checked_text
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from recollect.runner.loop import Finished
 
 NEEDS = "Running an agent needs more packages; run: pip install 'recollect[agent]'"
+NO_MODEL = (
+    "No model is configured. Set OPENAI_MODEL, and OPENAI_BASE_URL and OPENAI_API_KEY for its endpoint; or give the "
+    "agent a model of its own."
+)
 ANOTHERS = "The session is another agent's."
 OnEvent = Callable[[RunEvent], Awaitable[None]]
 T = TypeVar("T")
@@ -44,16 +48,24 @@ class AgentRunner:
         self._recollect = recollect
         self._tools = tuple(tools)
 
+    def model_for(self, owner: Owner) -> str:
+        """The name of the model an agent is asked by: its own, or that of the settings.
+
+        Raises: Invalid when there is none, or the agent is not active.
+        """
+        return self._model_of(self._agent(owner))
+
     async def run(self, question: AgentQuestion, on_event: OnEvent | None = None) -> AgentAnswer:
         """Ask an agent and wait for the whole answer; `on_event` hears of its pieces and of tools as they come.
 
         Raises: Invalid, Conflict, OverBudget, ModelError, StoreError.
         """
         checked = _checked(question)
-        loop = await _in_thread(_framework)
         memory = self._recollect.tenant(question.owner.tenant).agent(question.owner.agent)
         session_id = f"s-{uuid.uuid4().hex}" if checked.session_id is None else checked.session_id
         agent = await _in_thread(self._found_agent, checked, session_id)
+        model = self._model_of(agent)
+        loop = await _in_thread(_framework)
         try:
             finished: Finished = await loop.finished(
                 prompt=RunPrompt(memory, agent, checked, session_id, self._recollect.settings),
@@ -63,7 +75,7 @@ class AgentRunner:
                 question=checked,
                 session_id=session_id,
                 settings=self._recollect.settings,
-                model=agent.model if agent is not None else "",
+                model=model,
                 on_event=on_event,
             )
             await _in_thread(_keep, memory, session_id, checked, finished)
@@ -85,13 +97,24 @@ class AgentRunner:
                 raise Conflict(ANOTHERS)
         except NotFound:
             pass  # its first turn begins it
+        return self._agent(question.owner)
+
+    def _agent(self, owner: Owner) -> Agent | None:
+        """Raises: Invalid."""
         try:
-            agent = tenant.get_agent(question.owner.agent)
+            agent = self._recollect.tenant(owner.tenant).get_agent(owner.agent)
         except NotFound:
             return None
         if not agent.is_active:
             raise Invalid(f"The agent {agent.id} is not active; set is_active to true to ask it something.")
         return agent
+
+    def _model_of(self, agent: Agent | None) -> str:
+        """Raises: Invalid."""
+        chosen = (agent.model if agent is not None else "") or self._recollect.settings.openai_model
+        if not chosen:
+            raise Invalid(NO_MODEL)
+        return chosen
 
     def _memory_tools(self, agent: Agent | None) -> Sequence[Tool]:
         offered = catalog.in_sets(self._recollect.settings.tool_sets)
