@@ -22,6 +22,7 @@ from recollect.cli.history import commands as history
 from recollect.cli.knowledge import documents, skills
 from recollect.cli.run import Command, callback_of
 from recollect.cli.transcripts import commands as transcripts
+from recollect.cli.transfer import commands as transfer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,7 @@ GROUPS: dict[str, Sequence[Command]] = {
         *erasure.COMMANDS,
         *evaluating.COMMANDS,
     ),
+    "Moving memories": transfer.COMMANDS,
     "For other programs": serving.COMMANDS,
 }
 

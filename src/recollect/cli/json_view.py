@@ -18,6 +18,7 @@ from recollect.cli.history.json_view import JsonHistory
 from recollect.cli.json_text import write_json as _write
 from recollect.cli.knowledge.json_view import JsonKnowledge
 from recollect.cli.transcripts.json_view import JsonTranscripts
+from recollect.cli.transfer.json_view import JsonTransfer
 from recollect.cli.view import AgentShown, CaptureShown, SettingShown, Shown, json_record, json_value, key_state
 from recollect.model import ApiKey, AuditReport, Check, Hit, IssuedKey, Json, Memory, MemoryVersion, Recalled
 
@@ -37,6 +38,7 @@ class JsonView(
     JsonTour,
     JsonErasure,
     JsonChat,
+    JsonTransfer,
 ):
     """`View` as JSON: snake_case, times in UTC with Z."""
 

@@ -18,6 +18,7 @@ from recollect.cli.erasure.plain import PlainErasure
 from recollect.cli.history.plain import PlainHistory
 from recollect.cli.knowledge.plain import PlainKnowledge
 from recollect.cli.transcripts.plain import PlainTranscripts
+from recollect.cli.transfer.plain import PlainTransfer
 from recollect.cli.view import (
     AgentShown,
     CaptureShown,
@@ -53,6 +54,7 @@ class PlainView(
     PlainTour,
     PlainErasure,
     PlainChat,
+    PlainTransfer,
 ):
     """`View` as lines without colours or frames."""
 
@@ -130,7 +132,7 @@ class PlainView(
             nonlocal done
             done += more
             if done // REPORT_EVERY > (done - more) // REPORT_EVERY:
-                print(f"{what}: {done:,} of {total:,}", file=sys.stderr)
+                print(f"{what}: {done:,} of {total:,}" if total else f"{what}: {done:,}", file=sys.stderr)
 
         yield report
 

@@ -25,6 +25,7 @@ from recollect.cli.history.terminal import TerminalHistory
 from recollect.cli.knowledge.terminal import TerminalKnowledge
 from recollect.cli.plain import as_text, details, verdict
 from recollect.cli.transcripts.terminal import TerminalTranscripts
+from recollect.cli.transfer.terminal import TerminalTransfer
 from recollect.cli.view import (
     AgentShown,
     CaptureShown,
@@ -60,6 +61,7 @@ MOST_SHOWN = 240
 class TerminalView(
     TerminalDetails,
     TerminalKnowledge,
+    TerminalTransfer,
     TerminalHistory,
     TerminalConsolidation,
     TerminalContext,
@@ -199,7 +201,7 @@ class TerminalView(
     def progress(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
         columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(what, total=total)
+            task = bar.add_task(what, total=total or None)
             yield lambda done: bar.advance(task, done)
 
     def reembedded(self, count: int, embedder: str) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 from importlib import import_module
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, cast
 
 from recollect.model import (
@@ -31,6 +32,8 @@ from recollect.model import (
     DetailPage,
     Document,
     Explanation,
+    Exported,
+    Imported,
     IssuedKey,
     Json,
     Kind,
@@ -153,7 +156,7 @@ class View(Protocol):
     def checks(self, checks: Sequence[Check]) -> None: ...
 
     def progress(self, what: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
-        """Shows how far long work has come; it is told of each piece done."""
+        """Shows how far long work has come; it is told of each piece done. A total of 0: nobody knows."""
 
     def reembedded(self, count: int, embedder: str) -> None: ...
 
@@ -167,6 +170,10 @@ class View(Protocol):
     def allowed(self, count: int) -> None: ...
 
     def erasure(self, receipt: Receipt) -> None: ...
+
+    def exported(self, exported: Exported, path: Path) -> None: ...
+
+    def imported(self, imported: Imported) -> None: ...
 
     def proposals(self, proposals: Sequence[Proposal], *, if_none: str) -> None: ...
 

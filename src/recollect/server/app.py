@@ -39,6 +39,7 @@ from recollect.server.rest import (
     metrics,
     sessions,
     skills,
+    transfer,
     upkeep,
     workflows,
 )
@@ -104,6 +105,7 @@ def create_app(
         workflows,
         consolidation,
         agent_runs,
+        transfer,
     ):
         app.include_router(group.router)
     reference.add_docs(app)

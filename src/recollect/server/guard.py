@@ -20,11 +20,14 @@ from recollect.server.errors import error_response
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
+MAX_FILE_BYTES = 4 * 1024**3
+FILE_ROUTES = frozenset({"/api/import"})
+"""Routes that write what they are sent to disk as it arrives. It may be large and take long, as long as it moves."""
+
 MAX_DISCARDED_BYTES = 8 * MAX_BODY_BYTES
 MAX_DISCARD_SECONDS = 5.0
 MAX_BODY_SECONDS = 60.0
 TOO_SLOW = f"The body did not arrive within {MAX_BODY_SECONDS:.0f} seconds."
-TOO_LARGE = f"The body is too large; at most {MAX_BODY_BYTES // 1024 // 1024} MiB are accepted."
 
 
 class HostGuard:
@@ -75,8 +78,8 @@ def _place(origin: str) -> str:
 
 
 class BodyLimit:
-    """Refuses bodies over `MAX_BODY_BYTES`, by their declared length at once, otherwise while they arrive; and those
-    that take too long to."""
+    """Refuses bodies over `MAX_BODY_BYTES` (files: `MAX_FILE_BYTES`), by their declared length at once, otherwise while
+    they arrive; and those that take too long to."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -87,10 +90,12 @@ class BodyLimit:
             return
         headers = Headers(scope=scope)
         length = headers.get("content-length", "")
-        if length.isdecimal() and int(length[:20]) > MAX_BODY_BYTES:
+        is_file = scope["path"] in FILE_ROUTES
+        most = MAX_FILE_BYTES if is_file else MAX_BODY_BYTES
+        if length.isdecimal() and int(length[:20]) > most:
             if headers.get("expect", "").lower() != "100-continue":  # who waits for a go-ahead has sent nothing yet
                 await _discard(receive)
-            await error_response(413, TOO_LARGE, headers={"Connection": "close"})(scope, receive, send)
+            await error_response(413, _too_large(most), headers={"Connection": "close"})(scope, receive, send)
             return
         received, is_whole = 0, False
         deadline = asyncio.get_running_loop().time() + MAX_BODY_SECONDS
@@ -100,19 +105,23 @@ class BodyLimit:
             if is_whole:  # what comes now is only that the client has gone, and may take as long as it likes
                 return await receive()
             try:
-                async with asyncio.timeout_at(deadline):
+                async with asyncio.timeout(MAX_BODY_SECONDS) if is_file else asyncio.timeout_at(deadline):
                     message = await receive()
             except TimeoutError:
                 raise HTTPException(408, TOO_SLOW, headers={"Connection": "close"}) from None
             received += len(message.get("body", b""))
             is_whole = not message.get("more_body")
-            if received > MAX_BODY_BYTES:
+            if received > most:
                 if message.get("more_body"):
                     await _discard(receive)
-                raise HTTPException(413, TOO_LARGE, headers={"Connection": "close"})
+                raise HTTPException(413, _too_large(most), headers={"Connection": "close"})
             return message
 
         await self._app(scope, receive_limited, send)
+
+
+def _too_large(most: int) -> str:
+    return f"The body is too large; at most {most // 1024 // 1024:,} MiB are accepted."
 
 
 async def _discard(receive: Receive) -> None:

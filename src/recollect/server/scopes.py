@@ -77,6 +77,8 @@ SCOPES: Mapping[str, KeyScope | None] = {
     "POST /agent/vision": WRITE,
     "POST /api/maintenance": ADMIN,
     "POST /api/erase": ADMIN,
+    "GET /api/export": ADMIN,
+    "POST /api/import": ADMIN,
     "POST /api/secrets/scan": ADMIN,
     "POST /api/secrets/allow": ADMIN,
     "GET /api/keys": ADMIN,

@@ -14,7 +14,7 @@ from recollect.tenant_memory.view import TenantView
 class Transfer(TenantView):
     """The verbs that move a tenant."""
 
-    def export(self, path: str | Path | IO[bytes]) -> Exported:
+    def export(self, path: str | Path | IO[bytes], *, progress: Progress | None = None) -> Exported:
         """Write everything the tenant has, except keys, to a file that any engine can import; `.gz` and `.zst` at the
         end of its name compress it. It is written as of one moment, and has its name only when it is whole.
 
@@ -22,7 +22,8 @@ class Transfer(TenantView):
         """
         self._services.retrieved.flush()
         self._services.context_calls.flush()
-        return self._services.export(self.id, Path(path).expanduser() if isinstance(path, str | Path) else path)
+        to = Path(path).expanduser() if isinstance(path, str | Path) else path
+        return self._services.export(self.id, to, progress)
 
     def import_(
         self,

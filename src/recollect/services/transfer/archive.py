@@ -124,6 +124,8 @@ def is_export(files: ArchiveFiles, path: Path) -> bool:
     """
     for line, _ in files.lines(path, max_bytes=MAX_LINE_BYTES):
         return line.startswith(MARK)
+    if files.size(path):
+        raise Invalid(f"{path.name}: is cut off before the end of its first line. Copy it again.")
     return False
 
 

@@ -22,7 +22,7 @@ MAX_TOLD = 100
 SECRET = "it seems to hold a secret"
 
 Progress = Callable[[int, int], None]
-"""Told now and then: how much is done, and of how much."""
+"""Told now and then: how much is done, and of how much; 0: nobody knows."""
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from typing import IO
 from recollect.model import AuditEvent, Exported, Json
 from recollect.ports import ArchiveFiles, Clock, Store
 from recollect.services.transfer.archive import ArchiveWriter
+from recollect.services.transfer.check import Progress
 
 
 class Export:
@@ -18,16 +19,16 @@ class Export:
         self._files = files
         self._now = now
 
-    def __call__(self, tenant: str, to: Path | IO[bytes]) -> Exported:
+    def __call__(self, tenant: str, to: Path | IO[bytes], progress: Progress | None = None) -> Exported:
         """Everything the tenant has, as it was at one moment, except keys. It is in memory only a page at a time.
 
         Raises: Invalid when the file cannot be written.
         """
         if isinstance(to, Path):
             with self._files.create(to) as file:
-                exported = self._write(tenant, file)
+                exported = self._write(tenant, file, progress)
         else:
-            exported = self._write(tenant, to)
+            exported = self._write(tenant, to, progress)
         count = sum(exported.counts.values())
         self._store.add_event(
             AuditEvent(
@@ -40,13 +41,15 @@ class Export:
         )
         return exported
 
-    def _write(self, tenant: str, file: IO[bytes]) -> Exported:
+    def _write(self, tenant: str, file: IO[bytes], progress: Progress | None) -> Exported:
         archive, problems = ArchiveWriter(file, tenant, self._now()), list[str]()
 
         def take(table: str, row: Json) -> None:
             if "problem" in row:
                 problems.append(f"{row['content_hash']}: {row['problem']}")
             archive.add(table, row)
+            if progress is not None:
+                progress(archive.counts.total(), 0)
 
         self._store.export_rows(tenant, take)
         checksum = archive.finish()

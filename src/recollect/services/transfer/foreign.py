@@ -6,7 +6,7 @@ What a file holds comes in with `import` as its origin. What is there already, f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from recollect.errors import Conflict, Invalid, NotFound
@@ -73,22 +73,26 @@ class ForeignImport:
     def __call__(
         self,
         tenant: str,
-        items: Iterable[ForeignItem],
+        read: Callable[[], Iterable[ForeignItem]],
         *,
         format: str,
         agent: str,
         is_dry_run: bool,
         progress: Progress | None = None,
     ) -> Imported:
-        """Raises: Invalid when the file as a whole makes no sense; what came before that is in."""
+        """What `read` tells of; it is asked twice, so that a file that makes no sense as a whole changes nothing.
+
+        Raises: Invalid.
+        """
+        total = sum(1 for _ in read())
         tally, seen = _Tally(), _Seen()
-        for number, item in enumerate(items, 1):
+        for number, item in enumerate(read(), 1):
             if isinstance(item, Refused):
                 tally.refuse(item)
             else:
                 self._take(checked_owner(agent, tenant), item, tally, seen, is_dry_run=is_dry_run)
             if progress is not None:
-                progress(number, number)
+                progress(number, total)
         if (tally.added.total() or tally.refused_count) and not is_dry_run:
             self._record(tenant, format, tally)
         return Imported(

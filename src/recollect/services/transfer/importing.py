@@ -44,8 +44,6 @@ class Import:
     def __call__(self, tenant: str, path: Path, wishes: ImportWishes, progress: Progress | None = None) -> Imported:
         """Raises: Invalid when the file cannot be read or makes no sense; Conflict."""
         if wishes.format == FORMAT or (wishes.format is None and self._is_own(path)):
-            if wishes.agent is not None:
-                raise Invalid("An export says itself whose its memories are; leave the agent out.")
             return self._restore(
                 tenant, path, is_dry_run=wishes.is_dry_run, is_merged=wishes.is_merged, progress=progress
             )
@@ -53,7 +51,7 @@ class Import:
         try:
             return self._foreign(
                 tenant,
-                reader.read(path),
+                lambda: reader.read(path),
                 format=reader.name,
                 agent=wishes.agent or self._agent,
                 is_dry_run=wishes.is_dry_run,
@@ -63,4 +61,6 @@ class Import:
             raise Invalid(f"{path}: cannot be read ({error.strerror}).") from error
 
     def _is_own(self, path: Path) -> bool:
+        if not path.exists():
+            raise Invalid(f"There is no file {str(path)!r}.")
         return path.is_file() and is_export(self._files, path)

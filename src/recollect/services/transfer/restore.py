@@ -25,6 +25,7 @@ from recollect.services.transfer.check import BATCH, Check, Findings, Progress, 
 from recollect.services.transfer.cleaning import Cleaning
 
 FORMAT = "recollect"
+PROGRESS_BYTES = 1024
 EMBEDDED = ("memories", "kb_chunks")
 CLASH = (
     "{count:,} rows of the file have ids that something else has here, the first at {place}. Import into an empty "
@@ -56,7 +57,11 @@ class Restore:
         """Raises: Invalid when the file is not whole; Conflict when it clashes with what is here."""
         size = self._files.size(path)
         total = size if is_dry_run else 2 * size
-        report = progress or (lambda done, total: None)
+
+        def report(done: int, total: int) -> None:
+            if progress is not None:
+                progress(done // PROGRESS_BYTES, -(-total // PROGRESS_BYTES))
+
         cleaning = Cleaning(self._store, self._now, mode=self._secrets)
         found = Check(self._store, self._files, cleaning, tenant)(path, lambda read: report(read, total))
         plan = self._log_plan(tenant, found)

@@ -1,0 +1,1 @@
+"""Moving a tenant from the command line."""

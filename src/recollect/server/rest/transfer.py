@@ -1,0 +1,107 @@
+"""Moving a tenant: `/api/export` and `/api/import`.
+
+An export is written to a nameless file first and sent from there: it is whole before the first byte leaves, and a slow
+client holds no transaction open. An import is written to a file before it is read, twice.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import StreamingResponse
+from starlette.datastructures import UploadFile
+
+from recollect.errors import Invalid
+from recollect.server.auth import CurrentTenant
+from recollect.server.rest.transfer_shapes import Compression, ExportWishes, ImportedBody, ImportParameters
+
+PIECE_BYTES = 1024 * 1024
+MEDIA = {
+    Compression.NONE: "application/x-ndjson",
+    Compression.GZIP: "application/gzip",
+    Compression.ZSTD: "application/zstd",
+}
+SUFFIXES = {Compression.NONE: ".jsonl", Compression.GZIP: ".jsonl.gz", Compression.ZSTD: ".jsonl.zst"}
+BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
+FORM = "multipart/form-data"
+NO_FILE = "The form has no file; send it as the field `file`, with its name."
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/octet-stream": BINARY,
+            FORM: {
+                "schema": {
+                    "type": "object",
+                    "required": ["file"],
+                    "properties": {"file": {"type": "string", "format": "binary"}},
+                }
+            },
+        },
+    }
+}
+
+router = APIRouter(prefix="/api", tags=["transfer"])
+
+
+@router.get(
+    "/export",
+    response_class=StreamingResponse,
+    responses={200: {"content": dict.fromkeys(MEDIA.values(), BINARY), "description": "The export, as a file."}},
+)
+def export(tenant: CurrentTenant, wishes: Annotated[ExportWishes, Query()]) -> StreamingResponse:
+    """Everything the tenant has, except keys, as one file that any store can import."""
+    suffix, media = SUFFIXES[wishes.compression], MEDIA[wishes.compression]
+    with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
+        path = Path(folder) / f"export{suffix}"
+        tenant.export(path)
+        size, file = path.stat().st_size, path.open("rb")  # it lives on without its name
+    headers = {"Content-Disposition": f'attachment; filename="{tenant.id}{suffix}"', "Content-Length": str(size)}
+    return StreamingResponse(_pieces(file), media_type=media, headers=headers)
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        while piece := file.read(PIECE_BYTES):
+            yield piece
+
+
+async def _sent(request: Request) -> AsyncIterator[Path]:
+    """The file that was sent, on disk for as long as the request takes.
+
+    Raises: Invalid.
+    """
+    with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM:
+            async with request.form(max_files=1, max_fields=0) as form:
+                sent = form.get("file")
+                if not isinstance(sent, UploadFile) or not sent.filename:
+                    raise Invalid(NO_FILE)
+                path = Path(folder) / f"import{Path(sent.filename).suffix[:16]}"
+                with path.open("wb") as file:
+                    await run_in_threadpool(shutil.copyfileobj, sent.file, file)
+        else:
+            path = Path(folder) / "import"
+            with path.open("wb") as file:
+                async for piece in request.stream():
+                    await run_in_threadpool(file.write, piece)
+        yield path
+
+
+@router.post("/import", openapi_extra=_BODY)
+def import_file(
+    tenant: CurrentTenant,
+    wishes: Annotated[ImportParameters, Query()],
+    path: Annotated[Path, Depends(_sent)],
+) -> ImportedBody:
+    """Take in a file, sent as the body or as the field `file` of a form: an export, or what another program remembered.
+    What is there already stays as it is, so sending it twice changes nothing. 409 where ids clash, unless `merge`."""
+    return ImportedBody.of(
+        tenant.import_(path, format=wishes.format, agent=wishes.agent, merge=wishes.merge, dry_run=wishes.dry_run)
+    )

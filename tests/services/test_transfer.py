@@ -1,0 +1,657 @@
+"""A tenant leaves one store as a file and arrives in another as it was; a file that is not whole changes nothing."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recollect import Recollect, Settings
+from recollect.api import TenantMemory
+from recollect.errors import Conflict, Invalid
+from recollect.model import ForeignItem, ForeignMemory, ForeignTurn, Refused
+from recollect.providers import importers
+from tests.postgres_server import PostgresServer
+from tests.services.conftest import START, Clock, Place
+
+SECRET = "AKIA" + "IOSFODNN7EXAMPLQ"
+LOCAL = ("audit_log", "shelves")
+"""What an import adds to, because it is an event itself."""
+
+
+@pytest.fixture(scope="module")
+def elsewhere_url(
+    request: pytest.FixtureRequest, place: Place, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """A database on the other engine."""
+    if place.engine == "sqlite":
+        server: PostgresServer = request.getfixturevalue("postgres_server")
+        url = server.create_database()
+        yield url
+        server.drop_database(url)
+    else:
+        yield f"sqlite:///{tmp_path_factory.mktemp('elsewhere') / 'memory.db'}"
+
+
+@pytest.fixture
+def elsewhere(elsewhere_url: str, clock: Clock) -> Iterator[Recollect]:
+    """A store that knows nothing of the test's tenant."""
+    with Recollect(elsewhere_url, settings=Settings(pool_size=4), clock=clock) as opened:
+        yield opened
+
+
+def fill(tenant: TenantMemory, clock: Clock) -> None:
+    """Something of everything."""
+    tenant.add_agent("ann", name="Ann", system_prompt="You are Ann.", tools=["memory_store"], colour="#aabbcc")
+    ann = tenant.agent("ann")
+    ann.remember("Prefers tabs over spaces", tags=["preference", "Größe"])
+    ann.update("m-1", text="Prefers tabs over spaces, really")
+    ann.remember("I am careful with money", kind="core")
+    ann.remember("Deployed version 2.4", kind="journal")
+    ann.remember("We decided to refund order 17", kind="episode", session_id="s-1")
+    ann.remember("Refunds take 14 days now", kind="core", supersedes="m-2")
+    ann.remember("An agent's doubt", kind="core", origin="model")  # held for review
+    ann.remember("to be forgotten")
+    ann.forget("m-7")
+    ann.log_turn("s-1", user="what now?", assistant="Let us see… 🙂")
+    detail = ann.store_detail("line of a log\n" * 30_000, description="a long log", metadata={"source": "make"})
+    ann.hide_detail(ann.store_detail("line of a log\n" * 30_000, description="the same log").key)
+    ann.context("s-1", "which indentation?", system_prompt="Be brief.")
+    ann.recall("tabs or spaces?")
+    ann.consolidate()
+    tenant.agent("bob").remember("Bob's own note")
+    tenant.ingest_text(
+        "# Refunds\n\nPaid within 14 days.\n\n## Fees\n\nNorway pays 3 EUR.", title="Refunds", category="policy"
+    )
+    tenant.ingest_text("A draft about tariffs.", title="Draft", is_published=False)
+    tenant.record_step(workflow="refund", step="check the order", output="order 17 is fine", agent="ann")
+    tenant.record_step(workflow="other", step="call", output="nobody answers", status="failed")
+    tenant.record_step(workflow="refund", step="pay", output="paid 12 EUR", agent="bob")
+    tenant.allow_secret(SECRET)
+    tenant.audit.record("order.refund", "Order 17 was refunded", agent="ann", meta={"amount": 12.5, "ok": True})
+    assert detail.key
+    clock.forward(days=30)
+    tenant.maintain()
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def rows(path: Path, *, without: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    return [line for line in lines(path) if "table" in line and line["table"] not in without]
+
+
+def rewritten(path: Path, change: Callable[[list[bytes]], list[bytes]], *, is_sealed: bool = False) -> Path:
+    """A copy of an export with other lines; sealed: with a checksum and counts that fit them."""
+    changed = change(path.read_bytes().splitlines(keepends=True))
+    other = path.with_name("changed.jsonl")
+    if is_sealed:
+        other.write_bytes(sealed(changed[:-1]))
+    else:
+        other.write_bytes(b"".join(changed))
+    return other
+
+
+def sealed(body: list[bytes]) -> bytes:
+    counts = Counter(json.loads(line)["table"] for line in body[1:])
+    end = {"end": {"counts": dict(counts), "sha256": hashlib.sha256(b"".join(body)).hexdigest()}}
+    return b"".join(body) + json.dumps(end).encode() + b"\n"
+
+
+def edited(line: bytes, **columns: Any) -> bytes:
+    told = json.loads(line)
+    told["row"] |= columns
+    return json.dumps(told, ensure_ascii=False).encode() + b"\n"
+
+
+@pytest.fixture
+def export(tenant: TenantMemory, clock: Clock, tmp_path: Path) -> Path:
+    fill(tenant, clock)
+    path = tmp_path / "export.jsonl"
+    tenant.export(path)
+    return path
+
+
+# --- there and back
+
+
+def test_a_tenant_arrives_at_the_other_engine_without_loss(
+    tenant: TenantMemory, export: Path, elsewhere: Recollect, tmp_path: Path
+) -> None:
+    arrived = elsewhere.tenant(tenant.id)
+
+    imported = arrived.import_(export)
+    again = tmp_path / "again.jsonl"
+    arrived.export(again)
+
+    assert rows(again, without=LOCAL) == rows(export, without=LOCAL)
+    assert imported.refused == ()
+    assert imported.problems == ()
+    events = rows(export)[: imported.added["audit_log"]]
+    assert rows(again)[: len(events)] == events
+    assert arrived.audit.verify().is_intact
+    assert [each.action for each in arrived.audit.list(limit=3)] == ["export.write", "import.done", "import.begin"]
+    assert arrived.audit.verify().events == len(events) + 3
+
+
+def test_what_arrived_works_as_before(
+    tenant: TenantMemory, export: Path, elsewhere: Recollect, recollect: Recollect
+) -> None:
+    arrived = elsewhere.tenant(tenant.id)
+    arrived.import_(export)
+    here, there = tenant.agent("ann"), arrived.agent("ann")
+
+    assert there.list(state="all") == here.list(state="all")
+    assert there.history("m-1") == here.history("m-1")
+    assert there.private_memory() == here.private_memory()
+    assert there.conversation("s-1") == here.conversation("s-1")
+    assert [hit.id for hit in there.recall("tabs or spaces?")] == [hit.id for hit in here.recall("tabs or spaces?")]
+    asked = "what do people in Norway pay?"
+    assert arrived.search_knowledge(asked)[0].text == tenant.search_knowledge(asked)[0].text
+    assert all(hit.document and hit.document.title == "Refunds" for hit in arrived.search_knowledge("tariffs"))
+    (detail,) = there.list_details()
+    assert there.read_detail(detail.key, tail=1).content == here.read_detail(detail.key, tail=1).content
+    assert there.context_calls() == here.context_calls()
+    assert there.proposals() == here.proposals()
+    assert [each.text for each in there.review()] == ["An agent's doubt"]
+    assert arrived.count_waiting() == 0
+    assert there.remember("the next one").id == here.remember("the next one").id == "m-8"
+    assert there.remember(f"allowed {SECRET}").id == "m-9"
+    step = {"workflow": "refund", "step": "tell", "output": "told"}
+    assert arrived.record_step(**step).position == tenant.record_step(**step).position == 3
+
+
+def test_importing_twice_changes_nothing(
+    tenant: TenantMemory, export: Path, elsewhere: Recollect, clock: Clock, tmp_path: Path
+) -> None:
+    arrived = elsewhere.tenant(tenant.id)
+    first = arrived.import_(export)
+    before = arrived.audit.list(limit=5)
+    clock.forward(days=1)
+    arrived.agent("ann").update("m-1", text="edited here since")
+
+    again = arrived.import_(export)
+
+    assert again.added == {}
+    assert again.present == first.added
+    assert arrived.agent("ann").get("m-1").text == "edited here since"
+    assert list(arrived.audit.list(limit=6))[1:] == list(before)
+
+
+def test_a_dry_run_tells_the_same_and_writes_nothing(tenant: TenantMemory, export: Path, elsewhere: Recollect) -> None:
+    arrived = elsewhere.tenant(tenant.id)
+
+    told = arrived.import_(export, dry_run=True)
+
+    assert arrived.list_agents() == []
+    assert arrived.audit.list() == []
+    assert replace(told, is_dry_run=False) == arrived.import_(export)
+
+
+def test_keys_are_not_in_an_export(tenant: TenantMemory, tmp_path: Path) -> None:
+    key = tenant.add_key("admin").key
+    tenant.export(tmp_path / "export.jsonl")
+
+    assert key.rpartition("_")[2] not in (tmp_path / "export.jsonl").read_text("utf-8")
+    assert "api_keys" not in {row["table"] for row in rows(tmp_path / "export.jsonl")}
+
+
+@pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst"])
+def test_a_compressed_file_holds_the_same(
+    tenant: TenantMemory, export: Path, elsewhere: Recollect, tmp_path: Path, suffix: str
+) -> None:
+    packed = tmp_path / f"packed{suffix}"
+    tenant.export(packed)
+    renamed = packed.rename(tmp_path / "no-suffix")
+
+    assert renamed.stat().st_size < export.stat().st_size / 4
+    assert elsewhere.tenant(tenant.id).import_(renamed).refused_count == 0
+    assert len(elsewhere.tenant(tenant.id).agent("ann").list(state="all")) == len(tenant.agent("ann").list(state="all"))
+
+
+def test_only_the_owner_may_read_the_file_and_nothing_else_is_left(export: Path) -> None:
+    assert stat.S_IMODE(export.stat().st_mode) == 0o600
+    assert [each.name for each in export.parent.glob("*export*")] == ["export.jsonl"]
+
+
+def test_an_export_goes_to_an_open_file_too(tenant: TenantMemory, export: Path) -> None:
+    stream = io.BytesIO()
+    exported = tenant.export(stream)
+
+    ended = json.loads(stream.getvalue().splitlines()[-1])["end"]
+    assert ended == {"counts": dict(exported.counts), "sha256": exported.sha256}
+
+
+def test_a_file_that_cannot_be_written_is_refused(tenant: TenantMemory, tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="cannot be written"):
+        tenant.export(tmp_path / "no folder" / "export.jsonl")
+
+
+# --- another tenant, and one that is not empty
+
+
+def test_into_a_tenant_of_another_name_events_are_sealed_anew(
+    tenant: TenantMemory, export: Path, elsewhere: Recollect
+) -> None:
+    arrived = elsewhere.tenant(f"{tenant.id}-renamed")
+    imported = arrived.import_(export)
+
+    refund = arrived.audit.search("Order 17 was refunded")[0]
+    old = tenant.audit.search("Order 17 was refunded")[0]
+    assert arrived.audit.verify().is_intact
+    assert (refund.at, refund.action, refund.agent_id, refund.message) == (
+        old.at,
+        old.action,
+        old.agent_id,
+        old.message,
+    )
+    origin = refund.meta["imported"]
+    assert (origin["tenant"], origin["id"], origin["hash"]) == (tenant.id, old.id, old.hash)
+    assert refund.meta["amount"] == 12.5
+    assert arrived.import_(export).added == {}
+    assert imported.added["audit_log"] == len([row for row in rows(export) if row["table"] == "audit_log"])
+
+
+def test_a_history_of_its_own_stays_and_the_other_follows(
+    tenant: TenantMemory, export: Path, elsewhere: Recollect
+) -> None:
+    arrived = elsewhere.tenant(tenant.id)
+    arrived.add_key("read")
+    own = arrived.audit.list()[-1]
+
+    arrived.import_(export)
+
+    assert arrived.audit.list(limit=500)[-1] == own
+    assert arrived.audit.verify().is_intact
+
+
+def test_a_later_export_of_the_same_tenant_adds_what_is_new(
+    tenant: TenantMemory, export: Path, elsewhere: Recollect, tmp_path: Path
+) -> None:
+    arrived = elsewhere.tenant(tenant.id)
+    arrived.import_(export)
+    tenant.agent("ann").remember("came later")
+    later = tmp_path / "later.jsonl"
+    tenant.export(later)
+
+    imported = arrived.import_(later)
+
+    assert imported.added["memories"] == 1
+    assert imported.added["audit_log"] == 2  # of the first export, and of the memory
+    assert arrived.agent("ann").search("came later")
+    assert arrived.audit.verify().is_intact
+    assert arrived.import_(later).added == {}
+
+
+def test_agents_of_two_tenants_come_together(tenant: TenantMemory, export: Path, elsewhere: Recollect) -> None:
+    arrived = elsewhere.tenant(tenant.id)
+    carl = arrived.agent("carl")
+    carl.remember("Carl was here before")
+    arrived.ingest_text("What was here before.", title="Before")
+
+    imported = arrived.import_(export)
+
+    assert imported.refused == ()
+    assert carl.search("before")
+    assert arrived.agent("ann").search("tabs")
+    titles = {hit.document.title for hit in arrived.search_knowledge("Norway before") if hit.document}
+    assert titles == {"Before", "Refunds"}
+
+
+def test_ids_that_clash_refuse_all_of_it_or_are_left_out(
+    tenant: TenantMemory, export: Path, elsewhere: Recollect
+) -> None:
+    arrived = elsewhere.tenant(tenant.id)
+    ann = arrived.agent("ann")
+    ann.remember("another first note")
+    ann.log_turn("s-1", user="another conversation", assistant="indeed")
+
+    with pytest.raises(Conflict, match="rows of the file have ids that something else has here"):
+        arrived.import_(export)
+    assert len(ann.list(state="all")) == 1
+
+    told = arrived.import_(export, merge=True, dry_run=True)
+    imported = arrived.import_(export, merge=True)
+
+    assert replace(told, is_dry_run=False) == imported
+    assert {each.place.partition("(")[2] for each in imported.refused} == {"memories ann/1)", "chat_sessions s-1)"}
+    assert ann.get("m-1").text == "another first note"
+    assert ann.history("m-1") == []
+    assert [each.content for each in ann.messages("s-1")] == ["another conversation", "indeed"]
+    assert ann.get("m-2").text == "I am careful with money"
+    assert ann.remember("next").id == "m-8"
+    assert arrived.import_(export, merge=True).added == {}
+
+
+# --- files that are not whole, or not what they say
+
+
+def cut(share: float) -> Callable[[list[bytes]], list[bytes]]:
+    return lambda all_lines: all_lines[: int(len(all_lines) * share)]
+
+
+TORN: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
+    "half of it": (cut(0.5), "is cut off"),
+    "without its last line": (lambda all_lines: all_lines[:-1], "is cut off"),
+    "within a line": (lambda all_lines: [*all_lines[:5], all_lines[5][:20]], "is cut off"),
+    "a line less": (lambda all_lines: [*all_lines[:5], *all_lines[6:]], "checksum does not fit"),
+    "a word changed": (lambda all_lines: [each.replace(b"tabs", b"dots") for each in all_lines], "checksum"),
+    "more behind it": (lambda all_lines: [*all_lines, b"{}\n"], "behind the last line"),
+    "no JSON": (lambda all_lines: [all_lines[0], b"nonsense\n", *all_lines[1:]], "Line 2 is not JSON"),
+    "no row": (lambda all_lines: [all_lines[0], b"[1]\n", *all_lines[1:]], "Line 2 is no row"),
+    "NaN": (lambda all_lines: [all_lines[0], b'{"a": NaN}\n', *all_lines[1:]], "Line 2 is not JSON"),
+    "of a later version": (
+        lambda all_lines: [all_lines[0].replace(b'"version":1', b'"version":99'), *all_lines[1:]],
+        "later version",
+    ),
+    "empty": (lambda _: [], "can be imported"),
+}
+
+
+def test_a_file_that_is_not_whole_changes_nothing(tenant: TenantMemory, export: Path, elsewhere: Recollect) -> None:
+    arrived = elsewhere.tenant(tenant.id)
+
+    for change, problem in TORN.values():
+        with pytest.raises(Invalid, match=problem):
+            arrived.import_(rewritten(export, change))
+
+    assert arrived.list_agents() == []
+    assert arrived.audit.list() == []
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_packed_file_that_was_cut_off_changes_nothing(
+    tenant: TenantMemory, export: Path, elsewhere: Recollect, tmp_path: Path, suffix: str
+) -> None:
+    packed = tmp_path / f"packed{suffix}"
+    tenant.export(packed)
+    whole = packed.read_bytes()
+    for size in (10, len(whole) // 2, len(whole) - 20):
+        packed.write_bytes(whole[:size])
+        with pytest.raises(Invalid, match=r"cut off|unpacked"):
+            elsewhere.tenant(tenant.id).import_(packed)
+    assert elsewhere.tenant(tenant.id).list_agents() == []
+
+
+def of_table(all_lines: list[bytes], table: str) -> int:
+    return next(n for n, line in enumerate(all_lines) if line.startswith(f'{{"table":"{table}"'.encode()))
+
+
+FORGED: dict[str, tuple[str, dict[str, Any], str]] = {
+    "a kind there is not": ("memories", {"kind": "dream"}, "kind makes no sense"),
+    "a text that is not its hash": ("detail_contents", {"text": "something else"}, "not what its hash says"),
+    "a column there is not": ("agents", {"mood": "good"}, "a newer one wrote it"),
+    "a NUL": ("chat_messages", {"content": "a\x00b"}, "NUL"),
+}
+
+
+def test_rows_that_make_no_sense_change_nothing(tenant: TenantMemory, export: Path, elsewhere: Recollect) -> None:
+    for table, columns, problem in FORGED.values():
+
+        def forge(all_lines: list[bytes], table: str = table, columns: dict[str, Any] = columns) -> list[bytes]:
+            place = of_table(all_lines, table)
+            return [*all_lines[:place], edited(all_lines[place], **columns), *all_lines[place + 1 :]]
+
+        with pytest.raises(Invalid, match=problem):
+            elsewhere.tenant(tenant.id).import_(rewritten(export, forge, is_sealed=True))
+    assert elsewhere.tenant(tenant.id).list_agents() == []
+
+
+def test_a_log_that_was_tampered_with_still_shows_it(tenant: TenantMemory, export: Path, elsewhere: Recollect) -> None:
+    def forge(all_lines: list[bytes]) -> list[bytes]:
+        return [all_lines[0], all_lines[1], edited(all_lines[2], message="Nothing happened."), *all_lines[3:]]
+
+    arrived = elsewhere.tenant(tenant.id)
+    imported = arrived.import_(rewritten(export, forge, is_sealed=True))
+
+    assert "does not fit together at event 2" in imported.problems[0]
+    assert arrived.audit.verify().broken_at == 2
+
+
+@pytest.mark.parametrize("path", ["nowhere.jsonl", "some.txt", "."])
+def test_what_is_no_export_is_refused(tenant: TenantMemory, tmp_path: Path, path: str) -> None:
+    (tmp_path / "some.txt").write_text("just a text\n")
+    with pytest.raises(Invalid, match=r"There is no file|can be imported"):
+        tenant.import_(tmp_path / path)
+    with pytest.raises(Invalid, match="There is no format 'sheep'; choose recollect"):
+        tenant.import_(tmp_path / "some.txt", format="sheep")
+    with pytest.raises(Invalid, match=r"first line|not JSON"):
+        tenant.import_(tmp_path / "some.txt", format="recollect")
+
+
+# --- interrupted
+
+
+class Stopped(Exception):
+    """The power went off."""
+
+
+def test_an_import_that_was_interrupted_goes_on(
+    tenant: TenantMemory, export: Path, elsewhere: Recollect, tmp_path: Path
+) -> None:
+    arrived, whole = elsewhere.tenant(tenant.id), export.stat().st_size // 1024
+    stops = 0
+    for share in (1.1, 1.4, 1.7, 1.95):
+
+        def stop(done: int, total: int, share: float = share) -> None:
+            if done > whole * share:
+                raise Stopped
+
+        try:
+            arrived.import_(export, progress=stop)
+        except Stopped:
+            stops += 1
+    arrived.import_(export)
+
+    assert stops >= 2
+    again = tmp_path / "again.jsonl"
+    arrived.export(again)
+    assert rows(again, without=LOCAL) == rows(export, without=LOCAL)
+    assert arrived.audit.verify().is_intact
+
+
+def test_progress_comes_to_its_end(tenant: TenantMemory, export: Path, elsewhere: Recollect) -> None:
+    told: list[tuple[int, int]] = []
+    elsewhere.tenant(tenant.id).import_(export, progress=lambda done, total: told.append((done, total)))
+
+    assert told == sorted(told)
+    assert len({total for _, total in told}) == 1
+    assert told[-1][0] in (told[-1][1], told[-1][1] - 1)
+
+
+# --- credentials
+
+
+def with_secret(export: Path) -> Path:
+    """An export that somebody has put a credential into."""
+
+    def forge(all_lines: list[bytes]) -> list[bytes]:
+        changed = [each for each in all_lines if not each.startswith(b'{"table":"secret_allowances"')]
+        place = of_table(changed, "memories")
+        changed[place] = edited(changed[place], text=f"The key is {SECRET}")
+        place = of_table(changed, "chat_messages")
+        changed[place] = edited(changed[place], content=f"my key is {SECRET}, keep it")
+        return changed
+
+    return rewritten(export, forge, is_sealed=True)
+
+
+@pytest.mark.parametrize(
+    ("mode", "note"), [("reject", []), ("redact", ["The key is "]), ("flag", [f"The key is {SECRET}"])]
+)
+def test_a_credential_comes_in_no_more_than_elsewhere(
+    place: Place, tenant: TenantMemory, export: Path, clock: Clock, mode: str, note: list[str]
+) -> None:
+    with place.open(clock, secrets=mode) as strict:
+        arrived = strict.tenant(f"{tenant.id}-{mode}")
+        told = arrived.import_(with_secret(export), dry_run=True)
+        imported = arrived.import_(with_secret(export))
+        ann = arrived.agent("ann")
+        texts = [each.text for each in ann.list(state="all", limit=100)]
+        said = ann.messages("s-1")[0].content
+        events = repr(arrived.audit.list(limit=500))
+
+    assert replace(told, is_dry_run=False) == imported
+    assert imported.refused_count == (mode == "reject")
+    assert [text.partition("[")[0] for text in texts if text.startswith("The key")] == note
+    assert (SECRET in said) == (mode == "flag")
+    assert (SECRET in "".join(texts)) == (mode == "flag")
+    assert SECRET not in events
+
+
+def test_what_the_file_allows_is_allowed(tenant: TenantMemory, elsewhere: Recollect, tmp_path: Path) -> None:
+    tenant.allow_secret(SECRET)
+    tenant.agent("ann").remember(f"An example is {SECRET}")
+    tenant.export(tmp_path / "export.jsonl")
+
+    imported = elsewhere.tenant(tenant.id).import_(tmp_path / "export.jsonl")
+
+    assert imported.refused_count == 0
+    assert elsewhere.tenant(tenant.id).agent("ann").search(SECRET)
+
+
+# --- texts that are missing
+
+
+def test_a_text_that_is_gone_keeps_nothing_else_here(
+    place: Place, tenant: TenantMemory, export: Path, elsewhere: Recollect, tmp_path: Path
+) -> None:
+    ann = tenant.agent("ann")
+    gone = ann.store_detail("this one will be lost", description="lost")
+    if place.engine == "sqlite":
+        (lost,) = place.files.glob(f"**/{gone.content_hash}.zst")
+        lost.unlink()
+    else:
+        place.sql(f"DELETE FROM detail_contents WHERE content_hash = '{gone.content_hash}'")
+
+    exported = tenant.export(tmp_path / "some.jsonl")
+    elsewhere.tenant(tenant.id).import_(tmp_path / "some.jsonl")
+
+    assert len(exported.problems) == 1
+    assert gone.content_hash in exported.problems[0]
+    there = elsewhere.tenant(tenant.id).agent("ann")
+    assert there.get_detail(gone.key) == gone
+    with pytest.raises(Exception, match="missing from the store"):
+        there.read_detail(gone.key)
+    assert there.read_detail(there.search_details("a long log")[0].key, head=1).content.startswith("line of a log")
+
+
+# --- files of other programs
+
+
+@dataclass(frozen=True)
+class Diary:
+    """A made-up format: a line of text each, `>` for turns."""
+
+    name: str = "diary"
+
+    def recognises(self, path: Path) -> bool:
+        return path.read_text("utf-8").startswith("diary")
+
+    def read(self, path: Path) -> Iterator[ForeignItem]:
+        first, *rest = path.read_text("utf-8").splitlines()
+        if first != "diary":
+            raise Invalid("This is no diary.")
+        for number, line in enumerate(rest, 2):
+            place = f"line {number}"
+            if line.startswith(">"):
+                session, user, assistant = line[1:].split("|")
+                yield ForeignTurn(place=place, session_id=session, user=user, assistant=assistant, created_at=START)
+            elif line.startswith("?"):
+                yield Refused(place=place, reason="a question")
+            else:
+                kind, agent, text = line.split("|")
+                yield ForeignMemory(place=place, text=text, kind=kind, agent=agent or None, created_at=START)
+
+
+DIARY = f"""diary
+note||Likes the sea
+note|bob|Bob's line
+journal||Sailed to Texel
+episode||We decided to buy a boat
+note||Likes the sea
+note||The key is {SECRET}
+note||
+?what
+dream||nothing
+>s-9|hello|good day
+>s-9|and now?|we sail
+"""
+
+
+@pytest.fixture
+def diary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setattr(importers, "FORMATS", (Diary(),))
+    path = tmp_path / "log.txt"
+    path.write_text(DIARY, "utf-8")
+    return path
+
+
+def test_what_another_program_remembered_comes_in_by_our_rules(tenant: TenantMemory, diary: Path, clock: Clock) -> None:
+    clock.forward(days=2)
+    told = tenant.import_(diary, agent="ann", dry_run=True)
+    assert tenant.list_agents() == []
+    assert tenant.audit.list() == []
+
+    imported = tenant.import_(diary, agent="ann")
+
+    assert replace(told, is_dry_run=False) == imported
+    assert imported.format == "diary"
+    assert imported.added == {"memories": 4, "turns": 2}
+    assert imported.present == {"memories": 1}
+    assert [each.place for each in imported.refused] == ["line 7", "line 8", "line 9", "line 10"]
+    assert not any(SECRET in each.reason for each in imported.refused)
+    (note,) = tenant.agent("ann").search("sea")
+    assert (note.origin, note.created_at) == ("import", START)
+    assert tenant.agent("bob").search("line")
+    messages = tenant.agent("ann").messages("s-9")
+    assert [each.content for each in messages] == ["hello", "good day", "and now?", "we sail"]
+    assert messages[0].created_at == START
+
+
+def test_what_came_in_once_does_not_come_in_again(tenant: TenantMemory, diary: Path) -> None:
+    first = tenant.import_(diary, agent="ann")
+    tenant.import_(diary, agent="ann")
+    with diary.open("a", encoding="utf-8") as file:
+        file.write(">s-9|where to?|north\nnote||Sold the boat\n")
+
+    later = tenant.import_(diary, format="diary", agent="ann")
+
+    assert first.added == {"memories": 4, "turns": 2}
+    assert later.added == {"memories": 1, "turns": 1}
+    assert len(tenant.agent("ann").messages("s-9")) == 6
+    assert len(tenant.agent("ann").list()) == 4
+
+
+def test_an_import_never_pushes_out_notes(place: Place, tenant_id: str, diary: Path, clock: Clock) -> None:
+    with place.open(clock, max_total=1) as small:
+        tenant = small.tenant(tenant_id)
+        tenant.agent("ann").remember("was here before")
+        imported = tenant.import_(diary, agent="ann")
+        kept = tenant.agent("ann").list(kind="note")
+
+    assert [each.text for each in kept] == ["was here before"]
+    assert any("as many notes as it may have" in each.reason for each in imported.refused)
+
+
+def test_a_file_that_turns_out_to_be_no_diary_changes_nothing(tenant: TenantMemory, diary: Path) -> None:
+    diary.write_text("log\nnote||x\n", "utf-8")
+    with pytest.raises(Invalid, match="This is no diary"):
+        tenant.import_(diary, format="diary")
+    assert tenant.audit.list() == []
+
+
+def test_a_gzip_of_something_else_is_no_export(tenant: TenantMemory, tmp_path: Path) -> None:
+    (tmp_path / "some.gz").write_bytes(gzip.compress(b"hello\n"))
+    with pytest.raises(Invalid, match="can be imported"):
+        tenant.import_(tmp_path / "some.gz")
