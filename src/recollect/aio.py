@@ -228,6 +228,7 @@ class AsyncRecollect:
     has_keys = _in_thread(Recollect.has_keys)
     recent_key = _in_thread(Recollect.recent_key)
     verify_key = _in_thread(Recollect.verify_key)
+    current_key = _in_thread(Recollect.current_key)
     now = _in_thread(Recollect.now)
 
     async def close(self) -> None:

@@ -147,6 +147,13 @@ class Recollect:
         """
         return self._services.keys.verify(key)
 
+    def current_key(self, tenant: str, id: str) -> ApiKey:
+        """The key of this id, for whoever has shown it to `verify_key` before.
+
+        Raises: Unauthorized when it was revoked or has expired since.
+        """
+        return self._services.keys.current(tenant, id)
+
     def embedder_problem(self) -> str:
         """Why the embedder failed when it was last asked; empty if it did not."""
         return self._embedding.problem

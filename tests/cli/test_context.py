@@ -34,3 +34,30 @@ def test_what_does_not_fit_and_what_is_missing_is_said(program: Program) -> None
     assert (ended.code, ended.out) == (1, "")
     assert "more than the budget of 5" in ended.err
     assert program("seen", "c-0").err == "There is no such call; only the latest are kept.\n"
+
+
+@pytest.mark.proves("E13")
+def test_one_command_says_that_a_prompt_had_no_room(program: Program) -> None:
+    for number in range(5):
+        program.ok("remember", f"Bills of week {number} are {'very ' * 40}long", "--kind", "episode")
+    made = program("context", "s-1", "how long are bills?", "--budget", "300", "--json").json
+    (memories,) = [block for block in made["blocks"] if block["name"] == "memories"]
+    out = next(item["id"] for item in memories["items"] if item["left_out"] == "budget")
+    shown = next(item["id"] for item in memories["items"] if not item["left_out"])
+
+    left, told, seen, wide = program.all(
+        ["explain", "how long are bills?", "--id", out],
+        ["explain", "how long are bills?", "--id", shown, "--json"],
+        ["seen", made["id"]],
+        ["seen", "--session", "s-1"],
+    )
+
+    assert f"{out}\trecalled" in left.out
+    assert left.out.rstrip().endswith("s-1\tnot shown in memories: budget")
+    ((appearance),) = told.json["prompts"]
+    assert (appearance["call_id"], appearance["block"], appearance["left_out"]) == (made["id"], "memories", "")
+    assert f"  {out} (" in seen.out
+    assert "not shown: budget" in seen.out
+    assert wide.out.startswith(made["id"])
+    on_terminal = program.on_terminal(100, "explain", "how long are bills?", "--id", out)
+    assert "not shown in memories: budget" in " ".join(on_terminal.out.split())

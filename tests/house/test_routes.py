@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from fastapi import FastAPI
 
 from recollect import Recollect, Settings
 from recollect.server.app import create_app
-from recollect.server.scopes import SCOPES
+from recollect.server.scopes import CONSOLE, SCOPES
 
-PAGE = (Path(__file__).parents[2] / "docs" / "rest.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+TABLES = {"rest.md": SCOPES, "console.md": CONSOLE}
 
 
 def routes(app: FastAPI) -> set[str]:
@@ -41,11 +43,14 @@ def test_every_route_says_which_key_it_takes() -> None:
         served = routes(create_app(recollect))
 
     assert len(served) > 25
-    assert served - set(SCOPES) == set(), "add them to recollect.server.scopes.SCOPES"
-    assert set(SCOPES) - served == set(), "these are no routes any more"
+    known = {*SCOPES, *CONSOLE}
+    assert served - known == set(), "add them to recollect.server.scopes"
+    assert known - served == set(), "these are no routes any more"
 
 
-def test_the_table_of_the_documentation_is_the_one_of_the_program() -> None:
-    said = dict(re.findall(r"^\| `([A-Z]+ /\S*)` \| (read|write|admin|none) \|$", PAGE, re.MULTILINE))
+@pytest.mark.parametrize("page", TABLES)
+def test_the_table_of_the_documentation_is_the_one_of_the_program(page: str) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    said = dict(re.findall(r"^\| `([A-Z]+ /\S*)` \| (read|write|admin|none) \|", text, re.MULTILINE))
 
-    assert said == {route: "none" if scope is None else scope.value for route, scope in SCOPES.items()}
+    assert said == {route: "none" if scope is None else scope.value for route, scope in TABLES[page].items()}

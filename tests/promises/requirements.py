@@ -46,7 +46,7 @@ PROMISES = {
     "E10": "A cache-stable layout keeps the prompt's prefix identical from call to call.",
     "E11": "Purposes are recalls with their own filter, weights and heading.",
     "E12": "Nobody sees another tenant's or agent's memories; foreign is answered like missing.",
-    "E13": "One command says why something was or was not recalled.",
+    "E13": "One command and one page say why something was or was not recalled, and what the agent saw.",
     "X1": "Text that came out of memory is not stored again as new memory.",
     "X2": "Near-duplicates are offered for merging; corrections supersede, and the past can be read.",
     "X3": "Every memory has an origin; low trust never enters core; there is a review queue.",
@@ -58,6 +58,5 @@ PROMISES = {
 
 NOT_YET = {
     "J5",
-    "E13",
     "X6",
 }

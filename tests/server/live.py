@@ -61,7 +61,7 @@ def client_of(address: str, key: str = "") -> Iterator[httpx2.Client]:
 class ServerProcess:
     """`serve` in a process of its own, which ends with the `with` block; what it printed first is in `said`."""
 
-    def __init__(self, url: str, *, no_auth: bool = True, lines: int = 4, program: Sequence[str] = ()) -> None:
+    def __init__(self, url: str, *, no_auth: bool = True, lines: int = 5, program: Sequence[str] = ()) -> None:
         self._lines = lines
         environment = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")}
         self._process = subprocess.Popen(

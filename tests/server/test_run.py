@@ -28,7 +28,7 @@ def test_other_machines_are_let_in_only_when_there_are_keys(host: str) -> None:
 
 def test_the_first_start_makes_an_admin_key_and_shows_it_once(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'memory.db'}"
-    with ServerProcess(url, no_auth=False, lines=6) as server:
+    with ServerProcess(url, no_auth=False, lines=7) as server:
         key = (tmp_path / "memory.db.admin-key").read_text().strip()
         with client_of(server.address, key) as client:
             made = client.post("/api/keys", json={"scope": "read"})
@@ -37,8 +37,10 @@ def test_the_first_start_makes_an_admin_key_and_shows_it_once(tmp_path: Path) ->
         _, out, errors = server.stop()
 
     assert server.said[1] == f"REST      {server.address}/api  (by key)"
-    assert server.said[4].endswith(key)
-    assert server.said[5] == f"          shown this once; kept in {tmp_path / 'memory.db.admin-key'}"
+    assert server.said[4].startswith(f"Console   {server.address}/admin/open/")
+    assert key not in server.said[4], "addresses end up in histories"
+    assert server.said[5] == f"Admin key {key}"
+    assert server.said[6] == f"          shown this once; kept in {tmp_path / 'memory.db.admin-key'}"
     assert stat.S_IMODE((tmp_path / "memory.db.admin-key").stat().st_mode) == 0o600
     assert (made.status_code, refused.status_code) == (201, 401)
     assert key not in out + errors
@@ -72,6 +74,7 @@ def test_what_many_clients_wrote_at_once_is_there_after_a_restart(tmp_path: Path
             f"REST      {server.address}/api  (tenant default, no login)",
             f"MCP       {server.address}/mcp",
             f"Reference {server.address}/docs",
+            f"Console   {server.address}/admin",
         ]
         with ThreadPoolExecutor(CLIENTS) as pool:
             written = pool.map(write_some, [server.address] * CLIENTS, range(CLIENTS))

@@ -48,6 +48,26 @@ def test_what_is_out_ranked_says_by_what_and_how_much(ann: AgentMemory) -> None:
     assert f"{said.rival.score - said.hit.score:.3f} more" in said.sentence
 
 
+def test_it_tells_what_became_of_it_in_the_latest_prompts(ann: AgentMemory, bob: AgentMemory) -> None:
+    for number in range(5):
+        ann.remember(f"The office is open in week {number} of the {'very ' * 40}long year", kind="episode")
+    bob.remember("The office is closed", kind="episode")
+    bob.context("s-9", QUESTION)
+    calls = [ann.context("s-1", QUESTION, budget=budget) for budget in (8000, 300)]
+    (memories,) = [block for block in calls[1].blocks if block.name == "memories"]
+    out = next(item.id for item in memories.items if item.left_out)
+
+    said = why(ann, out)
+    assert said.outcome is Outcome.RECALLED
+    assert [(each.call_id, each.block, each.left_out) for each in said.prompts] == [
+        (calls[1].id, "memories", "budget"),
+        (calls[0].id, "memories", ""),
+    ]
+    assert {hit.id for hit in said.shown} == {hit.id for hit in ann.recall(QUESTION)}
+    assert why(ann, "turn 1").prompts == ()
+    assert [each.session_id for each in why(bob, "m-1").prompts] == ["s-9"]
+
+
 def test_what_is_missing_and_what_is_somebody_elses_are_told_alike(
     ann: AgentMemory, bob: AgentMemory, recollect: Recollect, tenant: TenantMemory
 ) -> None:

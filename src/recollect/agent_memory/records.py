@@ -156,7 +156,8 @@ class Records(AgentView):
         Raises: Invalid; StoreError when nothing could answer.
         """
         wish = _wish(query, limit=limit, kinds=kinds, sources=sources, purpose=purpose, as_of=as_of)
-        explain = Explain(self._store, self._services.recall, self._services.now)
+        services = self._services
+        explain = Explain(self._store, services.recall, services.context_calls, now=services.now)
         return explain(self.owner, wish, id)
 
     def similar(self, id: str) -> Sequence[Memory]:

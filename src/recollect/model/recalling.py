@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from recollect.model.records import Hit
@@ -48,6 +49,17 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Appearance:
+    """What became of one thing in one prompt."""
+
+    call_id: str
+    session_id: str
+    at: datetime
+    block: str
+    left_out: str = ""  # why it was not shown: budget, moved, shown in another block; empty: it was
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """Why something was recalled, or was not."""
 
@@ -59,3 +71,5 @@ class Explanation:
     words: tuple[str, ...] = ()  # of the question, those it holds
     rival: Hit | None = None  # the last one that was shown instead, or the one it doubles
     unanswered: tuple[Unanswered, ...] = ()
+    shown: tuple[Hit, ...] = ()  # all that the question recalls
+    prompts: tuple[Appearance, ...] = ()  # of its agent's latest, newest first: those that had it, shown or left out

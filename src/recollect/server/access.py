@@ -13,6 +13,7 @@ from typing import Any
 from anyio.to_thread import run_sync
 from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
 from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -20,6 +21,7 @@ from recollect.api import Recollect
 from recollect.errors import StoreBusy, StoreError, Unauthorized
 from recollect.model import ApiKey, KeyScope
 from recollect.policy.keys import allows
+from recollect.server.admin.logins import COOKIE, Logins, is_console
 from recollect.server.errors import CHALLENGE, STATUS, error_response
 from recollect.server.limits import Buckets
 from recollect.server.scopes import UNKNOWN_PATH, Rule, ScopeTable
@@ -45,9 +47,10 @@ class Access:
 class KeyGuard:
     """Looks at every request, notes who is asking (`state["access"]`) and which route is meant (`state["route"]`)."""
 
-    def __init__(self, app: ASGIApp, *, recollect: Recollect, router: Any, no_auth: bool) -> None:
+    def __init__(self, app: ASGIApp, *, recollect: Recollect, logins: Logins, router: Any, no_auth: bool) -> None:
         self._app = app
         self._recollect = recollect
+        self._logins = logins
         self._router = router
         self._table = ScopeTable()
         self._operator = Access(tenant=recollect.settings.tenant, scope=KeyScope.ADMIN) if no_auth else None
@@ -92,6 +95,9 @@ class KeyGuard:
 
     async def _key(self, scope: Scope) -> ApiKey:
         """Raises: Unauthorized, StoreError."""
+        if is_console(scope["path"]):  # a browser sends the console's cookie, and only there
+            sent = cookie_parser(Headers(scope=scope).get("cookie", "")).get(COOKIE, "")
+            return await run_sync(self._logins.key, sent)
         kind, _, sent = Headers(scope=scope).get("authorization", "").partition(" ")
         if kind.lower() != "bearer" or not sent.strip():
             raise Unauthorized(NO_KEY)

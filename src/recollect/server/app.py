@@ -17,6 +17,9 @@ from recollect.model import Json, KeyScope
 from recollect.runner import AgentRunner
 from recollect.server import reference
 from recollect.server.access import KeyGuard
+from recollect.server.admin.guard import ConsoleGuard
+from recollect.server.admin.logins import Logins
+from recollect.server.admin.routes import ROUTERS
 from recollect.server.errors import add_error_handlers
 from recollect.server.guard import BodyLimit, HostGuard
 from recollect.server.limits import InFlight
@@ -108,14 +111,18 @@ def create_app(
         transfer,
     ):
         app.include_router(group.router)
+    for pages in ROUTERS:
+        app.include_router(pages)
     reference.add_docs(app)
     app.state.mcp = mcp_http.McpEndpoint(recollect)
     app.router.routes.append(Route(mcp_http.PATH, app.state.mcp, methods=["POST"], include_in_schema=False))
     add_error_handlers(app)
     _complete_document(app, no_auth=no_auth)
     app.add_middleware(BodyLimit)  # the last one added is the first to see a request
-    app.add_middleware(KeyGuard, recollect=recollect, router=app.router, no_auth=no_auth)
+    app.state.logins = Logins(recollect)
+    app.add_middleware(KeyGuard, recollect=recollect, logins=app.state.logins, router=app.router, no_auth=no_auth)
     app.add_middleware(InFlight, most=recollect.settings.max_requests)
+    app.add_middleware(ConsoleGuard)
     app.add_middleware(HostGuard, hosts=[*hosts, *recollect.settings.public_hosts])
     app.state.metrics = Metrics(recollect)
     app.add_middleware(Measured, metrics=app.state.metrics)

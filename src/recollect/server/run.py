@@ -16,11 +16,11 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
-from starlette.routing import Match
 
 from recollect.api import Recollect
 from recollect.errors import Invalid
 from recollect.providers.otlp import exporting
+from recollect.server.admin.logins import PATH
 from recollect.server.app import create_app
 from recollect.server.connection import ImpatientProtocol
 from recollect.server.first_key import first_key
@@ -62,8 +62,9 @@ def serve(settings: Settings, *, no_auth: bool, say: Callable[[str], None] = _sa
             say(f"REST      {address}/api  ({f'tenant {settings.tenant}, no login' if no_auth else 'by key'})")
             say(f"MCP       {address}{mcp_http.PATH}")
             say(f"Reference {address}/docs")
+            say(f"Console   {address}{_way_in(app, recollect, made)}")
             if made is not None:
-                _tell(made, say, address=address, has_console=_has_console(app))
+                _tell(made, say)
             server.run(sockets=[listener])
     say("Stopped; everything is stored.")
 
@@ -82,16 +83,19 @@ def options() -> dict[str, Any]:
     }
 
 
-def _tell(made: tuple[str, Path | None], say: Callable[[str], None], *, address: str, has_console: bool) -> None:
-    """Show the first key, this once. Behind a # it is the browser's alone: no server and no log ever gets it."""
+def _way_in(app: FastAPI, recollect: Recollect, made: tuple[str, Path | None] | None) -> str:
+    """Where the console is; on the first start a link that logs in once, because an address ends up in histories."""
+    if made is None:
+        return PATH
+    code = app.state.logins.link_for(recollect.verify_key(made[0]))
+    return f"{PATH}/open/{code}  (opens it once, within an hour)"
+
+
+def _tell(made: tuple[str, Path | None], say: Callable[[str], None]) -> None:
+    """Show the first key, this once."""
     key, path = made
-    say(f"Console   {address}/admin#key={key}" if has_console else f"Admin key {key}")
+    say(f"Admin key {key}")
     say(f"          shown this once; kept in {path}" if path else "          shown this once, and gone with the store")
-
-
-def _has_console(app: FastAPI) -> bool:
-    asked = {"type": "http", "path": "/admin", "root_path": "", "method": "GET", "headers": [], "app": app}
-    return any(route.matches(asked)[0] is Match.FULL for route in app.router.routes)
 
 
 def is_loopback(host: str) -> bool:

@@ -88,6 +88,30 @@ SCOPES: Mapping[str, KeyScope | None] = {
 }
 """By method and path; `{rest:path}` stands for all that follows."""
 
+CONSOLE: Mapping[str, KeyScope | None] = {
+    "GET /admin": READ,
+    "GET /admin/static/{name}": PUBLIC,
+    "GET /admin/login": PUBLIC,
+    "POST /admin/login": PUBLIC,
+    "GET /admin/open/{code}": PUBLIC,
+    "POST /admin/open/{code}": PUBLIC,
+    "POST /admin/logout": PUBLIC,
+    "GET /admin/agents/{agent}": READ,
+    "GET /admin/agents/{agent}/memories/{id}": READ,
+    "POST /admin/agents/{agent}/memories/{id}": WRITE,
+    "GET /admin/agents/{agent}/memories/{id}/delete": WRITE,
+    "POST /admin/agents/{agent}/memories/{id}/delete": WRITE,
+    "POST /admin/agents/{agent}/memories/{id}/approve": ADMIN,
+    "GET /admin/agents/{agent}/why": READ,
+    "GET /admin/agents/{agent}/seen": READ,
+    "GET /admin/agents/{agent}/seen/{id}": READ,
+    "GET /admin/agents/{agent}/sessions": READ,
+    "GET /admin/agents/{agent}/sessions/{id}": READ,
+    "GET /admin/audit": READ,
+    "GET /admin/audit/verify": READ,
+}
+"""The same for the pages of the console, where a login stands for the key."""
+
 REST = "{rest:path}"
 UNKNOWN_PATH = "(unknown)"
 
@@ -103,7 +127,7 @@ class Rule:
 class ScopeTable:
     """The table, ready to be asked for each request."""
 
-    def __init__(self, scopes: Mapping[str, KeyScope | None] = SCOPES) -> None:
+    def __init__(self, scopes: Mapping[str, KeyScope | None] = {**SCOPES, **CONSOLE}) -> None:
         self._by_shape: dict[tuple[str, int], list[tuple[list[str], Rule]]] = {}
         self._by_beginning: list[tuple[str, str, Rule]] = []
         for route, scope in scopes.items():

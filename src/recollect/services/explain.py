@@ -7,14 +7,16 @@ thing in question is not among the answers, what is known about it says why.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from recollect.errors import NotFound
-from recollect.model import Document, Explanation, Hit, Memory, Outcome, Owner, Source, State
+from recollect.model import Appearance, Document, Explanation, Hit, Memory, Outcome, Owner, Source, State
 from recollect.policy.names import memory_seq
 from recollect.policy.text import terms
 from recollect.ports import Clock, Store
+from recollect.services.context_calls import ContextCalls
 from recollect.services.recall import Ranking, Recall, Wish
 
 DEEPEST = 200
@@ -22,6 +24,9 @@ DEEPEST = 200
 
 MAX_WAITING = 10_000
 """How many of those that wait for a vector are looked through."""
+
+LATEST_PROMPTS = 20
+"""How many of an agent's prompts are looked through for the thing in question."""
 
 _EVENT = re.compile(r"a-([1-9][0-9]{0,17})")
 _STEP = re.compile(r"(.+)/([1-9][0-9]{0,17})")
@@ -41,21 +46,41 @@ NOBODYS = "There is nothing of this id, or it is not yours."
 class Explain:
     """Looks at one thing through the eyes of a recall."""
 
-    def __init__(self, store: Store, recall: Recall, now: Clock) -> None:
+    def __init__(self, store: Store, recall: Recall, calls: ContextCalls, *, now: Clock) -> None:
         self._store = store
         self._recall = recall
+        self._calls = calls
         self._now = now
 
     def __call__(self, owner: Owner, wish: Wish, id: str) -> Explanation:
         """Raises: Invalid; StoreError when no source could answer."""
         ranking = self._recall.ranked(owner, wish)
-        return (
+        explanation = (
             self._shown(ranking, wish, id)
             or self._double(ranking, wish, id)
             or self._kept_out(owner, ranking, wish, id)
             or self._deep(owner, wish, id)
             or self._unlike(owner, wish, id)
         )
+        return replace(explanation, shown=tuple(ranking.hits[: wish.limit]), prompts=tuple(self._prompts(owner, id)))
+
+    def _prompts(self, owner: Owner, id: str) -> Iterator[Appearance]:
+        """What is recalled may still find no room: what became of it in the prompts the agent was given."""
+        if source_of(id) is None:
+            return
+        for call in self._calls.latest(owner, session_id="", before="", limit=LATEST_PROMPTS):
+            for block in call.blocks:
+                yield from (
+                    Appearance(
+                        call_id=call.id,
+                        session_id=call.session_id,
+                        at=call.at,
+                        block=block.name,
+                        left_out=item.left_out,
+                    )
+                    for item in block.items
+                    if item.id == id
+                )
 
     def _shown(self, ranking: Ranking, wish: Wish, id: str) -> Explanation | None:
         """It is in the list: where, and if that is too far down, behind what."""

@@ -116,6 +116,18 @@ class Keys:
         self._note(record, now)
         return record
 
+    def current(self, tenant: str, id: str) -> ApiKey:
+        """The key of this id, for whoever has shown it before.
+
+        Raises: Unauthorized when it was revoked or has expired since.
+        """
+        now = self._now()
+        record, _ = self._store.find_key(tenant, id) or (None, NO_HASH)
+        if record is None or not is_valid(record, now):
+            raise Unauthorized(REFUSED)
+        self._note(record, now)
+        return record
+
     def is_any_valid(self) -> bool:
         """Whether there is a key that opens something, in whatever tenant."""
         now = self._now()

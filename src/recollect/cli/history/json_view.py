@@ -34,6 +34,7 @@ class JsonHistory:
                 "words": list(explanation.words),
                 "rival": None if rival is None else {"id": rival.id, "score": rival.score},
                 "missing": [asdict(each) for each in explanation.unanswered],
+                "prompts": [json_record(each) for each in explanation.prompts],
             }
         )
 

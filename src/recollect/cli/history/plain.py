@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recollect.cli.view import json_value, one_line, safe
-from recollect.model import AuditEvent, Explanation, Workflow, WorkflowStep
+from recollect.model import Appearance, AuditEvent, Explanation, Workflow, WorkflowStep
 
 EMPTY = "-"
 
@@ -25,6 +25,8 @@ class PlainHistory:
         print("\t".join([safe(explanation.id), explanation.outcome.value, one_line(explanation.sentence)]))
         if explanation.words:
             print(f"words: {', '.join(map(one_line, explanation.words))}")
+        for each in explanation.prompts:
+            print("\t".join([each.call_id, _time(each.at), safe(each.session_id), in_prompt(each)]))
 
     def workflows(self, workflows: Sequence[Workflow], *, next_cursor: str | None) -> None:
         for each in workflows:
@@ -39,6 +41,12 @@ class PlainHistory:
 def message_of(event: AuditEvent) -> str:
     """What an event says, with a mark if somebody has damaged it."""
     return f"[damaged] {one_line(event.message)}" if event.is_damaged else one_line(event.message)
+
+
+def in_prompt(appearance: Appearance) -> str:
+    """What became of something in one prompt."""
+    why = appearance.left_out
+    return f"not shown in {appearance.block}: {safe(why)}" if why else f"shown in {appearance.block}"
 
 
 def step_text(step: WorkflowStep) -> str:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from recollect.cli.history.plain import message_of, step_text
+from recollect.cli.history.plain import in_prompt, message_of, step_text
 from recollect.cli.view import mark, missing_hint, one_line, safe
 from recollect.model import AuditEvent, Explanation, Outcome, Workflow, WorkflowStep
 
@@ -46,6 +46,9 @@ class TerminalHistory:
         self._console.print(Text(one_line(explanation.sentence)))
         if explanation.words:
             self._console.print(Text(f"Words in common: {', '.join(map(one_line, explanation.words))}", style="dim"))
+        for prompt in explanation.prompts:
+            said = f"{prompt.call_id}, {_time(prompt.at)}: {in_prompt(prompt)}"
+            self._console.print(Text(said, style="yellow" if prompt.left_out else "dim"))
         for each in explanation.unanswered:
             self._console.print(Text(missing_hint(each), style="yellow"))
 

@@ -11,6 +11,7 @@ import recollect.model
 from recollect.model import (
     Agent,
     ApiKey,
+    Appearance,
     AuditEvent,
     Explanation,
     Hit,
@@ -198,6 +199,20 @@ class RivalBody(BaseModel):
     score: float
 
 
+class AppearanceBody(_Told):
+    """What became of it in one prompt."""
+
+    call_id: str
+    session_id: str
+    at: datetime
+    block: str
+    left_out: Annotated[str, Field(description="Why it was not shown: budget, moved, or where else; empty: it was.")]
+
+    @classmethod
+    def of(cls, appearance: Appearance) -> Self:
+        return cls._of(appearance)
+
+
 class Explained(BaseModel):
     """Why something was recalled, or was not."""
 
@@ -209,6 +224,7 @@ class Explained(BaseModel):
     words: Annotated[list[str], Field(description="Words of the question that it holds.")]
     rival: Annotated[RivalBody | None, Field(description="The last one shown instead, or the one it doubles.")]
     missing: list[MissingBody]
+    prompts: Annotated[list[AppearanceBody], Field(description="Those of the agent's latest 20 that had it.")]
 
     @classmethod
     def of(cls, explanation: Explanation) -> Self:
@@ -222,6 +238,7 @@ class Explained(BaseModel):
             words=list(explanation.words),
             rival=None if rival is None else RivalBody(id=rival.id, score=rival.score),
             missing=[MissingBody._of(each) for each in explanation.unanswered],
+            prompts=[AppearanceBody.of(each) for each in explanation.prompts],
         )
 
 

@@ -39,17 +39,26 @@ def _health(recollect: Recollect, tenant: TenantMemory) -> Health | JSONResponse
     health = Health(status="ok", version=__version__, engine=_engine(settings), embedder=settings.embedder, problems=[])
     try:
         tenant.list_agents(limit=1)
-        waiting = 0 if settings.embedder == NO_EMBEDDER else tenant.count_waiting()
+        problems = problems_of(recollect, tenant)
     except StoreError as error:
         log.error("The store does not answer: %s", error)
         down = health.model_copy(update={"status": "degraded", "problems": [str(error)]})
         return error_response(503, str(error), error.code, also=down.model_dump())
+    return health.model_copy(update={"status": "degraded", "problems": problems}) if problems else health
+
+
+def problems_of(recollect: Recollect, tenant: TenantMemory) -> list[str]:
+    """What is wrong though the store answers, in sentences.
+
+    Raises: StoreError.
+    """
+    waiting = 0 if recollect.settings.embedder == NO_EMBEDDER else tenant.count_waiting()
     problems = list(recollect.skill_problems())
     if problem := recollect.embedder_problem():
         problems.append(f"The embedder failed: {problem}")
     if waiting:
         problems.append(f"Texts that wait for their vector, and are found by their words alone until then: {waiting}.")
-    return health.model_copy(update={"status": "degraded", "problems": problems}) if problems else health
+    return problems
 
 
 def _engine(settings: Settings) -> Literal["sqlite", "postgres"]:

@@ -1,0 +1,94 @@
+"""What all pages of the console have in common: headers that keep other pages and scripts out, forms that only its own
+pages may send, and refusals that people can read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from fastapi.responses import HTMLResponse, RedirectResponse
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from recollect.server.admin.logins import PATH, is_console
+from recollect.server.admin.pages import rendered
+from recollect.server.errors import error_response
+
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": "default-src 'self'; script-src 'none'; object-src 'none'; base-uri 'none'; "
+    "form-action 'self'; frame-ancestors 'none'",
+    "Referrer-Policy": "same-origin",  # with "no-referrer" browsers would send our own forms with the Origin "null"
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+CACHE = "Cache-Control"
+NOT_OURS = "This form was not sent by a page of the console. Open the console and try again."
+SAFE_METHODS = ("GET", "HEAD")
+
+
+class ConsoleGuard:
+    """Stands between the pages and everything that may refuse a request to them."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not is_console(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        answer = _Answer(scope, receive, send)
+        # Whose Origin it is, HostGuard has looked at; what sends none is no form in a browser of today.
+        if scope["method"] not in SAFE_METHODS and "origin" not in Headers(scope=scope):
+            await error_response(403, NOT_OURS)(scope, receive, answer.send)
+        else:
+            await self._app(scope, receive, answer.send)
+
+
+class _Answer:
+    """An answer on its way out; a refusal in JSON is held back until it is whole, and becomes a page."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._start: Message | None = None
+        self._body = b""
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers[name] = value
+            headers.setdefault(CACHE, "no-store")
+            if message["status"] >= 400 and headers.get("content-type", "") == "application/json":
+                self._start = message
+                return
+        elif self._start is not None:
+            self._body += message.get("body", b"")
+            if message.get("more_body"):
+                return
+            start, self._start = self._start, None
+            await self._page(start)(self._scope, self._receive, self.send)
+            return
+        await self._send(message)
+
+    def _page(self, start: Message) -> Response:
+        status: int = start["status"]
+        if status == 401 and self._scope["method"] in SAFE_METHODS:
+            return RedirectResponse(_login_for(self._scope), status_code=303)
+        said = json.loads(self._body)
+        access = self._scope.get("state", {}).get("access")
+        page = rendered("refused.html", access=access, status=status, sentence=said["error"])
+        wait = Headers(raw=start["headers"]).get("retry-after")
+        return HTMLResponse(page, status, headers={"Retry-After": wait} if wait else None)
+
+
+def _login_for(scope: Scope) -> str:
+    """The form, and where to go after it."""
+    query = scope["query_string"].decode("latin-1")
+    wanted = quote(scope["path"]) + (f"?{query}" if query else "")
+    return f"{PATH}/login" + ("" if wanted == PATH else f"?next={quote(wanted, safe='')}")

@@ -1,0 +1,104 @@
+"""Templates, and what they need to show records to people. Whatever is stored is text to them: escaping is on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from recollect import __version__
+from recollect.model import KeyScope, Kind, Outcome, State
+from recollect.policy.keys import allows
+from recollect.server.access import Access
+from recollect.server.admin.logins import PATH
+
+OUTCOMES: Mapping[Outcome, str] = {
+    Outcome.RECALLED: "Recalled",
+    Outcome.OUT_RANKED: "Out-ranked",
+    Outcome.MISSING: "Not there",
+    Outcome.EXPIRED: "Expired",
+    Outcome.SUPERSEDED: "Corrected",
+    Outcome.ARCHIVED: "Archived",
+    Outcome.HELD: "Held for review",
+    Outcome.LATER: "Not known yet then",
+    Outcome.FILTERED: "Filtered out",
+    Outcome.DOUBLE: "Says the same as another",
+    Outcome.NOT_EMBEDDED: "No vector yet",
+    Outcome.NO_MATCH: "Below the threshold",
+    Outcome.UNANSWERED: "Its source did not answer",
+}
+AGES = ((timedelta(days=365), "y"), (timedelta(days=1), "d"), (timedelta(hours=1), "h"), (timedelta(minutes=1), "min"))
+
+
+def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+    """A page for whoever is asking."""
+    now = request.app.state.recollect.now()
+    return HTMLResponse(rendered(template, access=request.state.access, now=now, **values), status)
+
+
+def rendered(template: str, *, access: Access | None, **values: Any) -> str:
+    """The text of a page."""
+    return _PAGES.get_template(template).render(access=access, **values)
+
+
+def place(*parts: object, **query: object) -> str:
+    """The address of a page; what is empty is left out of its query.
+
+    >>> place("agents", "ann@home", "why", q="a&b", limit=None)
+    '/admin/agents/ann%40home/why?q=a%26b'
+    """
+    given = {name: value for name, value in query.items() if value not in (None, "")}
+    path = "/".join([PATH, *(quote(str(part), safe="") for part in parts)])
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def moment(at: datetime) -> str:
+    """
+    >>> from datetime import UTC
+    >>> moment(datetime(2026, 1, 31, 12, 5, tzinfo=UTC))
+    '2026-01-31 12:05 UTC'
+    """
+    return f"{at:%Y-%m-%d %H:%M} UTC"
+
+
+def age(at: datetime, now: datetime) -> str:
+    """How long ago it was, or how long it will be, roughly.
+
+    >>> from datetime import UTC
+    >>> now = datetime(2026, 1, 31, tzinfo=UTC)
+    >>> age(now - timedelta(days=3, hours=5), now), age(now + timedelta(minutes=61), now), age(now, now)
+    ('3 d ago', 'in 1 h', 'now')
+    """
+    for length, unit in AGES:
+        count = abs(now - at) // length
+        if count:
+            return f"{count} {unit} ago" if at < now else f"in {count} {unit}"
+    return "now"
+
+
+def _may(access: Access | None, scope: str) -> bool:
+    return access is not None and allows(access.scope, KeyScope(scope))
+
+
+_PAGES = Environment(
+    loader=PackageLoader("recollect.server.admin"),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=StrictUndefined,
+)
+_PAGES.globals |= {
+    "place": place,
+    "moment": moment,
+    "age": age,
+    "may": _may,
+    "version": __version__,
+    "kinds": [*Kind],
+    "states": [*State],
+    "outcomes": OUTCOMES,
+}

@@ -1,0 +1,237 @@
+"""Who may open the console: by a key that becomes a cookie, by a link that works once, and never by another page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+
+import httpx2
+import pytest
+
+from recollect.api import Recollect
+from recollect.model import KeyScope
+from recollect.policy.keys import allows
+from recollect.server.app import create_app
+from recollect.server.scopes import CONSOLE
+from tests.server.conftest import MovableClock
+from tests.server.console import Browser, read
+from tests.server.live import client_of, serving
+
+VALUES = {"agent": "ann", "id": "m-1", "code": "nonsense", "name": "console.css"}
+
+
+@pytest.fixture(scope="module")
+def address(recollect: Recollect) -> Iterator[str]:
+    recollect.agent("ann").remember("Ann likes tea")
+    with serving(recollect, no_auth=False) as address:
+        yield address
+
+
+@pytest.fixture
+def browser(address: str) -> Iterator[Browser]:
+    browser = Browser(address)
+    yield browser
+    browser.close()
+
+
+def sent(browser: Browser, route: str) -> httpx2.Response:
+    method, _, path = route.partition(" ")
+    path = re.sub(r"\{(\w+)\}", lambda match: VALUES[match[1]], path)
+    return browser.client.request(method, path, headers={"Origin": browser.address} if method == "POST" else {})
+
+
+def key(recollect: Recollect, scope: str = "admin", tenant: str | None = None) -> str:
+    return recollect.tenant(tenant).add_key(scope).key
+
+
+@pytest.mark.parametrize("route", [route for route, scope in CONSOLE.items() if scope is not None])
+def test_without_a_login_every_page_leads_to_the_form(browser: Browser, route: str) -> None:
+    answer = sent(browser, route)
+
+    if route.startswith("POST"):
+        assert answer.status_code == 401
+        assert "log in with a key" in read(answer)
+    else:
+        assert answer.status_code == 303
+        assert answer.headers["Location"].startswith("/admin/login")
+
+
+@pytest.mark.parametrize("route", [route for route, scope in CONSOLE.items() if scope is not None])
+def test_a_login_opens_what_its_key_allows(recollect: Recollect, address: str, route: str) -> None:
+    needed = CONSOLE[route]
+    assert needed is not None
+    for scope in KeyScope:
+        browser = Browser(address)
+        if scope is KeyScope.ADMIN and route.startswith("POST"):
+            continue  # what it does is for other tests
+        browser.log_in(key(recollect, scope))
+        answer = sent(browser, route)
+        browser.close()
+        assert (answer.status_code == 403) == (not allows(scope, needed)), (scope, answer.text)
+        assert answer.status_code < 500
+        if answer.status_code == 403:
+            assert f"the scope {scope.value}; this takes one with the scope {needed.value}" in read(answer)
+
+
+def test_after_the_login_one_is_where_one_wanted_to_be(recollect: Recollect, browser: Browser) -> None:
+    asked = browser.get("/admin/audit", q="a&b")
+    form = browser.get(asked.headers["Location"])
+    (action,) = re.findall(r'action="(/admin/login[^"]*)"', form.text)
+    inside = browser.send(action, key=f" {key(recollect)}\n")
+
+    assert str(inside.url) == f"{browser.address}/admin/audit?q=a%26b"
+    assert inside.status_code == 200
+    for elsewhere in ("//evil.example", "https://evil.example/admin", "/api/agents"):
+        landed = browser.send(f"/admin/login?next={elsewhere}", key=key(recollect))
+        assert str(landed.url) == f"{browser.address}/admin"
+
+
+@pytest.mark.parametrize("wrong", ["", "hunter2", "recollect_mfrw2zi_aaaaaaaa_" + "a" * 52])
+def test_a_wrong_key_is_told_so_and_opens_nothing(browser: Browser, wrong: str) -> None:
+    answer = browser.log_in(wrong)
+
+    assert answer.status_code == 401
+    assert "not valid" in read(answer)
+    assert "set-cookie" not in answer.headers
+    assert not wrong or wrong not in answer.text
+
+
+def test_the_cookie_is_for_the_console_alone_and_is_not_the_key(recollect: Recollect, address: str) -> None:
+    issued = key(recollect)
+    with client_of(address) as client:
+        plain = client.post("/admin/login", data={"key": issued}, headers={"Origin": address})
+        secure = client.post(
+            "/admin/login", data={"key": issued}, headers={"Origin": address.replace("http:", "https:")}
+        )
+    cookie = plain.headers["Set-Cookie"]
+
+    assert {"HttpOnly", "SameSite=strict", "Path=/admin"} <= set(cookie.split("; "))
+    assert "Secure" not in cookie
+    assert "Secure" in secure.headers["Set-Cookie"]
+    assert issued not in cookie
+    value = cookie.split(";")[0]
+    with client_of(address) as client:
+        assert client.get("/api/agents", headers={"Cookie": value}).status_code == 401
+        assert client.get("/admin", headers={"Cookie": value}).status_code == 200
+        assert client.get("/admin", headers={"Authorization": f"Bearer {issued}"}).status_code == 303
+
+
+def test_logging_out_ends_it_also_for_whoever_copied_the_cookie(recollect: Recollect, browser: Browser) -> None:
+    browser.log_in(key(recollect))
+    copied = "; ".join(f"{name}={value}" for name, value in browser.client.cookies.items())
+    assert browser.get("/admin").status_code == 200
+
+    browser.send("/admin/logout")
+
+    assert browser.get("/admin").status_code == 303
+    with client_of(browser.address) as client:
+        assert client.get("/admin", headers={"Cookie": copied}).status_code == 303
+
+
+def test_a_revoked_key_and_time_end_it(recollect: Recollect, browser: Browser, clock: MovableClock) -> None:
+    issued = recollect.tenant().add_key("read")
+    browser.log_in(issued.key)
+    assert browser.get("/admin").status_code == 200
+    recollect.tenant().revoke_key(issued.record.id)
+    assert browser.get("/admin").status_code == 303
+
+    browser.log_in(key(recollect))
+    clock.ahead = timedelta(hours=11)
+    assert browser.get("/admin").status_code == 200
+    clock.ahead = timedelta(hours=12, minutes=1)
+    assert browser.get("/admin").status_code == 303
+
+
+@pytest.mark.parametrize("origin", [None, "null", "http://evil.example", "http://127.0.0.1:1"])
+def test_a_form_of_another_page_is_refused(recollect: Recollect, browser: Browser, origin: str | None) -> None:
+    kept = recollect.agent("ann").remember("Ann likes cake", kind="episode")
+    browser.log_in(key(recollect))
+    path = f"/admin/agents/ann/memories/{kept.id}/delete"
+
+    answer = browser.client.post(path, headers={} if origin is None else {"Origin": origin})
+
+    assert answer.status_code == 403
+    assert recollect.agent("ann").get(kept.id).text == "Ann likes cake"
+    login = browser.client.post("/admin/login", data={"key": "x"}, headers={"Origin": origin} if origin else {})
+    assert login.status_code == 403
+
+
+def test_another_tenants_agent_is_answered_like_a_missing_one(recollect: Recollect, browser: Browser) -> None:
+    recollect.agent("theirs", "acme").remember("A private matter")
+    browser.log_in(key(recollect))
+
+    for rest in (
+        "",
+        "/why?q=private&id=m-1",
+        "/seen",
+        "/seen/c-1",
+        "/memories/m-1",
+        "/memories/m-1/delete",
+        "/sessions",
+    ):
+        foreign, missing = (browser.get(f"/admin/agents/{agent}{rest}") for agent in ("theirs", "nobodys"))
+        assert (foreign.status_code, missing.status_code) == (404, 404)
+        assert foreign.text.replace("theirs", "nobodys") == missing.text
+    assert "theirs" not in browser.get("/admin").text
+
+
+def test_a_link_lets_in_once(recollect: Recollect, clock: MovableClock) -> None:
+    links: list[str] = []
+    record = recollect.verify_key(key(recollect))
+
+    with serving(
+        recollect, lambda app: links.extend(app.state.logins.link_for(record) for _ in range(2)), no_auth=False
+    ) as address:
+        browser, other = Browser(address), Browser(address)
+        path = f"/admin/open/{links[0]}"
+        assert [browser.get(path).status_code for _ in range(2)] == [200, 200], "looking at it does not use it up"
+        assert browser.send(path).url.path == "/admin"
+        assert browser.get("/admin").status_code == 200
+        again = other.send(path)
+        assert again.status_code == 401
+        assert "used already" in read(again)
+        clock.ahead = timedelta(minutes=61)
+        assert other.send(f"/admin/open/{links[1]}").status_code == 401
+        assert other.get("/admin").status_code == 303
+        browser.close()
+        other.close()
+
+
+def test_every_answer_keeps_scripts_and_frames_out(recollect: Recollect, browser: Browser) -> None:
+    answers = [browser.get("/admin/login"), browser.get("/admin"), browser.get("/admin/static/console.css")]
+    browser.log_in(key(recollect))
+    answers += [browser.get("/admin"), browser.get("/admin/agents/nobody"), browser.get("/admin/nowhere")]
+
+    for answer in answers:
+        policy = answer.headers["Content-Security-Policy"]
+        assert {"default-src 'self'", "script-src 'none'", "frame-ancestors 'none'"} <= set(policy.split("; "))
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert answer.headers["Referrer-Policy"] == "same-origin"
+        assert "<script" not in answer.text
+        assert " style=" not in answer.text
+        assert answer.headers["Cache-Control"] == ("max-age=3600" if "css" in answer.url.path else "no-store")
+    assert [answer.status_code for answer in answers] == [200, 303, 200, 200, 404, 404]
+
+
+def test_without_keys_there_is_no_login(recollect: Recollect) -> None:
+    with serving(recollect, no_auth=True) as address:
+        browser = Browser(address)
+        assert browser.get("/admin/login").headers["Location"] == "/admin"
+        page = browser.get("/admin")
+        assert page.status_code == 200
+        assert "no login" in read(page)
+        assert "Log out" not in read(page)
+        browser.close()
+
+
+def test_the_oldest_login_makes_room(recollect: Recollect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recollect.server.admin.logins.MAX_LOGINS", 2)
+    logins = create_app(recollect).state.logins
+    record = recollect.verify_key(key(recollect))
+
+    first, second, third = (logins.begin(record) for _ in range(3))
+
+    assert [logins.key(each).id for each in (second, third)] == [record.id] * 2
+    with pytest.raises(Exception, match="not logged in"):
+        logins.key(first)
