@@ -118,16 +118,21 @@ def create_app(
     app.router.routes.append(Route(mcp_http.PATH, app.state.mcp, methods=["POST"], include_in_schema=False))
     add_error_handlers(app)
     _complete_document(app, no_auth=no_auth)
-    app.add_middleware(BodyLimit)  # the last one added is the first to see a request
+    _add_guards(app, recollect, no_auth=no_auth, hosts=hosts)
+    return app
+
+
+def _add_guards(app: FastAPI, recollect: Recollect, *, no_auth: bool, hosts: Sequence[str]) -> None:
+    """What a request passes before it reaches a route."""
     app.state.logins = Logins(recollect)
+    app.state.metrics = Metrics(recollect)
+    app.add_middleware(BodyLimit)  # the last one added is the first to see a request
     app.add_middleware(KeyGuard, recollect=recollect, logins=app.state.logins, router=app.router, no_auth=no_auth)
     app.add_middleware(InFlight, most=recollect.settings.max_requests)
     app.add_middleware(ConsoleGuard)
     app.add_middleware(HostGuard, hosts=[*hosts, *recollect.settings.public_hosts])
-    app.state.metrics = Metrics(recollect)
     app.add_middleware(Measured, metrics=app.state.metrics)
     app.add_middleware(RequestId)
-    return app
 
 
 @asynccontextmanager
