@@ -48,12 +48,14 @@ def test_what_is_out_ranked_says_by_what_and_how_much(ann: AgentMemory) -> None:
     assert f"{said.rival.score - said.hit.score:.3f} more" in said.sentence
 
 
-def test_it_tells_what_became_of_it_in_the_latest_prompts(ann: AgentMemory, bob: AgentMemory) -> None:
+def test_it_tells_what_became_of_it_in_the_latest_prompts(ann: AgentMemory, bob: AgentMemory, clock: Clock) -> None:
     for number in range(5):
         ann.remember(f"The office is open in week {number} of the {'very ' * 40}long year", kind="episode")
     bob.remember("The office is closed", kind="episode")
     bob.context("s-9", QUESTION)
-    calls = [ann.context("s-1", QUESTION, budget=budget) for budget in (8000, 300)]
+    calls = [ann.context("s-1", QUESTION, budget=8000)]
+    clock.forward(seconds=1)
+    calls.append(ann.context("s-1", QUESTION, budget=300))
     (memories,) = [block for block in calls[1].blocks if block.name == "memories"]
     out = next(item.id for item in memories.items if item.left_out)
 
