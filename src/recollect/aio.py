@@ -206,6 +206,11 @@ class AsyncRecollect:
         self._threads = _Threads(THREADS, thread_name_prefix="recollect")
 
     @property
+    def sync(self) -> Recollect:
+        """The same store, for what takes a `Recollect`, such as `AgentRunner`."""
+        return self._sync
+
+    @property
     def settings(self) -> Any:
         return self._sync.settings
 

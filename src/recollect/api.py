@@ -71,6 +71,8 @@ class Recollect:
         )
         try:
             models = open_models(self.settings, model)
+            self.model = models.main if model is not None else None
+            """The model that was given; None: those of the settings are asked."""
             self._embedding = self._open_embedding(embedder, replace_embedder)
         except BaseException:
             self._store.close()

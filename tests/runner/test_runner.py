@@ -426,3 +426,46 @@ def test_two_runs_of_one_session_keep_both_turns(store: Recollect, atlas: AgentM
     turns = said(atlas)
     assert [role for role, _ in turns] == ["user", "assistant"] * 2
     assert {content for role, content in turns if role == "user"} == {"one", "two"}
+
+
+def test_a_model_given_to_the_store_is_asked_without_tools(atlas: AgentMemory, endpoint: ModelServer) -> None:
+    asked: list[Any] = []
+
+    def parrot(messages: Any) -> str:
+        asked.append(messages)
+        return "Tabs, squawk."
+
+    with Recollect(":memory:", settings=Settings(), clock=lambda: NOW, model=parrot) as store:
+        store.agent("atlas").remember("Prefers tabs over spaces")
+        answer = ask(store, "Tabs or spaces?")
+        streamed, heard = listen(store, "And now?")
+
+        assert (answer.response, answer.model, answer.tools) == ("Tabs, squawk.", "parrot", ())
+        assert (streamed.response, heard) == ("Tabs, squawk.", [Delta(text="Tabs, squawk.")])
+        assert [message["role"] for message in asked[1]] == ["system", "user", "assistant", "user"]
+        assert "memory_store" not in asked[0][0]["content"], "it is not told of tools it does not have"
+        assert "Prefers tabs over spaces" in asked[0][-1]["content"]
+        assert len(said(store.agent("atlas"))) == 4
+        with pytest.raises(Invalid, match="no images"):
+            ask(store, "What is this?", images=(Image(content=b"GIF89a", media_type="image/gif"),))
+    assert endpoint.requests == []
+
+
+def test_a_long_conversation_is_summarised_by_one_call_before_the_answer(endpoint: ModelServer) -> None:
+    settings = {"summary_enabled": True, "summary_threshold": 4, "summary_keep_last": 2}
+    with opened(endpoint, **settings, openai_summary_model="short") as store:
+        atlas = store.agent("atlas")
+        for number in range(3):
+            atlas.log_turn("s-1", user=f"Question {number}", assistant=f"Answer {number}")
+        endpoint.usual = lambda handler, body: says(
+            "They spoke of questions 0 and 1." if body["model"] == "short" else "Answer 3"
+        )(handler, body)
+
+        ask(store, "Question 3")
+
+        assert [body["model"] for body in endpoint.bodies] == ["short", "small"]
+        system, *turns, last = endpoint.bodies[1]["messages"]
+        assert "They spoke of questions 0 and 1." in system["content"]
+        assert [turn["content"] for turn in turns] == ["Question 2", "Answer 2"]
+        assert last["content"].endswith("Question 3")
+        assert store.tenant().session("s-1").summarized_count == 4

@@ -15,14 +15,19 @@ from functools import cache
 from typing import Any
 
 import httpx2
+from anyio.to_thread import run_sync
 from openai.types import chat
 from pydantic_ai import exceptions
+from pydantic_ai.messages import ModelMessage, ModelResponse, SystemPromptPart, TextPart
 from pydantic_ai.models import Model
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
 from recollect.errors import ModelError
+from recollect.model import Json
+from recollect.ports import Model as CompletingModel
 from recollect.providers.endpoint import DEFAULT_BASE_URL, Endpoint, Refused
 from recollect.settings import Settings
 
@@ -39,12 +44,12 @@ class OpenedModel:
 
     model: Model
     name: str
-    endpoint: Endpoint
+    endpoint: Endpoint | None = None  # None: it is no endpoint's, but was given by a program
 
-    def explained(self, error: exceptions.AgentRunError) -> ModelError:
+    def explained(self, error: Exception) -> ModelError:
         """The failure as a sentence that says what to check. It holds neither key nor text."""
-        named = self.endpoint.named
-        if isinstance(error, exceptions.ModelHTTPError):
+        named = f"The model {self.name!r}" if self.endpoint is None else self.endpoint.named
+        if isinstance(error, exceptions.ModelHTTPError) and self.endpoint is not None:
             return self.endpoint.explained(Refused(error.status_code, None))
         if isinstance(error, exceptions.ModelTimeoutError | exceptions.ModelRequestTimeout | exceptions.RunTimedOut):
             return ModelError(f"{named} did not answer in time.")
@@ -78,6 +83,25 @@ async def opened_model(settings: Settings, name: str) -> AsyncIterator[OpenedMod
             profile=PROFILE,
         )
         yield OpenedModel(model=_LenientModel(name, provider=provider), name=name, endpoint=endpoint)
+
+
+def given_model(model: CompletingModel) -> OpenedModel:
+    """A model that only completes conversations: it is offered no tools and sees no images."""
+
+    async def complete(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
+        text = await run_sync(model.complete, [_as_chat(part) for message in messages for part in message.parts])
+        return ModelResponse(parts=[TextPart(content=text)])
+
+    async def complete_at_once(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        yield str((await complete(messages, info)).text or "")
+
+    return OpenedModel(model=FunctionModel(complete, stream_function=complete_at_once), name=model.name)
+
+
+def _as_chat(part: Any) -> Json:
+    """A part of a prompt without tools, which the framework may have put together with others of the same side."""
+    role = {SystemPromptPart: "system", TextPart: "assistant"}.get(type(part), "user")
+    return {"role": role, "content": part.content}
 
 
 @cache

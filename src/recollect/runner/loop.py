@@ -6,6 +6,7 @@ The framework's own history of a run begins with the bare prompt; before each re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -13,7 +14,7 @@ import pydantic_ai
 from anyio.to_thread import run_sync
 from pydantic_ai import Agent, BinaryContent, RunContext, Tool, UsageLimits
 from pydantic_ai.capabilities import Hooks
-from pydantic_ai.exceptions import AgentRunError
+from pydantic_ai.exceptions import AgentRunError, UserError
 from pydantic_ai.messages import (
     AgentStreamEvent,
     FunctionToolResultEvent,
@@ -38,7 +39,8 @@ from recollect.capturing import capture_calls, captured
 from recollect.errors import ModelError, RecollectError
 from recollect.model import AgentAnswer, AgentQuestion, Delta, Image, Json, RunUsage, ToolUse
 from recollect.policy.transcript_digest import clipped
-from recollect.providers.chat_model import OpenedModel, opened_model
+from recollect.ports import Model as CompletingModel
+from recollect.providers.chat_model import OpenedModel, given_model, opened_model
 from recollect.runner.prompt import RunPrompt, ToolResult
 from recollect.settings import Settings
 from recollect.tools.spec import Tool as MemoryTool
@@ -88,14 +90,15 @@ async def finished(
     question: AgentQuestion,
     session_id: str,
     settings: Settings,
-    model: str,
+    model: str | CompletingModel,
     on_event: Any,
 ) -> Finished:
     """Run the agent to its answer.
 
     Raises: Invalid, OverBudget, ModelError.
     """
-    async with opened_model(settings, model) as opened:
+    opening = opened_model(settings, model) if isinstance(model, str) else nullcontext(given_model(model))
+    async with opening as opened:
         await run_sync(prompt.begin, list(dict.fromkeys(tool.set for tool in tools)))
         seen = _Seen(own=frozenset(tool.name for tool in tools))
         agent = Agent(
@@ -115,7 +118,7 @@ async def finished(
                 timeout=settings.agent_timeout,
                 event_stream_handler=listen if on_event is not None else None,
             )
-        except AgentRunError as error:
+        except (AgentRunError, UserError) as error:
             raise _explained(error, opened) from error
         if on_event is None:
             for part in _returned(run.new_messages()):
@@ -145,7 +148,7 @@ def _whole(output: str, model: str) -> str:
     return response
 
 
-def _explained(error: AgentRunError, opened: OpenedModel) -> RecollectError:
+def _explained(error: Exception, opened: OpenedModel) -> RecollectError:
     """What the framework wrapped may be our own refusal, which says it best."""
     cause: BaseException | None = error
     while cause is not None:

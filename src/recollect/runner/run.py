@@ -35,6 +35,7 @@ NO_MODEL = (
     "No model is configured. Set OPENAI_MODEL, and OPENAI_BASE_URL and OPENAI_API_KEY for its endpoint; or give the "
     "agent a model of its own."
 )
+NO_EYES = "The model that was given to this store completes texts and sees no images."
 ANOTHERS = "The session is another agent's."
 OnEvent = Callable[[RunEvent], Awaitable[None]]
 T = TypeVar("T")
@@ -65,17 +66,19 @@ class AgentRunner:
         session_id = f"s-{uuid.uuid4().hex}" if checked.session_id is None else checked.session_id
         agent = await _in_thread(self._found_agent, checked, session_id)
         model = self._model_of(agent)
+        if checked.images and self._recollect.model is not None:
+            raise Invalid(NO_EYES)
         loop = await _in_thread(_framework)
         try:
             finished: Finished = await loop.finished(
                 prompt=RunPrompt(memory, agent, checked, session_id, self._recollect.settings),
                 memory=memory,
                 tools=self._memory_tools(agent),
-                functions=[each for each in self._tools if _is_allowed(agent, each.__name__)],
+                functions=self._functions(agent),
                 question=checked,
                 session_id=session_id,
                 settings=self._recollect.settings,
-                model=model,
+                model=self._recollect.model or model,
                 on_event=on_event,
             )
             await _in_thread(_keep, memory, session_id, checked, finished)
@@ -111,12 +114,21 @@ class AgentRunner:
 
     def _model_of(self, agent: Agent | None) -> str:
         """Raises: Invalid."""
+        if self._recollect.model is not None:
+            return self._recollect.model.name
         chosen = (agent.model if agent is not None else "") or self._recollect.settings.openai_model
         if not chosen:
             raise Invalid(NO_MODEL)
         return chosen
 
+    def _functions(self, agent: Agent | None) -> Sequence[Callable[..., Any]]:
+        if self._recollect.model is not None:
+            return []
+        return [each for each in self._tools if _is_allowed(agent, each.__name__)]
+
     def _memory_tools(self, agent: Agent | None) -> Sequence[Tool]:
+        if self._recollect.model is not None:  # which can only talk
+            return []
         offered = catalog.in_sets(self._recollect.settings.tool_sets)
         return [tool for tool in offered if _is_allowed(agent, tool.name)]
 
