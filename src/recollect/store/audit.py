@@ -50,6 +50,8 @@ class AuditRows(SearchedByWords):
         return [readable_event(row) for row in self._read(tenant, lambda unit: unit.all("list_events", **values))]
 
     def find_events(self, tenant: str, ids: Sequence[int]) -> Mapping[int, AuditEvent]:
+        if not ids:
+            return {}
         numbers = self._engine.numbers(ids)
         rows = self._read(tenant, lambda unit: unit.all("find_events", tenant=tenant, ids=numbers))
         return {row[1]: readable_event(row) for row in rows}

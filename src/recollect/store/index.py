@@ -27,7 +27,7 @@ from recollect.model import Kind, Match
 from recollect.policy.ranking import BM25_B, BM25_K1
 from recollect.policy.similarity import SPEAKERS, Evidence, Frame, conversations_of
 from recollect.store.engine import Registered, Row
-from recollect.store.postings import NO_WORDS, Words, row_numbers
+from recollect.store.postings import NO_WORDS, Packed, Words, row_numbers
 from recollect.store.rows import moment
 
 MAX_COUNT = 255
@@ -176,33 +176,24 @@ class OwnerIndex:
     def search(self, terms: Sequence[str], wanted: Wanted, limit: int) -> list[Match]:
         """Rows that hold any of the words, by BM25 with the statistics of the wanted rows."""
         rows, words = self._rows, self._words  # in this order: words of rows that came in between are passed over
-        allowed = rows.allowed(wanted)
-        total = int(np.count_nonzero(allowed))
-        if not total:
-            return []
-        lengths = rows.lengths[: rows.count]
-        norms = BM25_K1 * (1 - BM25_B + BM25_B * lengths / max(float(lengths[allowed].mean()), 1e-9))
-        scores = np.zeros(rows.count, np.float32)
-        for key in {word_key(term) for term in terms}:
-            found = words.holding(key)
-            numbers = row_numbers(found)
-            in_view = numbers < rows.count
-            found, numbers = found[in_view], numbers[in_view]
-            counts = (found & np.uint64(0xFF)).astype(np.float32) * allowed[numbers]
-            holding = int(np.count_nonzero(counts))
-            weight = np.log1p((total - holding + 0.5) / (holding + 0.5))
-            scores[numbers] += weight * counts * (BM25_K1 + 1) / (counts + norms[numbers])
-        return rows.best(scores, limit, above=0.0)
+        return _search(rows, _holding(words, terms), wanted, limit) if rows.count else []
 
-    def full_score(self, terms: Sequence[str]) -> float:
-        """What a text of average length would score that holds every one of the words once, also those nobody holds."""
-        words, total = self._words, self._rows.count
-        holding = (len(words.holding(key)) for key in {word_key(term) for term in terms})
-        return float(sum(np.log1p((total - min(each, total) + 0.5) / (each + 0.5)) for each in holding))
+    def covered(self, terms: Sequence[str], limit: int) -> list[Match]:
+        """The same among all rows; a score is the share of what a text of average length would have that holds every
+        one of the words once, also those nobody holds: 1 at most."""
+        rows, words = self._rows, self._words
+        if not rows.count:
+            return []
+        holding, total = _holding(words, terms), rows.count
+        full = float(sum(np.log1p((total - min(len(each), total) + 0.5) / (len(each) + 0.5)) for each in holding))
+        found = _search(rows, holding, Wanted((), -np.inf), limit)
+        return [Match(match.seq, min(1.0, match.score / full)) for match in found]
 
     def nearest(self, vector: Floats, wanted: Wanted, limit: int) -> list[Match]:
         """Rows by cosine to `vector`."""
         rows = self._rows
+        if not rows.count:
+            return []
         # Rounded, because the last bit of equal rows differs with their place in the matrix, and equals go by age.
         scores = np.round(rows.matrix[: rows.count] @ vector, SCORE_DIGITS)
         scores[~(rows.allowed(wanted) & rows.embedded[: rows.count])] = -np.inf
@@ -232,6 +223,30 @@ class OwnerIndex:
             view = _View.of(rows, allowed)
             self._views = {**dict(list(self._views.items())[-MAX_VIEWS + 1 :]), groups: view}
         return view
+
+
+def _holding(words: Words, terms: Sequence[str]) -> list[Packed]:
+    """The occurrences of each word."""
+    return [words.holding(key) for key in {word_key(term) for term in terms}]
+
+
+def _search(rows: _Rows, holding: Sequence[Packed], wanted: Wanted, limit: int) -> list[Match]:
+    allowed = rows.allowed(wanted)
+    total = int(np.count_nonzero(allowed))
+    if not total:
+        return []
+    lengths = rows.lengths[: rows.count]
+    norms = BM25_K1 * (1 - BM25_B + BM25_B * lengths / max(float(lengths[allowed].mean()), 1e-9))
+    scores = np.zeros(rows.count, np.float32)
+    for found in holding:
+        numbers = row_numbers(found)
+        in_view = numbers < rows.count
+        numbers = numbers[in_view]
+        counts = (found[in_view] & np.uint64(0xFF)).astype(np.float32) * allowed[numbers]
+        holders = int(np.count_nonzero(counts))
+        weight = np.log1p((total - holders + 0.5) / (holders + 0.5))
+        scores[numbers] += weight * counts * (BM25_K1 + 1) / (counts + norms[numbers])
+    return rows.best(scores, limit, above=0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,6 +104,8 @@ class KnowledgeRows(Units):
         return [chunk_from(row) for row in rows]
 
     def find_chunks(self, tenant: str, seqs: Sequence[int]) -> Mapping[int, Chunk]:
+        if not seqs:
+            return {}
         numbers = self._engine.numbers(seqs)
         rows = self._read(tenant, lambda unit: unit.all("find_chunks", tenant=tenant, seqs=numbers))
         return {row[1]: chunk_from(row) for row in rows}

@@ -29,7 +29,6 @@ SPARE = 1.25
 """A list grows to this many times what is searched before its oldest part is dropped."""
 
 NO_VECTORS = Registered(0, "", 0)
-ALWAYS = float("-inf")
 
 Read = Callable[[str, Callable[[Unit], None]], None]
 
@@ -65,16 +64,13 @@ class WordLists:
         """Best first; the score is how much of the question a text holds, 0 to 1."""
         if not terms:
             return []
-        words = self._current(tenant, shelf)
-        full = words.full_score(terms)
-        found = words.search(terms, index.Wanted((), ALWAYS), limit)
-        return [Match(match.seq, min(1.0, match.score / full)) for match in found]
+        return self._current(tenant, shelf).covered(terms, limit)
 
     def forget(self, tenant: str) -> None:
         """Drop a tenant's lists; the next search makes them anew."""
         with self._lock:
             for key in [key for key in self._held if key[0] == tenant]:
-                del self._held[key]
+                self._drop(self._held.pop(key))
 
     def _current(self, tenant: str, shelf: Shelf) -> index.OwnerIndex:
         with self._lock:
@@ -97,9 +93,11 @@ class WordLists:
             self._total += nbytes - held.nbytes
             held.nbytes = nbytes
             while self._total > MAX_BYTES and len(self._held) > 1:
-                _, oldest = self._held.popitem(last=False)
-                oldest.is_evicted = True
-                self._total -= oldest.nbytes
+                self._drop(self._held.popitem(last=False)[1])
+
+    def _drop(self, held: _Held) -> None:
+        held.is_evicted = True
+        self._total -= held.nbytes
 
 
 class SearchedByWords(Units):

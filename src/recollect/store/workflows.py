@@ -82,6 +82,8 @@ class WorkflowRows(SearchedByWords):
         return [step_from(row) for row in self._read(tenant, read)]
 
     def find_steps(self, tenant: str, seqs: Sequence[int]) -> Mapping[int, WorkflowStep]:
+        if not seqs:
+            return {}
         numbers = self._engine.numbers(seqs)
         rows = self._read(tenant, lambda unit: unit.all("find_steps", tenant=tenant, seqs=numbers))
         return {row[0]: step_from(row[1:]) for row in rows}
