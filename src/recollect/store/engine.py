@@ -7,7 +7,7 @@ security at the start of each transaction. No model call belongs inside: compute
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -82,6 +82,10 @@ class SearchIndex(Protocol):
         now: datetime,
         is_past: bool,
     ) -> Evidence: ...
+
+    def numbers_holding(self, owner: Owner, needle: str) -> Iterator[int] | None:
+        """The numbers of an agent's memories whose folded text holds `needle`, newest first, at least of all that are
+        live; None if the database has to be asked."""
 
     def search_chunks(
         self, tenant: str, terms: Sequence[str], *, categories: Collection[str], limit: int

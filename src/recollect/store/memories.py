@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
+from itertools import islice
+from typing import Any
 
 from recollect.errors import Conflict, Invalid, NotFound
 from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, State
@@ -105,7 +108,20 @@ class MemoryRows(Units):
         name = "list_memories" if kind is None else "list_episodes"
         if kind is not None and kind is not Kind.EPISODE:
             name, values["kind"] = "list_memories_of_kind", kind.value
+        elif needle and state is State.LIVE and self._unit(owner.tenant) is None:  # what is not committed is not held
+            numbers = self._engine.index.numbers_holding(owner, fold(needle))
+            if numbers is not None:
+                return self._listed(owner, numbers, {**values, "kind": ANY_STATE if kind is None else kind.value})
         return [memory_from(row) for row in self._read(owner.tenant, lambda unit: unit.all(name, **values))]
+
+    def _listed(self, owner: Owner, numbers: Iterator[int], values: Mapping[str, Any]) -> Sequence[Memory]:
+        """Of these numbers, newest first, the memories that a listing would show."""
+        behind, limit = (each for each in numbers if each < values["before"]), values["limit"]
+        found: list[Row] = []
+        while len(found) < limit and (part := list(islice(behind, limit))):
+            wanted = {**values, "seqs": self._engine.numbers(part)}
+            found += self._read(owner.tenant, partial(_these, values=wanted))
+        return [memory_from(row) for row in found[:limit]]
 
     def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
         rows = self._read(owner.tenant, lambda unit: unit.all("list_for_review", **whose(owner), limit=limit))
@@ -248,6 +264,10 @@ def _counted(unit: Unit, name: str, owner: Owner, now: datetime, **values: int) 
         row = unit.one(name, **whose(owner), **values)
     assert row is not None
     return int(row[0])
+
+
+def _these(unit: Unit, values: Mapping[str, Any]) -> Sequence[Row]:
+    return unit.all("list_these", **values)
 
 
 def _existing(unit: Unit, owner: Owner, id: str) -> Row:

@@ -9,7 +9,7 @@ asked to go on until it has enough, and if it still falls short the exact way is
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from math import isnan
 from typing import Any
@@ -101,6 +101,9 @@ class PostgresIndex:
         if columns[0] is None:
             return Evidence.empty()
         return _evidence(columns, words, occurrences, has_vector=vector is not None)
+
+    def numbers_holding(self, owner: Owner, needle: str) -> Iterator[int] | None:
+        return None
 
     def search_chunks(
         self, tenant: str, terms: Sequence[str], *, categories: Collection[str], limit: int

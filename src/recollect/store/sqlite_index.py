@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -20,6 +20,7 @@ from recollect.policy.similarity import Evidence
 from recollect.ports import Vector
 from recollect.store.engine import Registered, Row, Unit
 from recollect.store.index import OwnerIndex, Wanted, encode_terms, encode_vector
+from recollect.store.texts import Texts
 
 NO_EMBEDDER = Registered(0, "", 0)
 ALWAYS = float("-inf")
@@ -71,6 +72,7 @@ class SqliteIndex:
 
     def __init__(self, read: Read, *, max_bytes: int) -> None:
         self._read = read
+        self._texts = Texts(read)
         self._max_bytes = max_bytes
         self._cached: OrderedDict[_Shelf, _Cached] = OrderedDict()
         self._total = 0  # bytes of all that is cached: counted as they change, so that nobody pays for others' indexes
@@ -85,6 +87,7 @@ class SqliteIndex:
 
     def forget(self, tenant: str) -> None:
         """Drop a tenant's indexes; the next search reads them anew."""
+        self._texts.forget(tenant)
         with self._lock:
             for shelf in [shelf for shelf in self._cached if shelf.tenant == tenant]:
                 self._total -= self._cached.pop(shelf).nbytes
@@ -122,6 +125,9 @@ class SqliteIndex:
     ) -> Evidence:
         wanted = Wanted(kinds, now.timestamp(), until=int(now.timestamp()) if is_past else None)
         return self._current(_Shelf(owner.tenant, owner.agent)).evidence(terms, vector, wanted)
+
+    def numbers_holding(self, owner: Owner, needle: str) -> Iterator[int] | None:
+        return self._texts.holding(owner, needle)
 
     def search_chunks(
         self, tenant: str, terms: Sequence[str], *, categories: Collection[str], limit: int

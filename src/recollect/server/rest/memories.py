@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 
+from recollect.agent_memory import MAX_PAGE
 from recollect.server.auth import CurrentAgent, CurrentRecollect
 from recollect.server.rest import cursor
 from recollect.server.rest.answers import (
@@ -48,8 +49,10 @@ def list_memories(
         state=wanted.state,
         as_of=wanted.as_of,
     )
-    found = listed(before=before, limit=wanted.limit)
-    has_more = len(found) == wanted.limit and bool(listed(before=found[-1].id, limit=1))
+    one_more = 1 if 1 <= wanted.limit < MAX_PAGE else 0  # tells whether there is another page
+    found = listed(before=before, limit=wanted.limit + one_more)
+    has_more = len(found) > wanted.limit or (len(found) == MAX_PAGE and bool(listed(before=found[-1].id, limit=1)))
+    found = found[: wanted.limit]
     next_cursor = cursor.encode(LISTING, found[-1].id) if has_more else None
     moment = wanted.as_of or recollect.now()
     return MemoryPage(items=[MemoryBody.of(each, moment) for each in found], next_cursor=next_cursor)

@@ -74,6 +74,19 @@ WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (SELECT value FROM js
 -- name: memory_index_versions
 SELECT seq, version, embedder_id FROM memory_index WHERE tenant_id = :tenant AND agent_id = :agent
 
+-- name: texts_state
+SELECT life, revision, rewrites FROM agents WHERE tenant_id = :tenant AND id = :agent
+
+-- name: texts_after
+SELECT seq, folded FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :seq AND archived_at IS NULL
+ORDER BY seq
+
+-- name: list_these
+SELECT {memory} FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (SELECT value FROM json_each(:seqs))
+  AND (:kind = 'all' OR kind = :kind) AND {listed}
+
 -- name: chunk_index_state
 SELECT tenant_id, revision, rewrites FROM shelves WHERE tenant_id = :tenant AND shelf = 'knowledge'
 
