@@ -204,7 +204,7 @@ def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise Invalid(f"{path} cannot be read: {error}.") from None
+        raise Invalid(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import Program
+from tests.cli.program import ANSI, Program
 
 REFUSED = {
     "blank": (["remember", "  "], "Content cannot be blank"),
@@ -102,3 +102,17 @@ main()
     assert ended.err.startswith("Traceback")
     assert ended.err.endswith("ZeroDivisionError: division by zero\n")
     assert "hunter2" not in ended.err
+
+
+def test_people_are_told_what_to_try_next_and_programs_are_not(program: Program) -> None:
+    (program.folder / "broken.db").write_bytes(b"this is not a database, not at all" * 100)
+    cases = {
+        ("show", "m-7"): "To see what there is: recollect list",
+        ("kb", "show", "d-1"): "To see what there is: recollect kb list",
+        ("list", "--url", "sqlite:///broken.db"): "To see what is wrong with the store: recollect doctor",
+        ("list",): "Agent default has none of these; recollect agents shows who has memories.",
+    }
+    for arguments, hint in cases.items():
+        shown = program.on_terminal(80, *arguments).out
+        assert hint in ANSI.sub("", shown)
+        assert hint not in program(*arguments).err

@@ -35,3 +35,25 @@ def test_version_and_the_help_of_the_program(program: Program) -> None:
 def test_the_shell_can_complete(program: Program) -> None:
     variables = {"_RECOLLECT_COMPLETE": "complete_bash", "COMP_WORDS": "recollect re", "COMP_CWORD": "1"}
     assert program("", **variables).out.split() == ["remember", "review", "recall", "record", "reembed"]
+
+
+def completed(program: Program, line: str) -> list[str]:
+    """What bash is offered behind this line, as if Tab was pressed at its end."""
+    words = line.split(" ")
+    variables = {"_RECOLLECT_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+    return program("", **variables).out.split()
+
+
+def test_the_shell_completes_what_only_the_store_knows(program: Program) -> None:
+    assert completed(program, "recollect show m") == []
+    assert not (program.folder / "notes.db").exists()  # pressing a key makes nothing
+    program.ok("remember", "Prefers tabs")
+    program.ok("remember", "Prefers spaces", "--agent", "atlas")
+    program.ok("log", "monday", "--user", "Hi", "--assistant", "Hello", "--agent", "atlas")
+
+    assert completed(program, "recollect show m") == ["m-1"]
+    assert completed(program, "recollect recall spaces? --agent a") == ["atlas"]
+    assert completed(program, "recollect messages --agent atlas m") == ["monday"]
+    assert completed(program, "recollect list --state e") == ["expired"]
+    assert completed(program, "recollect recall x --kind ") == ["core", "journal", "note", "episode"]
+    assert completed(program, "recollect show --url sqlite:///none.db m") == []

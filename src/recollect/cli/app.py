@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import recollect
 from recollect.cli import capture, doctor, evaluating, finding, keys, memories, overview, serving, upkeep
@@ -54,6 +56,9 @@ GROUPS: dict[str, Sequence[Command]] = {
 }
 
 
+SENTENCE_END = re.compile(r"\.(?=\s|$)")
+
+
 def is_interactive() -> bool:
     """Whether a person is looking at both streams."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdout, sys.stderr))
@@ -87,10 +92,25 @@ SUBCOMMANDS = {
 }
 
 
+class _Grouped(TyperGroup):
+    """A program that lists its commands by what they are for, also where nothing draws panels."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        width = formatter.width - 6 - max(len(name) for name, _ in commands)
+        for panel in GROUPS:
+            of_panel = [(name, each) for name, each in commands if getattr(each, "rich_help_panel", None) == panel]
+            with formatter.section(panel):
+                formatter.write_dl(
+                    [(name, each.get_short_help_str(width)) for name, each in of_panel if each is not None]
+                )
+
+
 def program(named: str | None = None) -> typer.Typer:
     """The whole program; or, because building all of it takes longer than most commands, no more of it than the command
     of this name if there is one."""
     app = typer.Typer(
+        cls=_Grouped,
         no_args_is_help=True,
         pretty_exceptions_enable=False,  # Python's own traceback: it shows no local variables, which may hold secrets
         pretty_exceptions_show_locals=False,
@@ -111,4 +131,10 @@ def program(named: str | None = None) -> typer.Typer:
 
 def _register(app: typer.Typer, commands: Sequence[Command], panel: str | None = None) -> None:
     for each in commands:
-        app.command(each.name, epilog=f"Example: {each.example}", rich_help_panel=panel)(callback_of(each))
+        about = SENTENCE_END.split(each.run.__doc__ or "")[0]  # its first sentence, for the list of commands
+        app.command(
+            each.name,
+            epilog=f"Example: {each.example}",
+            short_help=f"{' '.join(about.split())}.",
+            rich_help_panel=panel,
+        )(callback_of(each))

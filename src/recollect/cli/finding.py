@@ -13,15 +13,21 @@ from recollect.policy.purposes import PURPOSES
 from recollect.policy.relevance import Mode
 
 OnlyKinds = Annotated[
-    list[Kind] | None, typer.Option(metavar="KIND", help="Only this kind; repeat for more.", show_default=False)
+    list[Kind] | None,
+    typer.Option(metavar="KIND", help=f"Only {', '.join(Kind)}; repeat for more.", show_default=False),
 ]
 FromSource = Annotated[
     list[Source] | None,
-    typer.Option(metavar="SOURCE", help="Only from here; repeat for more.", show_default=False),
+    typer.Option(metavar="SOURCE", help=f"Only from {', '.join(Source)}; repeat for more.", show_default=False),
 ]
 ForPurpose = Annotated[
     str | None,
-    typer.Option(metavar="PURPOSE", help=f"What it is for: {', '.join(PURPOSES)}.", show_default=False),
+    typer.Option(
+        metavar="PURPOSE",
+        help=f"What it is for: {', '.join(PURPOSES)}.",
+        show_default=False,
+        autocompletion=lambda: list(PURPOSES),
+    ),
 ]
 
 
@@ -93,6 +99,6 @@ COMMANDS = (
     Command(run=search, example="recollect search tabs --tag preference"),
     Command(run=recall, example="recollect recall 'how to indent code?' --explain"),
     Command(run=explain, example="recollect explain 'how to indent code?' --id m-1"),
-    Command(run=similar, example="recollect similar m-1"),
+    Command(run=similar, example="recollect similar m-1", lister="list"),
     Command(run=inject, example="recollect inject 'how to indent code?' --mode hybrid"),
 )

@@ -40,5 +40,5 @@ def revoke(run: Run, id: Annotated[str, typer.Argument(help="The key's id, as li
 COMMANDS = (
     Command(run=create, example="recollect keys create --tenant acme --scope write --name ci"),
     Command(run=list_, example="recollect keys list --tenant acme", called="list"),
-    Command(run=revoke, example="recollect keys revoke mzxw6ytb --tenant acme"),
+    Command(run=revoke, example="recollect keys revoke mzxw6ytb --tenant acme", lister="keys list"),
 )

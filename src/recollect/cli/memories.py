@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from recollect.cli.completion import complete_memory
 from recollect.cli.run import Command, Run
 from recollect.cli.view import Shown
 from recollect.errors import Invalid
@@ -21,7 +22,12 @@ MAX_INPUT_BYTES = 1_000_000
 
 ANY_STATE = "all"
 
-MemoryId = Annotated[str, typer.Argument(metavar="ID", help="The memory's id, such as m-7.", show_default=False)]
+MemoryId = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="The memory's id, such as m-7.", show_default=False, autocompletion=complete_memory
+    ),
+]
 Tags = Annotated[
     list[str] | None,
     typer.Option("--tag", metavar="TAG", help="A word to sort it by; repeat for more (at most 5).", show_default=False),
@@ -77,7 +83,10 @@ def list_(
     run: Run,
     kind: OfKind = None,
     tag: WithTag = "",
-    state: Annotated[str, typer.Option(help=f"{', '.join(State)} or {ANY_STATE}.")] = State.LIVE.value,
+    state: Annotated[
+        str,
+        typer.Option(help=f"{', '.join(State)} or {ANY_STATE}.", autocompletion=lambda: [*State, ANY_STATE]),
+    ] = State.LIVE.value,
     limit: Annotated[int, typer.Option(help="How many at most.")] = 100,
     before: Annotated[
         str | None, typer.Option(metavar="ID", help="Continue behind this one.", show_default=False)
@@ -87,7 +96,7 @@ def list_(
     """List memories, newest first."""
     found = run.memory.list(kind=kind, tag=tag, state=_checked_state(state), as_of=as_of, limit=limit, before=before)
     next_cursor = found[-1].id if len(found) == limit else None
-    run.view.memories(as_shown(run, found, at=as_of), next_cursor=next_cursor, if_none="There is nothing here.")
+    run.view.memories(as_shown(run, found, at=as_of), next_cursor=next_cursor, if_none=_none_of(run))
 
 
 def show(run: Run, id: MemoryId) -> None:
@@ -142,11 +151,11 @@ def approve(run: Run, id: MemoryId) -> None:
 COMMANDS = (
     Command(run=remember, example="recollect remember 'Prefers tabs over spaces' --tag preference"),
     Command(run=list_, called="list", example="recollect list --kind journal --limit 10"),
-    Command(run=show, example="recollect show m-1"),
-    Command(run=edit, example="recollect edit m-1 --text 'Prefers two spaces'"),
-    Command(run=forget, example="recollect forget m-1"),
+    Command(run=show, example="recollect show m-1", lister="list"),
+    Command(run=edit, example="recollect edit m-1 --text 'Prefers two spaces'", lister="list"),
+    Command(run=forget, example="recollect forget m-1", lister="list"),
     Command(run=review, example="recollect review --agent atlas"),
-    Command(run=approve, example="recollect approve m-1"),
+    Command(run=approve, example="recollect approve m-1", lister="review"),
 )
 
 
@@ -172,6 +181,10 @@ def given_text(text: str) -> str:
         return given.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Invalid(f"Standard input is not UTF-8 text (at byte {error.start}).") from error
+
+
+def _none_of(run: Run) -> str:
+    return f"Agent {run.memory.owner.agent} has none of these; recollect agents shows who has memories."
 
 
 def _checked_state(state: str) -> str:

@@ -176,9 +176,9 @@ class PlainView(
             print(safe(name))
 
 
-def as_text(value: str | float | list[str]) -> str:
+def as_text(value: str | float | list[str] | None) -> str:
     """A setting's value as it would be written in a variable."""
-    return ",".join(value) if isinstance(value, list) else str(value)
+    return ",".join(value) if isinstance(value, list) else "" if value is None else str(value)
 
 
 def verdict(report: AuditReport) -> str:

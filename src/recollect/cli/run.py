@@ -20,13 +20,15 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 import typer
 
 import recollect
+from recollect.cli.completion import complete_agent
 from recollect.cli.view import View, pick_view, safe
-from recollect.errors import Invalid, RecollectError
+from recollect.errors import Invalid, ModelError, NotFound, RecollectError, StoreBusy, StoreError
 from recollect.settings import Settings
 
 if TYPE_CHECKING:
     from recollect.api import AgentMemory, Recollect, TenantMemory
 
+EVERYWHERE = "Options of every command"
 REFUSED = 1
 INTERRUPTED = 130
 
@@ -38,6 +40,7 @@ class Command:
     run: Callable[..., None]
     example: str
     called: str = ""  # when the function cannot have the command's name
+    lister: str = ""  # the command that lists what this one takes by its id
 
     @property
     def name(self) -> str:
@@ -74,11 +77,26 @@ class Run:
 
 def _common_options(
     url: Annotated[
-        str | None, typer.Option(help="Where memories are kept, such as sqlite:///notes.db.", show_default=False)
+        str | None,
+        typer.Option(
+            help="Where memories are kept, such as sqlite:///notes.db.", show_default=False, rich_help_panel=EVERYWHERE
+        ),
     ] = None,
-    tenant: Annotated[str | None, typer.Option(help="Whose agents are meant.", show_default=False)] = None,
-    agent: Annotated[str | None, typer.Option(help="Whose memories are meant.", show_default=False)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Answer with one JSON document.")] = False,
+    tenant: Annotated[
+        str | None, typer.Option(help="Whose agents are meant.", show_default=False, rich_help_panel=EVERYWHERE)
+    ] = None,
+    agent: Annotated[
+        str | None,
+        typer.Option(
+            help="Whose memories are meant.",
+            show_default=False,
+            rich_help_panel=EVERYWHERE,
+            autocompletion=complete_agent,
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Answer with one JSON document.", rich_help_panel=EVERYWHERE)
+    ] = False,
 ) -> None:
     """The signature is all that is used of this."""
 
@@ -97,6 +115,8 @@ def callback_of(
                 sys.stdout.flush()
         except RecollectError as error:
             typer.secho(safe(" ".join(str(error).split())), fg=typer.colors.RED, err=True)
+            if (hint := _hint(error, command)) and sys.stderr is not None and sys.stderr.isatty():
+                typer.secho(hint, dim=True, err=True)  # for people alone: a program reads one sentence
             raise typer.Exit(REFUSED) from error
         except KeyboardInterrupt as error:
             raise typer.Exit(INTERRUPTED) from error
@@ -111,6 +131,19 @@ def callback_of(
     shape.__doc__ = command.run.__doc__
     shape.__name__ = command.name
     return callback
+
+
+def _hint(error: RecollectError, command: Command) -> str:
+    """What a person might try next."""
+    if isinstance(error, NotFound) and command.lister:
+        return f"To see what there is: recollect {command.lister}"
+    if isinstance(error, StoreBusy):
+        return "If it stays like this, look which other program has the store open."
+    if isinstance(error, StoreError):
+        return "To see what is wrong with the store: recollect doctor"
+    if isinstance(error, ModelError):
+        return "To see whether models and embedder answer: recollect doctor --online"
+    return ""
 
 
 def optional_module(module: str, *, needs: str, extra: str) -> ModuleType:

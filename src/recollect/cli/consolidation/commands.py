@@ -40,5 +40,5 @@ def proposals(
 
 COMMANDS = (
     Command(run=consolidate, example="recollect consolidate --agent atlas"),
-    Command(run=proposals, example="recollect proposals --agent atlas --apply p-1"),
+    Command(run=proposals, example="recollect proposals --agent atlas --apply p-1", lister="proposals"),
 )

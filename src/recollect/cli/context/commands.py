@@ -52,5 +52,5 @@ def seen(
 
 COMMANDS = (
     Command(run=context, example="recollect context s-1 'which indentation?' --budget 8000"),
-    Command(run=seen, example="recollect seen --session s-1"),
+    Command(run=seen, example="recollect seen --session s-1", lister="seen"),
 )

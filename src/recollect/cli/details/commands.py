@@ -8,13 +8,20 @@ from typing import Annotated
 
 import typer
 
+from recollect.cli.completion import complete_detail
 from recollect.cli.run import Command, Run
 from recollect.errors import Invalid
 
 STANDARD_INPUT = "-"
 
 Key = Annotated[
-    str, typer.Argument(metavar="KEY", help="The detail's key, such as npm-install-x7k2m9qp.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="KEY",
+        help="The detail's key, such as npm-install-x7k2m9qp.",
+        show_default=False,
+        autocompletion=complete_detail,
+    ),
 ]
 Session = Annotated[str | None, typer.Option(help="The conversation it belongs to.", show_default=False)]
 
@@ -99,7 +106,7 @@ def delete(run: Run, key: Key) -> None:
 COMMANDS = (
     Command(run=store, example="recollect details store build.log --description 'the nightly build'"),
     Command(run=list_, example="recollect details list build", called="list"),
-    Command(run=show, example="recollect details show build-log-x7k2m9qp --grep error"),
-    Command(run=hide, example="recollect details hide build-log-x7k2m9qp"),
-    Command(run=delete, example="recollect details delete build-log-x7k2m9qp"),
+    Command(run=show, example="recollect details show build-log-x7k2m9qp --grep error", lister="details list"),
+    Command(run=hide, example="recollect details hide build-log-x7k2m9qp", lister="details list"),
+    Command(run=delete, example="recollect details delete build-log-x7k2m9qp", lister="details list"),
 )

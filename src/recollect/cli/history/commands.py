@@ -63,5 +63,5 @@ def _named_agent(run: Run) -> str | None:
 COMMANDS = (
     Command(run=record, example="recollect record order.refund 'Refund of 30 euro approved' --agent billing"),
     Command(run=step, example="recollect step 'Refund run' 'check receipt' 'Receipt found' --agent billing"),
-    Command(run=workflows, example="recollect workflows refund-run"),
+    Command(run=workflows, example="recollect workflows refund-run", lister="workflows"),
 )

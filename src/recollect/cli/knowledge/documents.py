@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from recollect.cli.completion import complete_document
 from recollect.cli.progress import Bar
 from recollect.cli.run import REFUSED, Command, Run
 from recollect.errors import Invalid
@@ -17,7 +18,10 @@ from recollect.services.ingested import Ingested, IngestFailure
 
 STANDARD_INPUT = Path("-")
 
-DocumentId = Annotated[str, typer.Argument(metavar="ID", help="The document's id.", show_default=False)]
+DocumentId = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="The document's id.", show_default=False, autocompletion=complete_document),
+]
 Title = Annotated[str | None, typer.Option(help="What it is called.", show_default=False)]
 Category = Annotated[str | None, typer.Option(help="What to sort it under.", show_default=False)]
 
@@ -149,8 +153,8 @@ def search(
 COMMANDS = (Command(run=ingest, example="recollect ingest handbook --category policy"),)
 KB_COMMANDS = (
     Command(run=list_, called="list", example="recollect kb list"),
-    Command(run=show, example="recollect kb show d-0f343b0931126a20"),
+    Command(run=show, example="recollect kb show d-0f343b0931126a20", lister="kb list"),
     Command(run=search, example="recollect kb search 'refund policy' --category policy"),
-    Command(run=edit, example="recollect kb edit d-0f343b0931126a20 --hide"),
-    Command(run=delete, example="recollect kb delete d-0f343b0931126a20"),
+    Command(run=edit, example="recollect kb edit d-0f343b0931126a20 --hide", lister="kb list"),
+    Command(run=delete, example="recollect kb delete d-0f343b0931126a20", lister="kb list"),
 )

@@ -25,4 +25,4 @@ def skills(
     run.view.skills(found, run.store.skill_problems(), is_whole=name is not None)
 
 
-COMMANDS = (Command(run=skills, example="RECOLLECT_SKILLS=skills recollect skills"),)
+COMMANDS = (Command(run=skills, example="RECOLLECT_SKILLS=skills recollect skills", lister="skills"),)

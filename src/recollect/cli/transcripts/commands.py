@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from recollect.cli.completion import complete_session
 from recollect.cli.memories import STANDARD_INPUT, given_text
 from recollect.cli.run import Command, Run
 from recollect.cli.transcripts.options import (
@@ -19,7 +20,10 @@ from recollect.cli.transcripts.options import (
 )
 from recollect.ports import place_of
 
-SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="The session's id.", show_default=False)]
+SessionId = Annotated[
+    str,
+    typer.Argument(metavar="SESSION", help="The session's id.", show_default=False, autocompletion=complete_session),
+]
 
 
 def sessions(
@@ -99,8 +103,8 @@ def delete_session(run: Run, session: SessionId) -> None:
 
 COMMANDS = (
     Command(run=sessions, example="recollect sessions --agent atlas"),
-    Command(run=messages, example="recollect messages monday --limit 10"),
+    Command(run=messages, example="recollect messages monday --limit 10", lister="sessions"),
     Command(run=log, example="recollect log monday --user 'Tabs or spaces?' --assistant 'Tabs.'"),
     Command(run=conversation, example="recollect conversation monday --summary-enabled"),
-    Command(run=delete_session, called="delete-session", example="recollect delete-session monday"),
+    Command(run=delete_session, called="delete-session", example="recollect delete-session monday", lister="sessions"),
 )
