@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -469,3 +470,50 @@ def test_a_long_conversation_is_summarised_by_one_call_before_the_answer(endpoin
         assert [turn["content"] for turn in turns] == ["Question 2", "Answer 2"]
         assert last["content"].endswith("Question 3")
         assert store.tenant().session("s-1").summarized_count == 4
+
+
+def test_who_cancels_while_the_turn_is_being_kept_is_too_late(endpoint: ModelServer) -> None:
+    """A turn is kept and answered, or neither: what is being written is not called cancelled."""
+    is_answering, is_keeping, may_go_on = threading.Event(), threading.Event(), threading.Event()
+
+    def clock() -> datetime:
+        if is_answering.is_set():
+            is_keeping.set()
+            may_go_on.wait(20)
+        return NOW
+
+    settings = Settings(openai_model="small", openai_base_url=endpoint.url)
+    with Recollect(":memory:", settings=settings, clock=clock) as store:
+
+        async def run() -> AgentAnswer:
+            async def on_event(event: RunEvent) -> None:
+                is_answering.set()
+
+            question = AgentQuestion(owner=store.agent("atlas").owner, prompt="Hi", session_id="s-1")
+            task = asyncio.create_task(AgentRunner(store).run(question, on_event))
+            await asyncio.to_thread(is_keeping.wait, 20)
+            task.cancel()
+            await asyncio.sleep(0)
+            task.cancel()
+            may_go_on.set()
+            return await task
+
+        assert asyncio.run(run()).response == "Tabs."
+        assert said(store.agent("atlas")) == [("user", "Hi"), ("assistant", "Tabs.")]
+        assert "turn.fail" not in actions(store)
+
+
+def test_a_secret_a_tool_gave_away_is_not_remembered_and_the_answer_stands(
+    store: Recollect, atlas: AgentMemory, endpoint: ModelServer
+) -> None:
+    def read_settings() -> str:
+        """Read the settings."""
+        return "aws_access_key_id = AKIAQYLPMN5HIEXAMP42"
+
+    endpoint.script.extend([calls("read_settings"), talks("There is a key in it.")])
+    answer, _ = listen(store, "What is in the settings?", tools=[read_settings])
+
+    assert answer.response == "There is a key in it."
+    assert [each.role for each in atlas.list(kind="episode")] == ["assistant", "user"]
+    assert len(said(atlas)) == 2
+    assert "memory.refuse" in actions(store)

@@ -7,8 +7,10 @@ prompt and is told to send it again. What the agent stored by its tools meanwhil
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -37,6 +39,7 @@ NO_MODEL = (
 )
 NO_EYES = "The model that was given to this store completes texts and sees no images."
 ANOTHERS = "The session is another agent's."
+log = logging.getLogger("recollect")
 OnEvent = Callable[[RunEvent], Awaitable[None]]
 T = TypeVar("T")
 
@@ -81,7 +84,7 @@ class AgentRunner:
                 model=self._recollect.model or model,
                 on_event=on_event,
             )
-            await _in_thread(_keep, memory, session_id, checked, finished)
+            await _to_the_end(_in_thread(_keep, memory, session_id, checked, finished))
         except (RecollectError, get_cancelled_exc_class()) as error:
             with CancelScope(shield=True):
                 why = str(error) if isinstance(error, RecollectError) else "It was cancelled."
@@ -158,11 +161,11 @@ def _keep(memory: AgentMemory, session_id: str, question: AgentQuestion, finishe
     if len(response) > MAX_MESSAGE_CHARS:
         response = memory.capture(response, source="answer", session_id=session_id)
     memory.log_turn(session_id, user=question.prompt, assistant=response, remember=True)
-    if finished.results:
-        memory.remember_many(
-            {"text": text, "kind": "episode", "role": "tool_result", "origin": "tool", "session_id": session_id}
-            for text in finished.results
-        )
+    for text in finished.results:
+        try:
+            memory.remember(text, kind="episode", role="tool_result", origin="tool", session_id=session_id)
+        except RecollectError as error:  # it holds a secret, or only what memory said: the turn stands without it
+            log.warning("What a tool said in session %s was not remembered: %s", session_id, error)
 
 
 def _framework() -> Any:
@@ -173,6 +176,20 @@ def _framework() -> Any:
         if (error.name or "").partition(".")[0] == "recollect":
             raise
         raise Invalid(NEEDS) from error
+
+
+async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
+    """Wait for what can no longer be taken back: who cancels now is too late, and gets the answer."""
+    task = asyncio.ensure_future(work)
+    with CancelScope(shield=True):
+        while not task.done():
+            try:
+                await asyncio.shield(task)
+            except asyncio.CancelledError:
+                current = asyncio.current_task()
+                if current is not None:
+                    current.uncancel()
+    await task
 
 
 async def _in_thread(function: Callable[..., T], *arguments: Any) -> T:
