@@ -12,6 +12,7 @@ from recollect import policy
 
 POLICIES = [f"recollect.policy.{module.name}" for module in pkgutil.iter_modules(policy.__path__)]
 WITH_EXAMPLES = ["recollect.store", "recollect.store.queries", "recollect.store.postgres_index", "recollect.store.rows"]
+WITH_EXAMPLES += ["recollect.providers.importers.files"]
 
 
 @pytest.mark.parametrize("name", [*POLICIES, *WITH_EXAMPLES])

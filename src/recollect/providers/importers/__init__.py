@@ -7,8 +7,13 @@ from pathlib import Path
 
 from recollect.errors import Invalid
 from recollect.ports import ForeignFormat
+from recollect.providers.importers.chatgpt import ChatGpt
+from recollect.providers.importers.claude import Claude
+from recollect.providers.importers.langgraph import LangGraph
+from recollect.providers.importers.mcp_memory import McpMemory
+from recollect.providers.importers.mem0 import Mem0
 
-FORMATS: Sequence[ForeignFormat] = ()
+FORMATS: Sequence[ForeignFormat] = (ChatGpt(), Claude(), McpMemory(), LangGraph(), Mem0())
 """Asked in this order what a file is, so the ones that are surest come first."""
 
 OWN = "recollect"

@@ -1,0 +1,87 @@
+"""LangGraph stores: items with a namespace, a key and a value, as a list, under `items`, or one on each line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from recollect.model import ForeignItem, ForeignMemory, Refused
+from recollect.providers.importers import files
+
+LISTS = ("items", "results")
+TEXTS = ("content", "memory", "text", "data", "fact", "note", "value", "summary")
+"""Where a value keeps what is to be remembered, in programs seen so far."""
+
+_MEMBER = re.compile(r".*\.jsonl?", re.IGNORECASE)
+
+
+class LangGraph:
+    """`ports.ForeignFormat`."""
+
+    name = "langgraph"
+
+    def recognises(self, path: Path) -> bool:
+        start = files.head(path, _MEMBER)
+        has_place = re.search(r'"(namespace|prefix)"\s*:', start) is not None
+        return has_place and all(re.search(rf'"{name}"\s*:', start) for name in ("key", "value"))
+
+    def read(self, path: Path) -> Iterator[ForeignItem]:
+        """Raises: Invalid, OSError."""
+        number = 0
+        with files.opened(path, _MEMBER) as streams:
+            for _, stream in streams:
+                try:
+                    for entry in files.entries(stream, LISTS):
+                        number += 1
+                        yield from _items(f"item {number}", entry)
+                except files.Damaged as error:
+                    yield Refused(place=f"after item {number}", reason=f"{error}.")
+
+
+def _items(place: str, entry: Any) -> Iterator[ForeignItem]:
+    if not isinstance(entry, dict) or "value" not in entry:
+        yield Refused(place=place, reason="It is no item of a store: there is no `value`.")
+        return
+    where = entry.get("namespace", entry.get("prefix"))
+    parts = where.split(".") if isinstance(where, str) else where if isinstance(where, list) else []
+    text = _said(_loaded(entry["value"]))
+    if not text:
+        yield Refused(place=place, reason="Its value holds no text.")
+        return
+    for piece in files.note_pieces(text):
+        yield ForeignMemory(
+            place=place,
+            text=piece,
+            tags=files.tags([part for part in parts if isinstance(part, str)]),
+            created_at=files.moment(entry.get("created_at")),
+        )
+
+
+def _loaded(value: Any) -> Any:
+    """A value that a database hands over as JSON text, as what it stands for."""
+    if isinstance(value, str) and value[:1] in "{[":
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def _said(value: Any) -> str:
+    """What a value says: its text, or else its fields in a line each."""
+    if isinstance(value, str):
+        return value.strip()
+    if not isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False) if value not in (None, [], {}) else ""
+    for name in TEXTS:
+        inner = value.get(name)
+        if isinstance(inner, str | dict) and (said := _said(inner)):
+            return said
+    fields = {name: inner for name, inner in value.items() if inner not in (None, "", [], {})}
+    return "\n".join(
+        f"{name}: {inner if isinstance(inner, str) else json.dumps(inner, ensure_ascii=False)}"
+        for name, inner in fields.items()
+    )

@@ -1,0 +1,66 @@
+"""mem0: what `get_all` or an export answers, as JSON. A list, or an object with `results` and perhaps `relations`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from recollect.model import ForeignItem, ForeignMemory, Refused, Scope
+from recollect.providers.importers import files
+
+LISTS = ("results", "memories", "relations")
+_MEMBER = re.compile(r".*\.jsonl?", re.IGNORECASE)
+_MEMORY = re.compile(r'"memory"\s*:')
+_SIGNS = re.compile(r'"(user_id|agent_id|run_id|app_id|hash|categories|score)"\s*:')
+
+
+class Mem0:
+    """`ports.ForeignFormat`."""
+
+    name = "mem0"
+
+    def recognises(self, path: Path) -> bool:
+        start = files.head(path, _MEMBER)
+        return _MEMORY.search(start) is not None and _SIGNS.search(start) is not None
+
+    def read(self, path: Path) -> Iterator[ForeignItem]:
+        """Raises: Invalid, OSError."""
+        number = 0
+        with files.opened(path, _MEMBER) as streams:
+            for _, stream in streams:
+                try:
+                    for entry in files.entries(stream, LISTS):
+                        number += 1
+                        yield from _items(f"memory {number}", entry)
+                except files.Damaged as error:
+                    yield Refused(place=f"after memory {number}", reason=f"{error}.")
+
+
+def _items(place: str, entry: Any) -> Iterator[ForeignItem]:
+    if not isinstance(entry, dict):
+        yield Refused(place=place, reason="It is no memory of mem0: not a JSON object.")
+        return
+    related = [files.text_of(entry, name) for name in ("source", "relationship", "target", "destination")]
+    text = files.text_of(entry, "memory", "text", "content") or (" ".join(filter(None, related)) if related[1] else "")
+    if not text:
+        yield Refused(place=place, reason="It has no text under `memory`.")
+        return
+    details = entry["metadata"] if isinstance(entry.get("metadata"), dict) else {}
+    user = files.text_of(entry, "user_id")
+    for piece in files.note_pieces(text):
+        yield ForeignMemory(
+            place=place,
+            text=piece,
+            agent=files.agent_named(entry.get("agent_id")),
+            tags=files.tags(
+                f"user:{user}" if user else None,
+                entry.get("categories"),
+                details.get("category"),
+                details.get("categories"),
+            ),
+            scope=Scope.USER.value if user else None,
+            session_id=files.session_named(entry.get("run_id")),
+            created_at=files.moment(entry.get("created_at")),
+        )
