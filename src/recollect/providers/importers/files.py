@@ -63,6 +63,8 @@ def head(path: Path, member: re.Pattern[str]) -> str:
 
     Raises: OSError.
     """
+    if path.is_dir():
+        return ""
     try:
         with opened(path, member) as files:
             return files[0][1].read(HEAD_CHARS) if files else ""
