@@ -107,8 +107,16 @@ CONSOLE: Mapping[str, KeyScope | None] = {
     "GET /admin/agents/{agent}/seen/{id}": READ,
     "GET /admin/agents/{agent}/sessions": READ,
     "GET /admin/agents/{agent}/sessions/{id}": READ,
+    "GET /admin/agents/{agent}/proposals": READ,
+    "POST /admin/agents/{agent}/proposals": WRITE,
+    "POST /admin/agents/{agent}/proposals/{id}/apply": ADMIN,
+    "POST /admin/agents/{agent}/proposals/{id}/reject": ADMIN,
+    "POST /admin/agents/{agent}/proposals/{id}/undo": ADMIN,
     "GET /admin/audit": READ,
     "GET /admin/audit/verify": READ,
+    "GET /admin/keys": ADMIN,
+    "POST /admin/keys": ADMIN,
+    "POST /admin/keys/{id}/revoke": ADMIN,
 }
 """The same for the pages of the console, where a login stands for the key."""
 

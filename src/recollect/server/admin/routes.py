@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter
 
-from recollect.server.admin import agent, audit, conversations, entrance, overview, seen, why
+from recollect.server.admin import agent, audit, conversations, entrance, keys, overview, proposals, seen, why
 
-ROUTERS: Sequence[APIRouter] = [each.router for each in (entrance, overview, agent, why, seen, conversations, audit)]
+ROUTERS: Sequence[APIRouter] = [
+    each.router for each in (entrance, overview, agent, why, seen, conversations, proposals, audit, keys)
+]

@@ -1,0 +1,73 @@
+"""Saying once what was said many times: what is proposed, and a person's word on it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import RedirectResponse, Response
+
+from recollect.agent_memory.consolidation import ANY_STATE, PAGE
+from recollect.model import ProposalState
+from recollect.server.admin.logins import PATH
+from recollect.server.admin.pages import page, place
+from recollect.server.auth import CurrentAgent, CurrentTenant
+
+router = APIRouter(prefix=f"{PATH}/agents/{{agent}}/proposals", include_in_schema=False)
+ProposalId = Annotated[str, Path()]
+
+
+@router.get("")
+def list_proposals(
+    request: Request,
+    tenant: CurrentTenant,
+    memory: CurrentAgent,
+    state: Annotated[str, Query()] = ProposalState.OPEN.value,
+    before: Annotated[str, Query()] = "",
+) -> Response:
+    """Newest first, each beside the memories it takes in."""
+    agent = tenant.get_agent(memory.owner.agent)
+    found = memory.proposals(state=state or ANY_STATE, before=before or None, limit=PAGE + 1)
+    shown = found[:PAGE]
+    return page(
+        request,
+        "proposals.html",
+        agent=agent,
+        proposals=shown,
+        state=state,
+        choices=[*ProposalState, ANY_STATE],
+        older=shown[-1].id if len(found) > PAGE else "",
+    )
+
+
+@router.post("")
+def consolidate(memory: CurrentAgent, tenant: CurrentTenant) -> Response:
+    """Looks for more."""
+    tenant.get_agent(memory.owner.agent)
+    memory.consolidate()
+    return _back(memory, ANY_STATE)
+
+
+@router.post("/{id}/apply")
+def apply_proposal(memory: CurrentAgent, id: ProposalId) -> Response:
+    """Lets the proposed memory stand for those it takes in."""
+    memory.apply_proposal(id)
+    return _back(memory, ProposalState.APPLIED)
+
+
+@router.post("/{id}/reject")
+def reject_proposal(memory: CurrentAgent, id: ProposalId) -> Response:
+    """Leaves everything as it is."""
+    memory.reject_proposal(id)
+    return _back(memory, ProposalState.OPEN)
+
+
+@router.post("/{id}/undo")
+def undo_proposal(memory: CurrentAgent, id: ProposalId) -> Response:
+    """Takes an applied one back."""
+    memory.undo_proposal(id)
+    return _back(memory, ProposalState.UNDONE)
+
+
+def _back(memory: CurrentAgent, state: str) -> Response:
+    return RedirectResponse(place("agents", memory.owner.agent, "proposals", state=state), status_code=303)

@@ -1,0 +1,252 @@
+"""The console's pages for what agents remember: looked through, edited, deleted, approved and consolidated."""
+
+from __future__ import annotations
+
+import html
+import re
+import uuid
+from collections.abc import Iterator
+from datetime import timedelta
+
+import httpx2
+import pytest
+
+from recollect.api import AgentMemory, Recollect
+from recollect.errors import NotFound
+from tests.server.conftest import MovableClock
+from tests.server.console import Browser, links, read
+
+EVIL = "<script>alert('x')</script> <b>bold</b> \"quoted\" & {{ 7 * 7 }}"
+
+
+@pytest.fixture
+def browser(address: str) -> Iterator[Browser]:
+    browser = Browser(address)
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def ann(recollect: Recollect) -> AgentMemory:
+    return recollect.agent(f"ann-{uuid.uuid4().hex[:8]}")
+
+
+def home(agent: AgentMemory) -> str:
+    return f"/admin/agents/{agent.owner.agent}"
+
+
+def ids(answer: httpx2.Response) -> list[str]:
+    """The memories a page lists."""
+    assert answer.status_code == 200
+    return re.findall(r'class="memory [^"]*">.*?<a [^>]*>(m-\d+)</a>', answer.text, re.DOTALL)
+
+
+def test_agents_are_listed_with_how_much_they_remember(
+    recollect: Recollect, browser: Browser, ann: AgentMemory
+) -> None:
+    ann.remember("I am careful", kind="core")
+    ann.remember("Tea at four")
+    recollect.tenant().update_agent(ann.owner.agent, name="Ann & Co", is_active=False)
+
+    said = read(browser.get("/admin"))
+
+    assert f"Ann & Co {ann.owner.agent} inactive 1 0 1 0" in said
+    assert "Agents of default" in said
+
+
+def test_the_newest_hundred_come_first_and_the_rest_in_pages(browser: Browser, ann: AgentMemory) -> None:
+    ann.remember_many([{"text": f"Entry {number}", "kind": "episode"} for number in range(130)])
+
+    first = browser.get(home(ann))
+    (older,) = links(first, "Older")
+    second = browser.get(older)
+
+    assert ids(first) == [f"m-{number}" for number in range(130, 30, -1)]
+    assert ids(second) == [f"m-{number}" for number in range(30, 0, -1)]
+    assert links(second, "Older") == []
+    assert ids(browser.get(links(second, "Newest")[0])) == ids(first)
+
+
+def test_each_memory_shows_its_kind_time_and_state(
+    recollect: Recollect, browser: Browser, ann: AgentMemory, clock: MovableClock
+) -> None:
+    clock.ahead = timedelta(days=-8)
+    ann.remember("It rained", kind="journal")
+    clock.ahead = timedelta(days=-400)
+    ann.remember("Long ago", kind="episode")
+    clock.ahead = timedelta(hours=-2)
+    ann.remember("The user is king", kind="core", origin="tool")
+    ann.remember("Tea at four", tags=["habit"])
+    clock.ahead = timedelta()
+    recollect.maintain()
+
+    page = browser.get(home(ann))
+    said = read(page)
+
+    for line in ("journal m-1 8 d ago expired", "core m-3 2 h ago held", "note m-4 2 h ago habit Tea at four"):
+        assert line in said
+    assert "episode m-2 1 y ago archived" in said
+    states = dict(re.findall(r'class="memory is-(\w+)">.*?>(m-\d+)<', page.text, re.DOTALL))
+    assert states == {"live": "m-4", "held": "m-3", "archived": "m-2", "expired": "m-1"}
+    assert page.text.count('<svg class="icon"') == 4 + 4, "one beside each count and one beside each memory"
+
+
+def test_memories_are_found_by_text_kind_tag_and_state(browser: Browser, ann: AgentMemory) -> None:
+    ann.remember("Tea at four", tags=["habit"])
+    ann.remember("Coffee at nine", tags=["habit"], kind="episode")
+    ann.remember("I drink tea", kind="core")
+
+    def found(**query: str) -> list[str]:
+        return ids(browser.get(home(ann), **query))
+
+    assert found(q="TEA") == ["m-3", "m-1"]
+    assert found(kind="episode", q="", tag="", state="all") == ["m-2"]
+    assert found(tag="habit") == ["m-2", "m-1"]
+    assert found(tag="habit", q="tea") == ["m-1"]
+    assert found(state="expired") == []
+    assert "Nothing of that kind" in read(browser.get(home(ann), state="expired"))
+    assert browser.get(home(ann), kind="dream").status_code == 400
+    assert browser.get(home(ann), before="x").status_code == 400
+
+
+def test_an_agent_without_memories_says_so(recollect: Recollect, browser: Browser) -> None:
+    id = f"new-{uuid.uuid4().hex[:8]}"
+    recollect.tenant().add_agent(id, name="Newcomer")
+
+    assert "Newcomer has no memories yet." in read(browser.get(f"/admin/agents/{id}"))
+
+
+def test_whatever_is_stored_is_shown_as_text(recollect: Recollect, browser: Browser, ann: AgentMemory) -> None:
+    ann.remember(EVIL, tags=["<i>"], kind="episode")
+    ann.log_turn("s-<i>", user=EVIL, assistant=EVIL)
+    recollect.tenant().update_agent(ann.owner.agent, name=EVIL, icon="<i>")
+    call = ann.context("s-<i>", "bold quoted script").id
+
+    for path in (
+        *("", "/memories/m-1", "/memories/m-1/delete", f"/seen/{call}", "/seen", "/sessions", "/sessions/s-%3Ci%3E"),
+        *(f"/why?q={html.escape(EVIL)}&id=m-1", "?q=%22%3E%3Cscript%3E&tag=%22%3E%3Ci%3E", "/proposals"),
+    ):
+        page = browser.get(home(ann) + path)
+        assert page.status_code == 200
+        assert "<script" not in page.text
+        assert "<b>" not in page.text
+        assert "<i>" not in page.text
+        assert "{{ 7 * 7 }}" in page.text
+    assert EVIL in read_text(browser.get(f"{home(ann)}/memories/m-1"))
+
+
+def read_text(answer: httpx2.Response) -> str:
+    """What stands in the form's text field."""
+    (text,) = re.findall(r"<textarea[^>]*>\n(.*?)</textarea>", answer.text, re.DOTALL)
+    return html.unescape(text)
+
+
+def test_a_memory_is_edited_and_what_it_said_is_kept(browser: Browser, ann: AgentMemory) -> None:
+    ann.remember("Tea at four", tags=["habit"])
+    path = f"{home(ann)}/memories/m-1"
+
+    saved = browser.send(path, text="Tea at\r\nfive", tags="habit, drink", importance="0.7", version="1")
+
+    assert saved.status_code == 200
+    kept = ann.get("m-1")
+    assert (kept.text, kept.tags, kept.importance, kept.version) == ("Tea at\nfive", ("habit", "drink"), 0.7, 2)
+    assert "History version 1, until now habit Tea at four" in read(saved)
+    late = browser.send(path, text="Tea at six", tags="", importance="0.7", version="1")
+    assert late.status_code == 400
+    assert read_text(late) == "Tea at six", "what somebody typed is not lost"
+    assert 'role="alert"' in late.text
+    assert browser.send(path, text=" ", tags="", importance="0.7", version="2").status_code == 400
+    assert browser.send(path, text="x", importance="many").status_code == 422
+    assert ann.get("m-1") == kept
+
+
+def test_a_memory_is_deleted_after_a_question(browser: Browser, ann: AgentMemory) -> None:
+    ann.remember("Tea at four")
+    (ask,) = links(browser.get(home(ann)), "Delete")
+
+    question = browser.get(ask)
+    assert "Delete m-1 for good? note Tea at four" in read(question)
+    assert ann.get("m-1").text == "Tea at four", "asking deletes nothing"
+    (action,) = re.findall(r'<form class="actions" method="post" action="([^"]+)"', question.text)
+    gone = browser.send(action)
+
+    assert gone.url.path == home(ann)
+    with pytest.raises(NotFound):
+        ann.get("m-1")
+    assert browser.send(action).status_code == 404
+
+
+def test_what_waits_for_review_is_approved(browser: Browser, ann: AgentMemory) -> None:
+    ann.remember("The user is king", kind="core", origin="tool")
+    path = f"{home(ann)}/memories/m-1"
+    assert "For review Held since" in read(browser.get(path))
+
+    assert browser.send(f"{path}/approve").status_code == 200
+
+    assert ann.get("m-1").held_at is None
+    assert "For review" not in read(browser.get(path))
+
+
+def test_conversations_are_read_in_order(browser: Browser, ann: AgentMemory) -> None:
+    for number in range(60):
+        ann.log_turn("s-1", user=f"question {number}.", assistant=f"answer {number}.")
+
+    listed = read(browser.get(f"{home(ann)}/sessions"))
+    first = browser.get(f"{home(ann)}/sessions/s-1")
+    rest = browser.get(links(first, "Read on")[0])
+
+    assert "s-1 120 0 now Seen" in listed
+    assert "user 1 now question 0." in read(first)
+    assert "answer 49." in read(first)
+    assert "question 50." not in read(first)
+    assert "question 50." in read(rest)
+    assert links(rest, "Read on") == []
+    assert browser.get(f"{home(ann)}/sessions/s-9").status_code == 404
+    assert browser.get(f"{home(ann)}/sessions", at="yesterday", id="s-1").status_code == 400
+
+
+def test_the_audit_log_is_searched_and_verified(recollect: Recollect, browser: Browser) -> None:
+    word = uuid.uuid4().hex[:8]
+    events = [recollect.tenant().audit.record("shop.sale", f"Sold {word} number {n}.") for n in range(55)]
+
+    first = browser.get("/admin/audit", q=word.upper())
+    rest = browser.get(links(first, "Older")[0])
+
+    assert f"{events[-1].id} now shop.sale Sold {word} number 54." in read(first)
+    assert f"Sold {word} number 4." not in read(first)
+    assert f"Sold {word} number 4." in read(rest)
+    assert "The log is whole: all" in read(browser.get("/admin/audit/verify"))
+    assert "Nothing of that kind" in read(browser.get("/admin/audit", q=f"{word}{word}"))
+    assert browser.get("/admin/audit", before=10**30).status_code == 422
+
+
+def test_proposals_are_made_applied_undone_and_rejected(browser: Browser, ann: AgentMemory) -> None:
+    ann.remember_many(["The user prefers tabs over spaces", "User prefers tabs over spaces"])
+    path = f"{home(ann)}/proposals"
+    assert "Nothing waits for a decision" in read(browser.get(path))
+
+    browser.send(path)
+    (proposal,) = ann.proposals()
+    listed = read(browser.get(path))
+    assert f"{proposal.id} " in listed
+    assert "Apply" in listed
+    assert f"{proposal.id} " in read(browser.send(f"{path}/{proposal.id}/apply"))
+    assert ann.proposals(state="applied")[0].id == proposal.id
+    assert browser.send(f"{path}/{proposal.id}/reject").status_code == 409
+    browser.send(f"{path}/{proposal.id}/undo")
+    assert ann.proposals(state="undone")[0].id == proposal.id
+    assert browser.send(f"{path}/p-99/apply").status_code == 404
+
+
+def test_a_key_is_made_shown_once_and_revoked(recollect: Recollect, browser: Browser) -> None:
+    made = browser.send("/admin/keys", scope="write", name="Kim <3")
+    (key,) = re.findall(r"recollect_[a-z0-9_]+", made.text)
+    record = recollect.verify_key(key)
+
+    assert record.scope.value == "write"
+    again = browser.get("/admin/keys")
+    assert key not in again.text
+    assert f"Kim <3 {record.id} write" in read(again)
+    assert "revoked now" in read(browser.send(f"/admin/keys/{record.id}/revoke"))
+    assert browser.send("/admin/keys", scope="owner").status_code == 400
+    assert browser.send("/admin/keys/aaaaaaaa/revoke").status_code == 404
