@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from recollect import Recollect
 from tests.cli.program import Program
 
 
@@ -38,8 +39,10 @@ def test_what_does_not_fit_and_what_is_missing_is_said(program: Program) -> None
 
 @pytest.mark.proves("E13")
 def test_one_command_says_that_a_prompt_had_no_room(program: Program) -> None:
-    for number in range(5):
-        program.ok("remember", f"Bills of week {number} are {'very ' * 40}long", "--kind", "episode")
+    with Recollect(f"sqlite:///{program.folder / 'notes.db'}") as recollect:
+        recollect.agent().remember_many(
+            [{"text": f"Bills of week {week} are {'very ' * 40}long", "kind": "episode"} for week in range(5)]
+        )
     made = program("context", "s-1", "how long are bills?", "--budget", "300", "--json").json
     (memories,) = [block for block in made["blocks"] if block["name"] == "memories"]
     out = next(item["id"] for item in memories["items"] if item["left_out"] == "budget")
