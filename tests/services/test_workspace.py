@@ -151,3 +151,41 @@ def test_a_workspace_that_is_no_folder_is_refused(fresh_place: Place, clock: Clo
 
 def test_the_setting_is_read_from_the_environment(folder: Path) -> None:
     assert Settings.load(folder=folder, environment={"RECOLLECT_WORKSPACE": str(folder)}).workspace == folder
+
+
+def test_notes_in_the_file_leave_with_the_rest_and_are_not_doubled(
+    recollect: Recollect, folder: Path, tmp_path: Path, clock: Clock
+) -> None:
+    atlas = recollect.agent("atlas")
+    for number, kind in enumerate(("note", "core", "note")):
+        atlas.remember(f"memory {number}", kind=kind)
+    atlas.log_turn("s-1", user="hello", assistant="good day")
+    with (folder / ".aegis" / "memory" / "memories.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"id": "m-9", "scope": "user", "text": "by hand", "tags": [], "ts": "2026-03-01T12:00:00Z"}\n')
+    path = tmp_path / "export.jsonl"
+
+    exported = recollect.tenant().export(path)
+    again = recollect.tenant().import_(path)
+
+    assert exported.counts["memories"] == 4
+    assert again.added == {}
+    assert len(atlas.list()) == 4
+    with Recollect(":memory:", settings=Settings(embedder="off"), clock=clock) as elsewhere:
+        assert elsewhere.tenant().import_(path).refused == ()
+        there = elsewhere.agent("atlas")
+        assert [(each.id, each.text) for each in there.list()] == [(each.id, each.text) for each in atlas.list()]
+        assert there.remember("next").id == "m-10"
+
+
+def test_an_import_into_a_store_with_a_workspace_adds_what_the_file_lacks(
+    recollect: Recollect, folder: Path, tmp_path: Path, clock: Clock
+) -> None:
+    path = tmp_path / "export.jsonl"
+    with Recollect(":memory:", settings=Settings(embedder="off"), clock=clock) as elsewhere:
+        elsewhere.agent("atlas").remember("from elsewhere")
+        elsewhere.tenant().export(path)
+
+    assert recollect.tenant().import_(path).added["memories"] == 1
+    assert recollect.agent("atlas").remember("from here").id == "m-2"
+    assert [each.text for each in recollect.agent("atlas").list(kind="note")] == ["from here", "from elsewhere"]
+    assert recollect.tenant().import_(path).added == {}

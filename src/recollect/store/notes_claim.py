@@ -41,3 +41,15 @@ def is_claimed_by(workspace: Path, owner: Owner, *, is_writing: bool) -> bool:
     finally:
         draft.unlink()
     return True
+
+
+def claimant(workspace: Path) -> Owner | None:
+    """Whose the workspace's notes are, if they are anybody's; claims nothing.
+
+    Raises: OSError.
+    """
+    try:
+        tenant, _, agent = workspace.joinpath(*FOLDERS, CLAIM).read_text("utf-8").rstrip("\n").partition("/")
+    except FileNotFoundError:
+        return None
+    return Owner(tenant, agent)

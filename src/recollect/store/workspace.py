@@ -23,12 +23,12 @@ from recollect.store.erasure import NOTES_FILE
 from recollect.store.notes_claim import is_claimed_by
 from recollect.store.notes_file import NotesFile
 from recollect.store.notes_index import NotesIndex
-from recollect.store.sqlstore import SqlStore
+from recollect.store.workspace_transfer import WorkspaceTransfer
 
 NOT_EDITED = "A note that lives in a file is not edited in place; delete it and store the new text."
 
 
-class WorkspaceStore(SqlStore):
+class WorkspaceStore(WorkspaceTransfer):
     """`ports.Store` with notes in a file."""
 
     def __init__(self, engine: Engine, workspace: Path, *, max_notes: int) -> None:

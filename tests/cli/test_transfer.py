@@ -1,0 +1,54 @@
+"""`recollect export` and `recollect import`."""
+
+from __future__ import annotations
+
+import json
+
+from tests.cli.program import Program
+
+
+def test_a_tenant_moves_from_one_store_to_another(program: Program) -> None:
+    program.ok("remember", "Ships on Fridays", "--tenant", "acme", "--agent", "atlas")
+    program.ok("export", "acme.jsonl.zst", "--tenant", "acme")
+    elsewhere = ("--tenant", "acme", "--url", f"sqlite:///{program.folder / 'elsewhere.db'}")
+
+    told = program("import", "acme.jsonl.zst", "--dry-run", "--json", *elsewhere)
+    moved = program("import", "acme.jsonl.zst", "--json", *elsewhere)
+    again = program.ok("import", "acme.jsonl.zst", *elsewhere)
+
+    assert told.json == moved.json | {"dry_run": True}
+    assert moved.json["added"] == {"agents": 1, "memories": 1, "audit_log": 1}
+    assert "memories\t0 added\t1 there already" in again.splitlines()
+    assert "Ships on Fridays" in program.ok("list", "--agent", "atlas", *elsewhere)
+
+
+def test_an_export_goes_through_a_pipe(program: Program) -> None:
+    program.ok("remember", "Ships on Fridays")
+    lines = program("export").out
+    assert json.loads(lines.splitlines()[0])["recollect"] == "export"
+    assert "end" in json.loads(lines.splitlines()[-1])
+
+    elsewhere = ("--url", f"sqlite:///{program.folder / 'elsewhere.db'}")
+    assert "memories\t1 added" in program.ok("import", "-", *elsewhere, given=lines)
+    assert program("export", "--json").code == 2
+
+
+def test_what_does_not_come_in_is_told_with_the_reason(program: Program) -> None:
+    program.ok("remember", "Ships on Fridays")
+    program.ok("export", "all.jsonl")
+    elsewhere = ("--url", f"sqlite:///{program.folder / 'elsewhere.db'}")
+    program.ok("remember", "Something else", *elsewhere)
+
+    clash = program("import", "all.jsonl", *elsewhere)
+    merged = program("import", "all.jsonl", "--merge", *elsewhere)
+    (program.folder / "torn.jsonl").write_bytes((program.folder / "all.jsonl").read_bytes()[:-50])
+    torn = program("import", "torn.jsonl", *elsewhere)
+
+    assert (clash.code, clash.out) == (1, "")
+    assert "choose to merge" in clash.err
+    assert merged.code == 0
+    assert "something else has this id here" in merged.err
+    assert torn.code == 1
+    assert "cut off" in torn.err
+    assert program("import", "nowhere.jsonl").err == "There is no file 'nowhere.jsonl'.\n"
+    assert "choose recollect" in program("import", "all.jsonl", "--from", "sheep").err

@@ -1,0 +1,156 @@
+"""`/api/export` and `/api/import` over a real socket."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+
+from recollect.api import Recollect
+from recollect.server import guard
+from recollect.settings import Settings
+from tests.server.live import client_of, serving
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[tuple[httpx2.Client, httpx2.Client]]:
+    """Two servers with nothing in common: an admin of acme at each of them."""
+    settings = Settings(embedder="off", rate_limit=0)
+    with (
+        Recollect(f"sqlite:///{tmp_path / 'here.db'}", settings=settings) as here,
+        Recollect(f"sqlite:///{tmp_path / 'there.db'}", settings=settings) as there,
+        serving(here, no_auth=False) as one,
+        serving(there, no_auth=False) as other,
+        client_of(one, here.tenant("acme").add_key("admin").key) as first,
+        client_of(other, there.tenant("acme").add_key("admin").key) as second,
+    ):
+        yield first, second
+
+
+def fill(client: httpx2.Client) -> None:
+    client.post("/api/agents/atlas/memories", json={"text": "Prefers tabs"}).raise_for_status()
+    client.post(
+        "/api/agents/atlas/details", json={"content": "line\n" * 200_000, "description": "log"}
+    ).raise_for_status()
+    client.post("/api/chat/sessions/s-1/messages", json={"user": "a", "assistant": "b"})
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "zstd"])
+def test_a_tenant_moves_from_one_server_to_another(pair: tuple[httpx2.Client, httpx2.Client], compression: str) -> None:
+    here, there = pair
+    fill(here)
+
+    sent = here.get("/api/export", params={"compression": compression})
+    told = there.post("/api/import", content=sent.content, params={"dry_run": True})
+    moved = there.post("/api/import", content=sent.content)
+    again = there.post("/api/import", content=sent.content)
+
+    assert sent.headers["Content-Disposition"].startswith('attachment; filename="acme.jsonl')
+    assert int(sent.headers["Content-Length"]) == len(sent.content)
+    assert moved.status_code == 200, moved.text
+    assert told.json() == moved.json() | {"dry_run": True}
+    assert moved.json()["added"]["memories"] == 1
+    assert again.json()["added"] == {}
+    assert there.get("/api/agents/atlas/memories/m-1").json()["text"] == "Prefers tabs"
+    key = there.get("/api/agents/atlas/details").json()["items"][0]["memory_key"]
+    assert there.get(f"/api/agents/atlas/details/{key}", params={"tail": 1}).json()["content"].startswith("line")
+    assert there.get("/api/audit/verify").json()["ok"] is True
+
+
+def test_a_file_comes_as_a_form_too(pair: tuple[httpx2.Client, httpx2.Client]) -> None:
+    here, there = pair
+    fill(here)
+    sent = here.get("/api/export").content
+
+    moved = there.post("/api/import", files={"file": ("acme.jsonl", sent)})
+
+    assert moved.json()["added"]["memories"] == 1
+    assert there.post("/api/import", files={"else": ("acme.jsonl", sent)}).status_code == 400
+
+
+def test_what_is_refused_says_why_and_changes_nothing(pair: tuple[httpx2.Client, httpx2.Client]) -> None:
+    here, there = pair
+    fill(here)
+    sent = here.get("/api/export").content
+    there.post("/api/agents/atlas/memories", json={"text": "something else"}).raise_for_status()
+
+    clash = there.post("/api/import", content=sent)
+    torn = there.post("/api/import", content=sent[: len(sent) // 2])
+    nothing = there.post("/api/import", content=b"")
+    other = there.post("/api/import", content=sent, params={"format": "sheep"})
+    unknown = there.post("/api/import", content=sent, params={"mode": "fast"})
+    merged = there.post("/api/import", content=sent, params={"merge": True})
+
+    assert (clash.status_code, clash.json()["code"]) == (409, "conflict")
+    assert (torn.status_code, "cut off" in torn.json()["error"]) == (400, True)
+    assert nothing.status_code == 400
+    assert other.status_code == 400
+    assert unknown.status_code == 422
+    assert merged.json()["refused"][0]["reason"] == "something else has this id here"
+    assert there.get("/api/agents/atlas/memories/m-1").json()["text"] == "something else"
+
+
+def test_only_an_admin_moves_a_tenant(recollect: Recollect, tmp_path: Path) -> None:
+    key = recollect.tenant("walled").add_key("write").key
+    with serving(recollect, no_auth=False) as address, client_of(address, key) as writer:
+        assert writer.get("/api/export").status_code == 403
+        assert writer.post("/api/import", content=b"x").status_code == 403
+        assert httpx2.get(f"{address}/api/export", trust_env=False).status_code == 401
+
+
+def test_the_tenant_is_the_keys_and_not_the_files(
+    pair: tuple[httpx2.Client, httpx2.Client], recollect: Recollect
+) -> None:
+    here, _ = pair
+    fill(here)
+    sent = here.get("/api/export").content
+    key = recollect.tenant("other").add_key("admin").key
+    with serving(recollect, no_auth=False) as address, client_of(address, key) as client:
+        client.post("/api/import", content=sent).raise_for_status()
+
+    assert recollect.tenant("acme").list_agents() == []
+    assert [each.id for each in recollect.tenant("other").list_agents()] == ["atlas"]
+
+
+def test_a_file_may_be_larger_than_other_bodies_and_has_a_limit_of_its_own(
+    client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = b"x" * (guard.MAX_BODY_BYTES + 1)
+    assert client.post("/api/audit", content=large).status_code == 413
+    assert client.post("/api/import", content=large).status_code == 400
+
+    monkeypatch.setattr(guard, "MAX_FILE_BYTES", 1000)
+    assert client.post("/api/import", content=b"x" * 1001).status_code == 413
+
+
+def test_a_file_may_take_its_time_as_long_as_it_moves(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "MAX_BODY_SECONDS", 1.0)
+    where, pause = urlsplit(address), threading.Event()
+    head = f"POST /api/import HTTP/1.1\r\nHost: {where.netloc}\r\nContent-Length: 7\r\nConnection: close\r\n\r\n"
+    with socket.create_connection((where.hostname or "", where.port or 0), timeout=20) as slow:
+        slow.sendall(head.encode())
+        for byte in b"nothing":
+            pause.wait(0.3)
+            slow.sendall(bytes([byte]))
+        answer = b""
+        while more := slow.recv(65536):
+            answer += more
+
+    assert answer.startswith(b"HTTP/1.1 400")
+
+
+def test_no_file_is_left_behind(client: httpx2.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    exported = client.get("/api/export", params={"compression": "gzip"})
+
+    assert json.loads(gzip.decompress(exported.content).splitlines()[0])["recollect"] == "export"
+    assert client.post("/api/import", content=exported.content).status_code == 200
+    assert client.post("/api/import", content=b"nonsense").status_code == 400
+    assert list(tmp_path.iterdir()) == []
