@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 import apsw
@@ -356,6 +358,41 @@ def test_nothing_of_it_comes_back_from_memory(place: Place, clock: Clock, acme: 
         assert [hit for hit in elsewhere.recall("tea") if hit.source == "memory"] == []
     assert [hit for hit in atlas.recall("tea") if hit.source == "memory"] == []
     atlas.remember(f"{NAME} likes tea", origin=Origin.AGENT)  # no echo any more: nobody remembers that it was shown
+
+
+def reached_from(root: object) -> Iterator[object]:
+    """Everything a program holds on to through `root`; not the code itself."""
+    waiting, seen = [root], {id(root)}
+    while waiting:
+        each = waiting.pop()
+        yield each
+        if isinstance(each, FunctionType):
+            inner: list[Any] = [*(each.__closure__ or ()), each.__defaults__]
+        elif isinstance(each, ModuleType | type | FrameType):
+            inner = []
+        else:
+            inner = gc.get_referents(each)
+        for one in inner:
+            if id(one) not in seen:
+                seen.add(id(one))
+                waiting.append(one)
+
+
+def test_no_cache_of_the_process_holds_on_to_it(recollect: Recollect, acme: TenantMemory, atlas: AgentMemory) -> None:
+    fill(acme, atlas)
+    for _ in range(3):
+        asked = [atlas.recall(NAME), atlas.search("qvarnström"), atlas.inject(NAME), atlas.private_memory()]
+        asked += [atlas.context("s-1", NAME, budget=500), acme.search_knowledge(NAME), acme.audit.search(NAME)]
+        assert NAME in repr(asked)
+    del asked
+
+    for subject in (NAME, HANDLE):
+        acme.erase(subject)
+
+    gc.collect()
+    texts = [each for each in reached_from(recollect) if isinstance(each, str) and len(each) > len("qvarnström")]
+    assert len(texts) > 100
+    assert [text for text in texts if NAME.casefold() in text.casefold() or HANDLE in text.casefold()] == []
 
 
 def test_what_is_written_meanwhile_goes_too(acme: TenantMemory, atlas: AgentMemory) -> None:

@@ -85,7 +85,7 @@ class Erase:
                 f"The text of detail {each} could not be read, and so not be searched." for each in found.unread
             ),
         )
-        done = _told(receipt, found, subject) if dry_run else self._erased(receipt, subject, found, compact)
+        done = _told(receipt, found) if dry_run else self._erased(receipt, subject, found, compact)
         return replace(done, hash=receipt_hash(done))
 
     def _resolved(self, tenant: str, said: str) -> Subject:
@@ -172,10 +172,9 @@ class Erase:
         return True
 
 
-def _told(receipt: Receipt, found: Found, subject: Subject) -> Receipt:
+def _told(receipt: Receipt, found: Found) -> Receipt:
     """The receipt of an erasure that was not done."""
-    needle = Needle(subject.text) if subject.kind is SubjectKind.TEXT else None
-    every = list(findings(found, needle))
+    every = list(findings(found))
     removed: dict[str, int] = {}
     cleared: dict[str, int] = {}
     for each in every:

@@ -8,8 +8,8 @@ the records of prompts it was shown in.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 from recollect.errors import NotFound, StoreError
 from recollect.model import Finding, Owner, Proposal, ProposalState, Subject, SubjectKind, Trace
@@ -76,10 +76,10 @@ class Traces:
         for owner in owners(self._store, tenant):
             if subject.agent in ("", owner.agent):
                 for table in OF_AGENTS:
-                    found.gone += self._walk(tenant, table, agent=owner.agent)
+                    found.gone += map(_brief, self._walk(tenant, table, agent=owner.agent))
         for table in OF_TENANTS if subject.kind is SubjectKind.TENANT else ("chat_sessions", "workflow_steps"):
             rows = self._walk(tenant, table, agent=subject.agent)
-            found.gone += [each for each in rows if subject.agent in ("", each.agent)]
+            found.gone += [_brief(each) for each in rows if subject.agent in ("", each.agent)]
         if subject.kind is SubjectKind.TENANT:
             found.cleared += [each for each in self._walk(tenant, "api_keys") if each.texts != ("",)]
         found.gone += self._walk(tenant, "agents", agent=subject.agent)
@@ -110,12 +110,12 @@ class Traces:
         for owner in owners(self._store, tenant):
             for table in OF_AGENTS:
                 rows = self._walk(tenant, table, agent=owner.agent)
-                found.gone += [each for each in rows if self._is_mentioned(owner, each, needle, found)]
+                found.gone += [_brief(each, needle) for each in rows if self._is_mentioned(owner, each, needle, found)]
         for table in (*OF_TENANTS, *STAYS, "agents"):
             for each in self._walk(tenant, table):
                 texts = [ids_in(each.texts)] if _is_own(each) else each.texts
                 if each.belongs_to != ERASE_EVENT and needle.is_in_any(texts):
-                    self._place(each, needle, found)
+                    self._place(_brief(each, needle), needle, found)
         self._emptied(tenant, found)
         self._summaries(tenant, found)
         self._made_of(tenant, found, is_derived=False)
@@ -222,7 +222,7 @@ class Traces:
             after = page[-1].key
 
 
-def findings(found: Found, needle: Needle | None) -> Iterator[Finding]:
+def findings(found: Found) -> Iterator[Finding]:
     """What a caller is shown of it."""
     for traces, is_cleared in ((found.gone, False), ((*found.cleared, *found.agents), True)):
         for each in traces:
@@ -231,15 +231,16 @@ def findings(found: Found, needle: Needle | None) -> Iterator[Finding]:
                 agent=each.agent,
                 id=each.id,
                 is_cleared=is_cleared,
-                excerpt=_excerpt(each.texts, needle),
+                excerpt=excerpt(next(iter(each.texts), "")),
             )
 
 
-def _excerpt(texts: Sequence[str], needle: Needle | None) -> str:
-    said = [text for text in texts if needle is not None and needle.is_in(text)]
-    if needle is not None and said:
-        return needle.excerpt(said[0])
-    return excerpt(next(iter(texts), ""))
+def _brief(trace: Trace, needle: Needle | None = None) -> Trace:
+    """A row of which there may be very many, with no more of its texts than a caller is shown."""
+    said = next((text for text in trace.texts if needle is not None and needle.is_in(text)), None)
+    if needle is not None and said is not None:
+        return replace(trace, texts=(needle.excerpt(said),))
+    return replace(trace, texts=(excerpt(next(iter(trace.texts), "")),))
 
 
 def _of(owner: Owner, traces: Iterable[Trace], table: str) -> list[Trace]:
