@@ -52,11 +52,10 @@ PROMISES = {
     "X3": "Every memory has an origin; low trust never enters core; there is a review queue.",
     "X4": "Consolidation proposes, is reviewed or applied, and can be undone.",
     "X5": "Erasure removes every trace and gives a receipt.",
-    "X6": "Everything can be exported and imported without loss.",
+    "X6": "Everything can be exported and imported without loss; files of other programs are read.",
     "X7": "Vectors of different embedders never mix; re-embedding is online; a failing embedder loses nothing.",
 }
 
 NOT_YET = {
     "J5",
-    "X6",
 }

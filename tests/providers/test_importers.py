@@ -18,6 +18,8 @@ from recollect.model import ForeignMemory, ForeignTurn, Kind, Origin, Refused
 from recollect.providers.importers import FORMATS, Importers
 from recollect.providers.importers.files import CHUNK_CHARS, note_pieces
 
+pytestmark = pytest.mark.proves("X6")
+
 MEM0 = {
     "results": [
         {

@@ -1,0 +1,27 @@
+"""`recollect import` of what other programs remembered."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.program import Program
+from tests.providers.test_importers import CLAUDE, LANGGRAPH, REMEMBERED, written, zipped
+
+pytestmark = pytest.mark.proves("X6")
+
+
+def test_files_are_recognised_or_named(program: Program) -> None:
+    zipped(program.folder / "claude.zip", conversations=CLAUDE, memories=REMEMBERED)
+    written(program.folder / "store.json", LANGGRAPH)
+
+    tried, done, unknown = (
+        program("import", "claude.zip", "--agent", "atlas", "--dry-run", "--json"),
+        program("import", "store.json", "--from", "langgraph", "--agent", "atlas", "--json"),
+        program("import", "store.json", "--from", "evernote"),
+    )
+
+    assert (tried.json["format"], tried.json["added"]) == ("claude", {"turns": 1, "memories": 3})
+    assert (done.json["added"], done.json["refused_count"]) == ({"memories": 3}, 2)
+    assert (unknown.code, unknown.out) == (1, "")
+    assert "recollect, chatgpt, claude, mcp-memory, langgraph, mem0" in unknown.err
+    assert program.ok("list", "--agent", "atlas").count("\n") == 3
