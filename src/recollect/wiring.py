@@ -45,6 +45,7 @@ from recollect.services.transfer.export import Export
 from recollect.services.transfer.foreign import ForeignImport
 from recollect.services.transfer.importing import Import
 from recollect.services.transfer.restore import Restore
+from recollect.services.workers import AT_ONCE, WAITING_AT_ONCE
 from recollect.services.workflows import Workflows
 from recollect.settings import Settings
 
@@ -194,7 +195,17 @@ def _recall(
         Knowledge(Passages(store, words_share=settings.similarity_words)),
     )
     weights = {name: getattr(settings, f"weight_{name}") for name in PARTS}
-    return Recall(sources, embedding, echoes, retrieved, now, weights=weights, deadline=settings.recall_deadline)
+    is_local = not embedding.is_remote and not settings.store_url.startswith(("postgresql://", "postgres://"))
+    return Recall(
+        sources,
+        embedding,
+        echoes,
+        retrieved,
+        now,
+        weights=weights,
+        deadline=settings.recall_deadline,
+        at_once=AT_ONCE if is_local else WAITING_AT_ONCE,
+    )
 
 
 def _consolidate(

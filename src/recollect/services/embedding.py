@@ -36,8 +36,8 @@ class Embedding:
         """A local embedder is the one the store uses already; a remote one is made that with its first vectors."""
         self._store = store
         self._embedder = embedder
-        self._is_remote = bool(getattr(embedder, "is_remote", False))
-        self._is_used = not self._is_remote
+        self.is_remote = bool(getattr(embedder, "is_remote", False))
+        self._is_used = not self.is_remote
         self._resting_until = 0.0
         self._wanted = threading.Event()
         self._closed = threading.Event()
@@ -50,7 +50,7 @@ class Embedding:
         """A vector for each text, or None for each if they have to come later: store them, then `wake`."""
         if self._embedder is None:
             return [None] * len(texts)
-        if not self._is_remote:
+        if not self.is_remote:
             try:
                 return list(self._asked(texts))
             except ModelError as error:
@@ -70,7 +70,7 @@ class Embedding:
             self._use()
         except ModelError as error:
             log.warning("Searched by words alone: %s", error)
-            if self._is_remote:
+            if self.is_remote:
                 self._resting_until = time.monotonic() + QUERY_REST
             return None
         return cast("Vector", vector)

@@ -24,7 +24,7 @@ from recollect.services.echoes import Echoes
 from recollect.services.embedding import Embedding
 from recollect.services.retrieved import Retrieved
 from recollect.services.sources.question import Candidate, Found, Question, RecallSource
-from recollect.services.workers import Turn, Workers
+from recollect.services.workers import AT_ONCE, Turn, Workers
 
 MAX_LIMIT = 100
 MAX_QUERY_CHARS = 10_000
@@ -82,6 +82,7 @@ class Recall:
         *,
         weights: Mapping[str, float],
         deadline: float,
+        at_once: int = AT_ONCE,
     ) -> None:
         self._sources = {source.name: source for source in sources}
         self._embedding = embedding
@@ -90,7 +91,7 @@ class Recall:
         self._now = now
         self._weights = weights
         self._deadline = deadline
-        self._workers = Workers()
+        self._workers = Workers(at_once=at_once)
 
     def __call__(self, owner: Owner, wish: Wish) -> Recalled:
         """The best first. What is shown is marked as retrieved, and recognised when it comes back.

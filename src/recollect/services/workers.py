@@ -21,7 +21,10 @@ T = TypeVar("T")
 Job = tuple[Future[Any], Callable[[], Any]]
 
 AT_ONCE = max(2, os.cpu_count() or 1)
-"""How many turns are under way at a time: more threads that compute only get in each other's way."""
+"""How many turns are under way at a time where they compute: more threads would only get in each other's way."""
+
+WAITING_AT_ONCE = 32
+"""How many, where they wait for something across a network."""
 
 MAX_THREADS = 128
 """Made as they are needed, and kept. So many may be slow at once before others have to wait for them."""
@@ -30,7 +33,8 @@ MAX_THREADS = 128
 class Workers:
     """Threads that run one thing after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, at_once: int = AT_ONCE) -> None:
+        self._at_once = at_once
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
@@ -65,7 +69,7 @@ class Workers:
         self._check_not_forked()
         with self._lock:
             self._check_open()
-            if self._turns >= AT_ONCE:
+            if self._turns >= self._at_once:
                 self._queued.append(turn)
                 return
             self._turns += 1
