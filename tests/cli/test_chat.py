@@ -139,6 +139,8 @@ def test_a_conversation_at_a_terminal(program: Program, model: dict[str, str], e
         assert "What do I like?" not in shown.partition("weighs")[2], "the question itself was not there to be recalled"
         someone.types("/why m-1\r")
         assert "m-1" in someone.sees("you> ").partition("/why m-1")[2]
+        someone.types("/why m-99\r")
+        assert "missing" in someone.sees("you> ").partition("/why m-99")[2]
         someone.types("/context\r")
         shown = someone.sees("you> ")
         assert "conversation" in shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -517,3 +518,14 @@ def test_a_secret_a_tool_gave_away_is_not_remembered_and_the_answer_stands(
     assert [each.role for each in atlas.list(kind="episode")] == ["assistant", "user"]
     assert len(said(atlas)) == 2
     assert "memory.refuse" in actions(store)
+
+
+def test_without_its_packages_it_says_what_to_install(
+    store: Recollect, endpoint: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "recollect.runner.loop", raising=False)
+    monkeypatch.setitem(sys.modules, "pydantic_ai", None)
+
+    with pytest.raises(Invalid, match=r"pip install 'recollect\[agent\]'"):
+        ask(store, "Hello")
+    assert endpoint.requests == []

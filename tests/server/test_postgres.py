@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from recollect.api import Recollect
 from recollect.settings import Settings
+from tests.model_server import ModelServer, calls, says
 from tests.server.live import client_of, serving
 
 CLIENTS = 8
@@ -57,3 +58,21 @@ def test_many_clients_and_pages_on_postgresql(postgres_url: str) -> None:
                 found += [item["id"] for item in page["items"]]
                 cursor = page["next_cursor"]
     assert found == [f"m-{number}" for number in range(CLIENTS * WRITES, 0, -1)]
+
+
+def test_an_agent_runs_on_postgresql(postgres_url: str) -> None:
+    with (
+        ModelServer(says("Tabs, as noted.")) as endpoint,
+        Recollect(settings=Settings(url=postgres_url, openai_model="small", openai_base_url=endpoint.url)) as recollect,
+        serving(recollect) as address,
+        client_of(address) as client,
+    ):
+        endpoint.script.append(calls("memory_store", text="Prefers tabs"))
+        told = client.post("/agent/run", json={"agent": "ann", "prompt": "I prefer tabs."}).json()
+        again = client.post("/agent/run", json={"agent": "ann", "prompt": "Which do I prefer?"}).json()
+
+        assert (told["response"], told["tools"]) == ("Tabs, as noted.", [{"name": "memory_store", "ok": True}])
+        assert told["session_id"] != again["session_id"]
+        assert "m-1" in [each["id"] for each in again["recalled"]]
+        assert len(client.get("/api/chat/sessions?agent=ann").json()["items"]) == 2
+        assert client.get("/api/audit/verify").json()["ok"] is True
