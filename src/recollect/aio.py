@@ -20,6 +20,7 @@ from recollect.api import AgentMemory, Recollect, TenantMemory
 from recollect.capturing import captured
 from recollect.errors import StoreError
 from recollect.services.scan import Sighting
+from recollect.services.walk import Progress
 from recollect.store.engine import CLOSED
 from recollect.tenant_memory import AuditLog
 
@@ -120,9 +121,9 @@ class AsyncAgentMemory:
         return captured(self, **options) if function is None else captured(self, **options)(function)
 
 
-def _scanned(memory: TenantMemory) -> list[Sighting]:
+def _scanned(memory: TenantMemory, *, progress: Progress | None = None) -> list[Sighting]:
     """Every stored memory that seems to hold a secret."""
-    return list(memory.scan())
+    return list(memory.scan(progress=progress))
 
 
 class AsyncAuditLog:

@@ -22,10 +22,10 @@ from recollect.providers.importers import Importers
 from recollect.providers.models import GivenModel, open_models
 from recollect.providers.skill_files import SkillFolders
 from recollect.providers.tokenizers import open_tokenizer
-from recollect.services.checkup import Progress
 from recollect.services.embedding import Embedding
 from recollect.services.maintain import MaintenanceReport
 from recollect.services.skills import Skills
+from recollect.services.walk import Progress
 from recollect.settings import Settings
 from recollect.store import open_store
 from recollect.tenant_memory import TenantMemory
@@ -116,13 +116,14 @@ class Recollect:
         """What is wrong with those files at the moment; what was read before stays in use."""
         return self._services.skills.problems()
 
-    def maintain(self) -> MaintenanceReport:
+    def maintain(self, *, progress: Progress | None = None) -> MaintenanceReport:
         """Let memories fade: archive what expired, what decayed and what exceeds the quota; embed what waits.
+        `progress` is told after each agent how many are done, of how many.
 
         Raises: Conflict while another process is at it.
         """
         self._services.retrieved.flush()
-        return self._services.maintain()
+        return self._services.maintain(progress=progress)
 
     def check(self, *, is_quick: bool = False, progress: Progress | None = None) -> Sequence[Check]:
         """Look over the whole store, every tenant, and say what is not in order and what to do about it; nothing is

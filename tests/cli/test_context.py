@@ -64,3 +64,14 @@ def test_one_command_says_that_a_prompt_had_no_room(program: Program) -> None:
     assert wide.out.startswith(made["id"])
     on_terminal = program.on_terminal(100, "explain", "how long are bills?", "--id", out)
     assert "not shown in memories: budget" in " ".join(on_terminal.out.split())
+
+
+def test_what_was_shortened_is_said_to_whoever_looks_on(program: Program) -> None:
+    program.ok("remember", "Bills are paid on Fridays")
+    shortened = ["context", "s-1", "When are bills paid?", "--budget", "35"]
+
+    ended, shown = program(*shortened), program.on_terminal(80, *shortened)
+
+    assert "Bills are paid" not in ended.out
+    assert ended.err.startswith("truncated by ")
+    assert "truncated by " in shown.out

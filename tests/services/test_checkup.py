@@ -56,6 +56,17 @@ def test_a_store_that_is_used_is_in_order(recollect: Recollect, fresh_place: Pla
     assert [check.name for check in recollect.check(is_quick=True)] == EVERYTHING[:-1]
 
 
+def test_long_work_tells_how_far_it_has_come(recollect: Recollect) -> None:
+    recollect.agent("nova", tenant="acme").remember("Prefers tabs")
+    maintained, scanned = list[tuple[int, int]](), list[tuple[int, int]]()
+
+    recollect.maintain(progress=lambda *of: maintained.append(of))
+    found = list(recollect.tenant("acme").scan(progress=lambda *of: scanned.append(of)))
+
+    assert maintained == scanned == [(1, 2), (2, 2)]
+    assert found == []
+
+
 def test_what_was_done_behind_its_back_is_named(recollect: Recollect, fresh_place: Place) -> None:
     fresh_place.sql("DELETE FROM memory_index WHERE seq = 3")
     fresh_place.sql("UPDATE memory_index SET version = 7 WHERE seq = 1")

@@ -30,3 +30,5 @@ class Bar:
             self._advance = self._open.enter_context(self._view.progress(self._what, total))
         self._advance(done - self._done)
         self._done = done
+        if done == total:
+            self._open.close()  # before what was found is shown

@@ -11,6 +11,7 @@ import typer
 
 import recollect
 from recollect.cli.memories import given_text
+from recollect.cli.progress import Bar
 from recollect.cli.run import Command, Run, optional_module
 from recollect.errors import Invalid
 from recollect.settings import Settings
@@ -26,7 +27,9 @@ def maintain(run: Run) -> None:
     """Let memories fade: archive what expired, what nobody asks for and what exceeds the quota.
 
     This covers every tenant and agent of the store, and makes missing vectors."""
-    run.view.maintained(run.store.maintain())
+    with Bar(run.view, "Maintaining") as bar:
+        report = run.store.maintain(progress=bar.report)
+    run.view.maintained(report)
 
 
 def scan(
@@ -42,7 +45,8 @@ def scan(
 ) -> None:
     """Look for secrets in what all agents of the tenant have stored."""
     if allow is None:
-        run.view.sightings(run.tenant.scan())
+        with Bar(run.view, "Scanning") as bar:
+            run.view.sightings(run.tenant.scan(progress=bar.report))
     else:
         run.view.allowed(run.tenant.allow_secret(given_text(allow)))
 
@@ -68,9 +72,10 @@ def reembed(run: Run) -> None:
     reporting = _Reporting(embedder)
     with (
         recollect.Recollect(settings=run.settings, embedder=reporting, replace_embedder=True) as store,
-        run.view.progress("Embedding", store.count_waiting()) as report,
+        Bar(run.view, "Embedding") as bar,
     ):
-        reporting.report = report
+        waiting = store.count_waiting()
+        reporting.report = lambda done: bar.report(done, waiting)
         count = store.embed_waiting()
     run.view.reembedded(count, embedder.name)
 
@@ -92,10 +97,12 @@ class _Reporting:
         self.is_remote = bool(getattr(embedder, "is_remote", False))
         self.report: Callable[[int], None] = lambda done: None
         self._embedder = embedder
+        self._done = 0
 
     def embed(self, texts: Sequence[str]) -> Vector:
         vectors = self._embedder.embed(texts)
-        self.report(len(texts))
+        self._done += len(texts)
+        self.report(self._done)
         return vectors
 
 

@@ -13,7 +13,7 @@ from recollect.errors import NotFound, StoreError
 from recollect.model import Check, Owner
 from recollect.ports import Clock, Store
 from recollect.services.maintain import SWEEP_GRACE
-from recollect.services.walk import owners
+from recollect.services.walk import Progress, owners
 
 NAMED = 5
 """Of what is damaged, so many are named."""
@@ -26,8 +26,6 @@ NOT_DURABLE = (
 )
 
 T = TypeVar("T")
-Progress = Callable[[int, int], None]
-"""Is told after each agent how many are done, of how many."""
 
 
 class Checkup:

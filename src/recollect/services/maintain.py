@@ -18,7 +18,7 @@ from recollect.model import AuditEvent, Owner
 from recollect.policy.lifetime import EPISODE_QUOTA, Fate, fate, quota_rank
 from recollect.ports import Aging, Clock, Store
 from recollect.services.embedding import Embedding
-from recollect.services.walk import owners
+from recollect.services.walk import Progress, owners
 
 LEASE = "maintain"
 LEASE_TIME = timedelta(minutes=2)
@@ -76,8 +76,9 @@ class Maintain:
         self._now = now
         self._quota = quota
 
-    def __call__(self, tenant: str | None = None) -> MaintenanceReport:
-        """A run over one tenant has a lease of its own: it keeps nobody else from theirs.
+    def __call__(self, tenant: str | None = None, *, progress: Progress | None = None) -> MaintenanceReport:
+        """A run over one tenant has a lease of its own: it keeps nobody else from theirs. `progress` is told after each
+        agent how many are done, of how many.
 
         Raises: Conflict while another process is at it.
         """
@@ -85,11 +86,15 @@ class Maintain:
         report = MaintenanceReport()
         lease.renew()
         try:
-            for each in [tenant] if tenant else self._store.list_tenants():
+            tenants = [tenant] if tenant else self._store.list_tenants()
+            total = sum(1 for each in tenants for _ in owners(self._store, each)) if progress is not None else 0
+            for each in tenants:
                 archived, swept = report.archived, report.swept
                 try:
                     for owner in owners(self._store, each):
                         self._maintain(owner, lease, report)
+                        if progress is not None:
+                            progress(report.agents, total)
                     lease.renew()
                     report.swept += self._store.sweep_contents(each, stored_before=self._now() - SWEEP_GRACE)
                 finally:  # also when it ends in the middle: what was archived until then is archived

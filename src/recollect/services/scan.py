@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from recollect.model import Memory, Owner
 from recollect.ports import Clock, Store
 from recollect.services.secrets import SecretGuard
-from recollect.services.walk import owners
+from recollect.services.walk import Progress, owners
 
 PAGE = 500
 
@@ -30,13 +30,16 @@ class Scan:
         self._guard = guard
         self._now = now
 
-    def __call__(self, tenant: str) -> Iterator[Sighting]:
-        """What was found, one by one as it is found."""
-        for owner in owners(self._store, tenant):
+    def __call__(self, tenant: str, *, progress: Progress | None = None) -> Iterator[Sighting]:
+        """What was found, one by one as it is found. `progress` is told after each agent how many are done."""
+        total = sum(1 for _ in owners(self._store, tenant)) if progress is not None else 0
+        for done, owner in enumerate(owners(self._store, tenant), start=1):
             for memory in self._memories(owner):
                 rules = self._rules(memory)
                 if rules:
                     yield Sighting(owner, memory.id, rules)
+            if progress is not None:
+                progress(done, total)
 
     def _memories(self, owner: Owner) -> Iterator[Memory]:
         before = None

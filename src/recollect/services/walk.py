@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from recollect.model import Owner
 from recollect.ports import AgentStore
+
+Progress = Callable[[int, int], None]
+"""Is told how much is done, of how much."""
 
 
 def owners(store: AgentStore, tenant: str) -> Iterator[Owner]:

@@ -10,6 +10,7 @@ from recollect.model import AuditEvent, AuditReport, Json
 from recollect.policy.text import checked_text
 from recollect.services.recall import checked_limit
 from recollect.services.scan import Sighting
+from recollect.services.walk import Progress
 from recollect.tenant_memory.view import TenantView
 from recollect.tools import catalog
 
@@ -17,9 +18,10 @@ from recollect.tools import catalog
 class History(TenantView):
     """The verbs that look back."""
 
-    def scan(self) -> Iterator[Sighting]:
-        """Every stored memory that seems to hold a secret, found one by one."""
-        return self._services.scan(self.id)
+    def scan(self, *, progress: Progress | None = None) -> Iterator[Sighting]:
+        """Every stored memory that seems to hold a secret, found one by one. `progress` is told after each agent how
+        many are done, of how many."""
+        return self._services.scan(self.id, progress=progress)
 
     def allow_secret(self, text: str) -> int:
         """Say that what looks like a secret in `text` is none; only its hash is kept.

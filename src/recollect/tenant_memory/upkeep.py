@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from recollect.services.maintain import MaintenanceReport
+from recollect.services.walk import Progress
 from recollect.tenant_memory.view import TenantView
 
 
@@ -13,10 +14,10 @@ class Upkeep(TenantView):
         """How many texts have no vector yet."""
         return self._store.count_unembedded(self.id)
 
-    def maintain(self) -> MaintenanceReport:
+    def maintain(self, *, progress: Progress | None = None) -> MaintenanceReport:
         """What `Recollect.maintain` does, for this tenant alone.
 
         Raises: Conflict while another process is at it.
         """
         self._services.retrieved.flush()
-        return self._services.maintain(self.id)
+        return self._services.maintain(self.id, progress=progress)

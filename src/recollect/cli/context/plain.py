@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from recollect.cli.view import one_line, safe
@@ -19,6 +20,8 @@ class PlainContext:
             return
         for message in made.messages:
             print(f"{message['role']}: " + safe(message["content"]).replace("\n", "\n  "))
+        for each in made.truncations:  # for whoever looks on; the next program gets the messages alone
+            print(truncation_line(each.message, each.tokens_removed, each.dropped_references), file=sys.stderr)
 
     def context_calls(self, calls: Sequence[ContextCall]) -> None:
         for call in calls:

@@ -30,13 +30,16 @@ class TerminalContext:
         for message in made.messages:
             self._console.print(Text(message["role"], style=COLOURS.get(message["role"], "")))
             self._console.print(Padding(Text(safe(message["content"])), (0, 2, 1, 2)))
-        self._console.print(Text(f"{made.tokens:,} of {made.budget:,} tokens; recollect seen {made.id}", style="dim"))
+        self._truncations(made)
+        self._console.print(Text(f" {made.tokens:,} of {made.budget:,} tokens; recollect seen {made.id}", style="dim"))
 
     def context_calls(self, calls: Sequence[ContextCall]) -> None:
         if not calls:
             self._console.print(Text("No prompt was put together for this agent yet.", style="dim"))
             return
-        table = _table("Call", "When", "Session", "Tokens")
+        table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False, padding=(0, 1))
+        for header in ("Call", "When", "Session", "Tokens"):
+            table.add_column(header, overflow="fold", no_wrap=header != "Session")
         for call in calls:
             tokens = Text(f"{call.tokens:,} of {call.budget:,}", style="yellow" if call.truncations else "")
             when = Text(f"{call.at.astimezone():%Y-%m-%d %H:%M}", style="dim")
@@ -57,10 +60,13 @@ class TerminalContext:
             lines.rstrip()
             table.add_row(Text(block.name, style="cyan"), f"{block.tokens:,}", lines)
         self._console.print(table)
+        self._truncations(made)
+        self._console.print(Text(f" {made.tokens:,} of {made.budget:,} tokens, {made.layout}", style="dim"))
+
+    def _truncations(self, made: WorkingMemory | ContextCall) -> None:
         for each in made.truncations:
             line = truncation_line(each.message, each.tokens_removed, each.dropped_references)
             self._console.print(Text(f" {line}", style="yellow"))
-        self._console.print(Text(f" {made.tokens:,} of {made.budget:,} tokens, {made.layout}", style="dim"))
 
 
 def _table(*headers: str) -> Table:

@@ -29,14 +29,14 @@ class TerminalDetails:
             self._console.print(Text("There is nothing here.", style="dim"))
             return
         table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False, padding=(0, 1))
-        for header in ("Key", "Type"):
-            table.add_column(header, overflow="fold")
+        table.add_column("Type", overflow="fold")
         table.add_column("Lines", justify="right")
-        table.add_column("What it is", overflow="fold", ratio=1)
+        table.add_column("Key, and what it is", overflow="fold", ratio=1)
         for each in found:
-            about = Text(f"{one_line(each.description)}\n{one_line(each.summary)}")
-            about.stylize("dim", len(one_line(each.description)))
-            table.add_row(Text(safe(each.key), style="cyan"), safe(each.type), f"{each.lines:,}", about)
+            about = Text.assemble(
+                (safe(each.key), "cyan"), f"\n{one_line(each.description)}\n", (one_line(each.summary), "dim")
+            )
+            table.add_row(safe(each.type), f"{each.lines:,}", about)
         self._console.print(table)
 
     def detail_part(self, page: DetailPage) -> None:

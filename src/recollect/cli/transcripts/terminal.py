@@ -24,9 +24,11 @@ class TerminalTranscripts:
         if not sessions:
             self._console.print(Text("No conversations yet.", style="dim"))
             return
-        table = Table(
-            "Session", "Last used", "Messages", "Summary", box=SIMPLE_HEAD, header_style="dim", pad_edge=False
-        )
+        table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False)
+        table.add_column("Session", overflow="fold")  # an id is never cut: somebody may want to type it
+        table.add_column("Last used", no_wrap=True)
+        table.add_column("Messages", justify="right")
+        table.add_column("Summary", overflow="fold", ratio=1)
         for each in sessions:
             used = each.updated_at.astimezone().strftime("%Y-%m-%d %H:%M")
             table.add_row(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from recollect.cli.progress import Bar
 from recollect.cli.run import REFUSED, Command, Run
 from recollect.errors import Invalid
 
@@ -26,7 +27,7 @@ def export(
 ) -> None:
     """Write everything the tenant has, except keys, to one file that any store can import."""
     if path != STREAM:
-        with _Bar(run, "Exporting") as bar:
+        with Bar(run.view, "Exporting") as bar:
             exported = run.tenant.export(path, progress=bar.report)
         run.view.exported(exported, path)
         return
@@ -54,7 +55,7 @@ def import_(
     """Take in an export, or what another program remembered. What is there already stays as it is.
 
     Memories that name no agent become those of --agent."""
-    with _named(path) as file, _Bar(run, "Importing") as bar:
+    with _named(path) as file, Bar(run.view, "Importing") as bar:
         imported = run.tenant.import_(file, format=from_, merge=merge, dry_run=dry_run, progress=bar.report)
     run.view.imported(imported)
     if imported.refused_count and not imported.added and not imported.present:
@@ -73,29 +74,6 @@ def _named(path: Path) -> Iterator[Path]:
         shutil.copyfileobj(sys.stdin.buffer, copy)
         copy.flush()
         yield Path(copy.name)
-
-
-class _Bar:
-    """A progress bar that appears once it is known how much there is to do."""
-
-    def __init__(self, run: Run, what: str) -> None:
-        self._view = run.view
-        self._what = what
-        self._open = ExitStack()
-        self._advance: Callable[[int], None] | None = None
-        self._done = 0
-
-    def __enter__(self) -> _Bar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
-
-    def report(self, done: int, total: int) -> None:
-        if self._advance is None:
-            self._advance = self._open.enter_context(self._view.progress(self._what, total))
-        self._advance(done - self._done)
-        self._done = done
 
 
 COMMANDS = (
