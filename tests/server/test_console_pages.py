@@ -15,6 +15,7 @@ from recollect.api import AgentMemory, Recollect
 from recollect.errors import NotFound
 from tests.server.conftest import MovableClock
 from tests.server.console import Browser, links, read
+from tests.server.live import serving
 
 EVIL = "<script>alert('x')</script> <b>bold</b> \"quoted\" & {{ 7 * 7 }}"
 
@@ -250,3 +251,29 @@ def test_a_key_is_made_shown_once_and_revoked(recollect: Recollect, browser: Bro
     assert "revoked now" in read(browser.send(f"/admin/keys/{record.id}/revoke"))
     assert browser.send("/admin/keys", scope="owner").status_code == 400
     assert browser.send("/admin/keys/aaaaaaaa/revoke").status_code == 404
+
+
+def test_a_tenant_is_taken_away_as_a_file_and_brought_in(recollect: Recollect, browser: Browser) -> None:
+    recollect.agent("ann", "moving").remember("Tea at four")
+    with serving(recollect, no_auth=False) as address:
+        there = Browser(address)
+        there.log_in(recollect.tenant("moving").add_key("admin").key)
+        exported = there.get("/admin/export", compression="gzip")
+        there.close()
+        here = Browser(address)
+        here.log_in(recollect.tenant("arrived").add_key("admin").key)
+
+        def bring(wish: str, content: bytes = exported.content) -> httpx2.Response:
+            files = {"file": ("moving.jsonl.gz", content)}
+            return here.client.post("/admin/import", files=files, data={"wish": wish}, headers={"Origin": address})
+
+        assert 'filename="moving.jsonl.gz"' in exported.headers["Content-Disposition"]
+        assert "Nothing was written. This would happen:" in read(bring("try"))
+        assert recollect.agent("ann", "arrived").list() == []
+        damaged = bring("import", exported.content[:-20])
+        assert damaged.status_code == 400
+        assert 'role="alert"' in damaged.text
+        bring("merge")  # the audit logs of both begin with an event of their own
+        here.close()
+    assert [memory.text for memory in recollect.agent("ann", "arrived").list()] == ["Tea at four"]
+    assert browser.send("/admin/import", wish="try").status_code == 400

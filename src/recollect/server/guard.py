@@ -21,7 +21,7 @@ LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 MAX_FILE_BYTES = 4 * 1024**3
-FILE_ROUTES = frozenset({"/api/import"})
+FILE_ROUTES = frozenset({"/api/import", "/admin/import"})
 """Routes that write what they are sent to disk as it arrives. It may be large and take long, as long as it moves."""
 
 MAX_DISCARDED_BYTES = 8 * MAX_BODY_BYTES

@@ -117,6 +117,9 @@ CONSOLE: Mapping[str, KeyScope | None] = {
     "GET /admin/keys": ADMIN,
     "POST /admin/keys": ADMIN,
     "POST /admin/keys/{id}/revoke": ADMIN,
+    "GET /admin/moving": ADMIN,
+    "GET /admin/export": ADMIN,
+    "POST /admin/import": ADMIN,
 }
 """The same for the pages of the console, where a login stands for the key."""
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter
 
-from recollect.server.admin import agent, audit, conversations, entrance, keys, overview, proposals, seen, why
+from recollect.server.admin import agent, audit, conversations, entrance, keys, moving, overview, proposals, seen, why
 
 ROUTERS: Sequence[APIRouter] = [
-    each.router for each in (entrance, overview, agent, why, seen, conversations, proposals, audit, keys)
+    each.router for each in (entrance, overview, agent, why, seen, conversations, proposals, audit, keys, moving)
 ]

@@ -15,7 +15,7 @@ from typing import IO, Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
-from starlette.datastructures import UploadFile
+from starlette.datastructures import FormData, UploadFile
 
 from recollect.errors import Invalid
 from recollect.server.auth import CurrentTenant
@@ -80,18 +80,27 @@ async def _sent(request: Request) -> AsyncIterator[Path]:
     with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM:
             async with request.form(max_files=1, max_fields=0) as form:
-                sent = form.get("file")
-                if not isinstance(sent, UploadFile) or not sent.filename:
-                    raise Invalid(NO_FILE)
-                path = Path(folder) / f"import{Path(sent.filename).suffix[:16]}"
-                with path.open("wb") as file:
-                    await run_in_threadpool(shutil.copyfileobj, sent.file, file)
+                path = await kept_file(form, folder)
         else:
             path = Path(folder) / "import"
             with path.open("wb") as file:
                 async for piece in request.stream():
                     await run_in_threadpool(file.write, piece)
         yield path
+
+
+async def kept_file(form: FormData, folder: str) -> Path:
+    """The form's file, written to a folder.
+
+    Raises: Invalid.
+    """
+    sent = form.get("file")
+    if not isinstance(sent, UploadFile) or not sent.filename:
+        raise Invalid(NO_FILE)
+    path = Path(folder) / f"import{Path(sent.filename).suffix[:16]}"
+    with path.open("wb") as file:
+        await run_in_threadpool(shutil.copyfileobj, sent.file, file)
+    return path
 
 
 @router.post("/import", openapi_extra=_BODY)
