@@ -17,7 +17,19 @@ from recollect.api import AgentMemory
 from recollect.model import AgentAnswer, AgentQuestion, Delta, Image, RunEvent, ToolUse
 from recollect.policy.chat_shape import MEMORY_HEADING, MESSAGE_HEADING
 from recollect.runner import AgentRunner
-from tests.model_server import ModelServer, breaks_off, calls, content, hangs, says, status, talks, trickles
+from tests.model_server import (
+    ModelServer,
+    breaks_off,
+    calls,
+    content,
+    drips,
+    drips_headers,
+    hangs,
+    says,
+    status,
+    talks,
+    trickles,
+)
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 KEY = "sk-not-a-real-key-but-shaped-like-one"
@@ -299,9 +311,11 @@ def test_a_model_that_breaks_off_leaves_no_turn(store: Recollect, atlas: AgentMe
     assert actions(store)[0] == "turn.fail"
 
 
-def test_a_model_that_says_nothing_is_not_waited_for(endpoint: ModelServer) -> None:
-    endpoint.usual = hangs
-    with opened(endpoint, openai_timeout=0.3) as store, pytest.raises(ModelError, match="did not answer in time"):
+@pytest.mark.parametrize("setting", ["openai_timeout", "agent_timeout"])
+@pytest.mark.parametrize("answer", [hangs, drips, drips_headers])
+def test_a_model_that_says_nothing_is_not_waited_for(endpoint: ModelServer, setting: str, answer: Any) -> None:
+    endpoint.usual = answer
+    with opened(endpoint, **{setting: 0.3}) as store, pytest.raises(ModelError, match="did not answer in time"):
         ask(store, "Hello")
 
 
