@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.cli.program import Program
+
+pytestmark = pytest.mark.proves("X6")
 
 
 def test_a_tenant_moves_from_one_store_to_another(program: Program) -> None:

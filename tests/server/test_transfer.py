@@ -18,6 +18,8 @@ from recollect.server import guard
 from recollect.settings import Settings
 from tests.server.live import client_of, serving
 
+pytestmark = pytest.mark.proves("X6")
+
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[tuple[httpx2.Client, httpx2.Client]]:

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import stat
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -22,6 +23,8 @@ from recollect.model import ForeignItem, ForeignMemory, ForeignTurn, Refused
 from recollect.providers import importers
 from tests.postgres_server import PostgresServer
 from tests.services.conftest import START, Clock, Place
+
+pytestmark = pytest.mark.proves("X6")
 
 SECRET = "AKIA" + "IOSFODNN7EXAMPLQ"
 LOCAL = ("audit_log", "shelves")
@@ -230,6 +233,34 @@ def test_an_export_goes_to_an_open_file_too(tenant: TenantMemory, export: Path) 
 
     ended = json.loads(stream.getvalue().splitlines()[-1])["end"]
     assert ended == {"counts": dict(exported.counts), "sha256": exported.sha256}
+
+
+class Meddled(io.BytesIO):
+    """A file during whose writing somebody stores something."""
+
+    def __init__(self, meddle: Callable[[], object]) -> None:
+        super().__init__()
+        self._meddle: Callable[[], object] | None = meddle
+
+    def write(self, written: Any) -> int:
+        meddle, self._meddle = (self._meddle, None) if b'"table":"audit_log"' in written else (None, self._meddle)
+        if meddle is not None:
+            other = threading.Thread(target=meddle)
+            other.start()
+            other.join()
+        return super().write(written)
+
+
+def test_an_export_is_of_one_moment(tenant: TenantMemory, export: Path) -> None:
+    stream = Meddled(lambda: tenant.agent("ann").remember("came meanwhile"))
+
+    tenant.export(stream)
+
+    assert tenant.agent("ann").search("came meanwhile")
+    assert b"came meanwhile" not in stream.getvalue()
+    told = [json.loads(line) for line in stream.getvalue().splitlines()]
+    (head,) = (each["row"] for each in told if each.get("table") == "shelves" and each["row"]["shelf"] == "audit")
+    assert head["last_id"] == max(each["row"]["id"] for each in told if each.get("table") == "audit_log")
 
 
 def test_a_file_that_cannot_be_written_is_refused(tenant: TenantMemory, tmp_path: Path) -> None:

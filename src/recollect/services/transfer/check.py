@@ -82,6 +82,8 @@ class Check:
             if line.table != CONTENTS:
                 self._check_row(line)
                 batch.append(line)
+            else:
+                report(line.read)
         if batch:
             self._take(batch, found)
         self._end_text()

@@ -123,6 +123,7 @@ class _Run:
                     report(line.read)
                 if line.table == CONTENTS:
                     self._feed(line.row)
+                    report(line.read)
                 elif self._text is not None:
                     self._add([line])  # the first detail with this text: both are kept together
                 else:
