@@ -6,10 +6,9 @@ import recollect
 from tests.cli.program import Program
 
 HEAVY = ("apsw", "fastapi", "mcp", "numpy", "psycopg", "recollect.api", "rich", "uvicorn", "yaml")
-
-
-def test_help_loads_nothing_heavy(program: Program) -> None:
-    code = """
+NOT_TO_RECALL = """fastapi markdown_it mcp psycopg pydantic_ai recollect.policy.importance_rules
+    recollect.policy.secrets recollect.server rich uvicorn yaml zstandard""".split()
+CODE = """
 import sys
 from recollect.cli import main
 try:
@@ -17,12 +16,23 @@ try:
 finally:
     print("\\nloaded:", *sorted(sys.modules))
 """
+
+
+def loaded(program: Program, *arguments: str) -> set[str]:
+    """The modules a run has loaded by its end."""
+    ended = program.python(CODE, *arguments)
+    assert ended.code == 0
+    return set(ended.out.rpartition("loaded:")[2].split())
+
+
+def test_help_loads_nothing_heavy(program: Program) -> None:
     for arguments in (["--help"], ["remember", "--help"], ["db", "distribute", "--help"]):
-        ended = program.python(code, *arguments)
-        assert ended.code == 0
-        loaded = ended.out.rpartition("loaded:")[2].split()
-        assert [name for name in HEAVY if name in loaded] == []
+        assert not loaded(program, *arguments) & {*HEAVY, "recollect.policy.importance_rules"}
     assert not (program.folder / "notes.db").exists()
+
+
+def test_recall_loads_what_it_needs_and_no_more(program: Program) -> None:
+    assert not loaded(program, "recall", "anything") & {*NOT_TO_RECALL}
 
 
 def test_version_and_the_help_of_the_program(program: Program) -> None:

@@ -10,9 +10,15 @@ import re
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
+from recollect.lazy import LazyModule
 from recollect.model import Role
-from recollect.policy import importance_rules as rules
+
+if TYPE_CHECKING:
+    from recollect.policy import importance_rules as rules
+else:
+    rules = LazyModule("recollect.policy.importance_rules")
 
 
 class Category(StrEnum):

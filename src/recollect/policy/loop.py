@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 
+from recollect.policy.references import REFERENCE
 from recollect.policy.relevance import HEADING, one_line
 from recollect.policy.text import fold
 from recollect.policy.window import KNOWLEDGE_HEADING, RECALLED_HEADING
@@ -49,7 +50,6 @@ _INLINE_ITEM = re.compile(rf"[-*+•–]\s*{_LABEL}")
 _MARKER = re.compile(_LABEL)
 _JOURNAL_ITEM = re.compile(r"[-*+•–]\s+\[\d{4}-\d\d-\d\d\]")
 _HEADING_MARK = re.compile(r"#{1,6}\s*")
-_REFERENCE = re.compile(r"\[MemoryRef:[^\]\n]*\]")
 _WORD = re.compile(r"(?<!\S)-(?=\d)|[^\W_]+[+#]*|[^\w\s.,;:!?'\"`’‘“”()\[\]{}*_>|/\\–—…-]")
 
 
@@ -106,7 +106,7 @@ def _words(text: str) -> list[str]:
 
 
 def _is_reference(text: str) -> bool:
-    return not _words(_REFERENCE.sub("", text))
+    return not _words(REFERENCE.sub("", text))
 
 
 def _without(words: Sequence[str], pieces: Sequence[str]) -> list[str]:

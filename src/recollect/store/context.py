@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -12,7 +11,7 @@ from recollect.errors import NotFound
 from recollect.model import Block, BlockItem, ContextCall, Memory, Owner, Truncation
 from recollect.store.agents import whose
 from recollect.store.engine import Row, Unit
-from recollect.store.rows import json_text, memory_from, moment
+from recollect.store.rows import json_list, json_text, memory_from, moment
 from recollect.store.units import Units
 
 BEHIND_ALL = "~"
@@ -90,13 +89,9 @@ def _call_from(row: Row) -> ContextCall:
         layout=layout,
         budget=budget,
         tokens=tokens,
-        blocks=tuple(_block_from(each) for each in _list(blocks)),
-        truncations=tuple(_truncation_from(each) for each in _list(truncations)),
+        blocks=tuple(_block_from(each) for each in json_list(blocks)),
+        truncations=tuple(_truncation_from(each) for each in json_list(truncations)),
     )
-
-
-def _list(value: str | list[Any]) -> list[Any]:
-    return list(json.loads(value)) if isinstance(value, str) else value
 
 
 def _block_from(values: dict[str, Any]) -> Block:
