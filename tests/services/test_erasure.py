@@ -6,6 +6,7 @@ import gc
 import json
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -537,3 +538,27 @@ class TestPostgres:
 
             assert any("still sees removed rows of" in each and "memories" in each for each in told)
         postgres_server.drop_database(url)
+
+    def test_a_role_that_may_not_vacuum_erases_all_the_same_and_says_so(
+        self, postgres_server: PostgresServer, clock: Clock
+    ) -> None:
+        url = postgres_server.create_database()
+        with Recollect(url, settings=Settings(embedder="off"), clock=clock):
+            pass  # the owner makes the tables
+        clerk = f"clerk_{uuid.uuid4().hex[:8]}"
+        with psycopg.connect(postgres_server.admin_url(url), autocommit=True) as admin:
+            admin.execute(f"CREATE ROLE {clerk} LOGIN PASSWORD 'clerk'")
+            admin.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {clerk}")
+            for (table,) in admin.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall():
+                admin.execute(f"REVOKE MAINTAIN ON {table} FROM {clerk}")
+        theirs = url.replace("app:app@", f"{clerk}:clerk@")
+        with Recollect(theirs, settings=Settings(embedder="off"), clock=clock) as opened:
+            opened.agent("atlas").remember(f"{NAME} likes tea")
+
+            receipt = opened.tenant().erase(NAME, compact=True)
+
+            assert receipt.removed["memories"] == 1
+            assert any("memories" in each and "could not be vacuumed" in each for each in receipt.remnants)
+        postgres_server.drop_database(url)
+        with psycopg.connect(postgres_server.admin_url("postgres"), autocommit=True) as admin:
+            admin.execute(f"DROP ROLE {clerk}")

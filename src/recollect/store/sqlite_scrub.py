@@ -23,14 +23,21 @@ READERS = (
 def scrubbed(connection: apsw.Connection, *, compact: bool) -> Sequence[str]:
     """Write the file anew and empty the log; where bytes may be left. No transaction may be open."""
     left = [] if compact and _is_compacted(connection) else [NOT_COMPACTED]
-    is_busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0]
-    return [*left, READERS] if is_busy else left
+    return left if _is_emptied(connection) else [*left, READERS]
 
 
 def _is_compacted(connection: apsw.Connection) -> bool:
     """What was asked for is done already, so a disk without room for a copy is told and no failure."""
     try:
         connection.execute("VACUUM")
-    except (apsw.FullError, apsw.BusyError, apsw.LockedError):
+    except (apsw.FullError, apsw.BusyError, apsw.LockedError, apsw.IOError):
         return False
     return True
+
+
+def _is_emptied(connection: apsw.Connection) -> bool:
+    try:
+        ((is_busy, _, _),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    except (apsw.BusyError, apsw.LockedError):  # another process is at it
+        return False
+    return not is_busy
