@@ -112,6 +112,7 @@ def wired(store: Store, embedding: Embedding, outside: Outside, *, now: Clock, s
     inject = _inject(store, embedding, echoes, now, settings)
     context_calls = ContextCalls(store, keep=settings.context_calls_kept)
     consolidate = _consolidate(store, remember, guard, models, now, settings)
+    keys, waiting = Keys(store, now), (retrieved, context_calls)
     gather = Gather(store, inject=inject, recall=recall, skills=skills, converse=conversations)
     assemble = _assemble(store, guard, gather, outside, echoes, retrieved, context_calls, now, settings)
     return Services(
@@ -136,15 +137,13 @@ def wired(store: Store, embedding: Embedding, outside: Outside, *, now: Clock, s
         workflows=Workflows(store, guard, now),
         tokens=tokens,
         skills=skills,
-        keys=Keys(store, now),
+        keys=keys,
         ingest=Ingest(store, embedding, guard, outside.files, now),
         search_knowledge=SearchKnowledge(Passages(store, words_share=settings.similarity_words), embedding, echoes),
         assemble=assemble,
         context_calls=context_calls,
         seen=Seen(store, skills, context_calls),
-        erase=Erase(
-            store, consolidate, now, waiting=[retrieved, context_calls], caches=[echoes, assemble, context_calls]
-        ),
+        erase=Erase(store, consolidate, now, waiting=waiting, caches=[echoes, assemble, context_calls, keys]),
         export=Export(store, outside.archives, now),
         import_=_import(
             outside,

@@ -87,6 +87,11 @@ class Keys:
         with self._lock:
             self._known.clear()
 
+    def forget(self, tenant: str) -> None:
+        """Look a tenant's keys up again when they are next shown: their names may have changed."""
+        with self._lock:
+            self._known = {hash: found for hash, found in self._known.items() if found[0].tenant != tenant}
+
     def recent(self, key: str) -> ApiKey | None:
         """The key's record if it was found good a moment ago; asks nobody, so it may be called where waiting is not
         allowed."""

@@ -208,15 +208,16 @@ def _loaded(text: str) -> Any:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield str(name)
-            yield from _strings(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _strings(inner)
+    """Every text in it, in order, however deep it is nested."""
+    waiting = [value]
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, str):
+            yield inner
+        elif isinstance(inner, Mapping):
+            waiting += [each for pair in reversed([*inner.items()]) for each in reversed(pair)]
+        elif isinstance(inner, list):
+            waiting += reversed(inner)
 
 
 def _seal_again(unit: Unit, first: int) -> None:
