@@ -126,6 +126,15 @@ def test_documents_are_listed_by_id_in_pages(store: Store, tenant: str) -> None:
     assert first + [each.id for each in store.list_documents(tenant, after=first[-1])] == ["Z", "a", "b", "c"]
 
 
+def test_documents_are_listed_by_category(store: Store, tenant: str) -> None:
+    for id, category in (("a", "policy"), ("b", ""), ("c", "policy"), ("d", "Policy")):
+        store.put_document(document(id, tenant, category=category), ["text"], [None])
+
+    assert [each.id for each in store.list_documents(tenant, category="policy")] == ["a", "c"]
+    assert [each.id for each in store.list_documents(tenant, category="policy", after="a")] == ["c"]
+    assert [each.id for each in store.list_documents(tenant, category="poli")] == []
+
+
 def test_documents_are_found_by_their_ids(store: Store, tenant: str, stranger: Owner) -> None:
     kept = {id: put(store, tenant, id, "text") for id in ("a", "b", "it's")}
     put(store, stranger.tenant, "c", "text")

@@ -55,6 +55,7 @@ def test_agents_are_listed_with_how_much_they_remember(
     assert "Agents of default" in said
 
 
+@pytest.mark.proves("J5")
 def test_the_newest_hundred_come_first_and_the_rest_in_pages(browser: Browser, ann: AgentMemory) -> None:
     ann.remember_many([{"text": f"Entry {number}", "kind": "episode"} for number in range(130)])
 
@@ -68,6 +69,7 @@ def test_the_newest_hundred_come_first_and_the_rest_in_pages(browser: Browser, a
     assert ids(browser.get(links(second, "Newest")[0])) == ids(first)
 
 
+@pytest.mark.proves("J5")
 def test_each_memory_shows_its_kind_time_and_state(
     recollect: Recollect, browser: Browser, ann: AgentMemory, clock: MovableClock
 ) -> None:
@@ -92,6 +94,7 @@ def test_each_memory_shows_its_kind_time_and_state(
     assert page.text.count('<svg class="icon"') == 4 + 4, "one beside each count and one beside each memory"
 
 
+@pytest.mark.proves("J5")
 def test_memories_are_found_by_text_kind_tag_and_state(browser: Browser, ann: AgentMemory) -> None:
     ann.remember("Tea at four", tags=["habit"])
     ann.remember("Coffee at nine", tags=["habit"], kind="episode")
@@ -110,6 +113,7 @@ def test_memories_are_found_by_text_kind_tag_and_state(browser: Browser, ann: Ag
     assert browser.get(home(ann), before="x").status_code == 400
 
 
+@pytest.mark.proves("J5")
 def test_an_agent_without_memories_says_so(recollect: Recollect, browser: Browser) -> None:
     id = f"new-{uuid.uuid4().hex[:8]}"
     recollect.tenant().add_agent(id, name="Newcomer")
@@ -142,6 +146,7 @@ def read_text(answer: httpx2.Response) -> str:
     return html.unescape(text)
 
 
+@pytest.mark.proves("J5")
 def test_a_memory_is_edited_and_what_it_said_is_kept(browser: Browser, ann: AgentMemory) -> None:
     ann.remember("Tea at four", tags=["habit"])
     path = f"{home(ann)}/memories/m-1"
@@ -161,6 +166,7 @@ def test_a_memory_is_edited_and_what_it_said_is_kept(browser: Browser, ann: Agen
     assert ann.get("m-1") == kept
 
 
+@pytest.mark.proves("J5")
 def test_a_memory_is_deleted_after_a_question(browser: Browser, ann: AgentMemory) -> None:
     ann.remember("Tea at four")
     (ask,) = links(browser.get(home(ann)), "Delete")
@@ -221,6 +227,7 @@ def test_the_audit_log_is_searched_and_verified(recollect: Recollect, browser: B
     assert browser.get("/admin/audit", before=10**30).status_code == 422
 
 
+@pytest.mark.proves("J5")
 def test_proposals_are_made_applied_undone_and_rejected(browser: Browser, ann: AgentMemory) -> None:
     ann.remember_many(["The user prefers tabs over spaces", "User prefers tabs over spaces"])
     path = f"{home(ann)}/proposals"
@@ -253,6 +260,7 @@ def test_a_key_is_made_shown_once_and_revoked(recollect: Recollect, browser: Bro
     assert browser.send("/admin/keys/aaaaaaaa/revoke").status_code == 404
 
 
+@pytest.mark.proves("J5")
 def test_a_tenant_is_taken_away_as_a_file_and_brought_in(recollect: Recollect, browser: Browser) -> None:
     recollect.agent("ann", "moving").remember("Tea at four")
     with serving(recollect, no_auth=False) as address:
@@ -277,3 +285,42 @@ def test_a_tenant_is_taken_away_as_a_file_and_brought_in(recollect: Recollect, b
         here.close()
     assert [memory.text for memory in recollect.agent("ann", "arrived").list()] == ["Tea at four"]
     assert browser.send("/admin/import", wish="try").status_code == 400
+
+
+@pytest.mark.proves("J5")
+def test_what_stands_on_the_whiteboard_all_agents_of_the_tenant_find(
+    recollect: Recollect, browser: Browser, ann: AgentMemory
+) -> None:
+    word = f"zorg{uuid.uuid4().hex[:6]}"
+    bob = recollect.agent(f"{ann.owner.agent}-bob")
+    other = recollect.tenant("elsewhere")
+    policy = recollect.tenant().ingest_text(f"The {word} policy", title=f"{word} policy").documents[0].document
+    ann.remember("Ann is here")
+
+    browser.send("/admin/whiteboard", title=word, text=f"Ship the {word} on Thursday")
+    written = {"title": f"{word} lunch", "text": f"Lunch with {word} at one", "category": "whiteboard"}
+    assert browser.client.post("/api/kb/documents", json=written).status_code == 201
+
+    board = read(browser.get("/admin/whiteboard"))
+    assert f"Ship the {word} on Thursday" in board
+    assert f"Lunch with {word} at one" in board
+    assert f"The {word} policy" not in board
+    for agent in (ann, bob):
+        assert any("Thursday" in hit.text for hit in agent.recall(f"when is {word} shipped?", limit=10))
+        prompt = agent.context("s-1", f"when is {word} shipped?").messages
+        assert any(f"Ship the {word} on Thursday" in message["content"] for message in prompt)
+    assert other.search_knowledge(word) == []
+
+    browser.send("/admin/whiteboard", title=word, text=f"Ship the {word} on Friday")
+    board = browser.get("/admin/whiteboard")
+    assert "on Thursday" not in read(board)
+    wiping = re.findall(r'action="(/admin/whiteboard/[^"]+)"', board.text)
+    listed = recollect.tenant().list_documents(category="whiteboard")
+    assert wiping == [f"/admin/whiteboard/{each.id}/wipe" for each in listed]
+    for path in wiping:
+        browser.send(path)
+    assert "Nothing stands here yet" in read(browser.get("/admin/whiteboard"))
+    assert browser.send(f"/admin/whiteboard/{policy.id}/wipe").status_code == 404
+    assert recollect.tenant().get_document(policy.id) == policy
+    blank = browser.send("/admin/whiteboard", title=" ", text="kept in the form")
+    assert (blank.status_code, read_text(blank)) == (400, "kept in the form")

@@ -16,6 +16,9 @@ MAX_SOURCE_CHARS = 1000
 UNTITLED_CHARS = 80
 ID_CHARS = 16
 
+WHITEBOARD = "whiteboard"
+"""The category of what a tenant's agents and people write for each other."""
+
 
 def document_id(*, source: str, title: str) -> str:
     """The same for what comes from the same place, or, if it comes from nowhere, has the same title."""

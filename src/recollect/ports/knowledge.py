@@ -22,8 +22,10 @@ class KnowledgeStore(Protocol):
     def find_documents(self, tenant: str, ids: Collection[str]) -> Mapping[str, Document]:
         """Those that exist, by id."""
 
-    def list_documents(self, tenant: str, *, after: str = "", limit: int = 100) -> Sequence[Document]:
-        """By id, beginning behind `after`."""
+    def list_documents(
+        self, tenant: str, *, category: str = "", after: str = "", limit: int = 100
+    ) -> Sequence[Document]:
+        """By id, beginning behind `after`; only those of a category if one is named."""
 
     def delete_document(self, tenant: str, id: str) -> None:
         """Raises: NotFound."""

@@ -87,8 +87,11 @@ class KnowledgeRows(Units):
         rows = self._read(tenant, lambda unit: unit.all("find_documents", tenant=tenant, ids=names)) if ids else ()
         return {row[1]: document_from(row) for row in rows}
 
-    def list_documents(self, tenant: str, *, after: str = "", limit: int = 100) -> Sequence[Document]:
-        rows = self._read(tenant, lambda unit: unit.all("list_documents", tenant=tenant, after=after, limit=limit))
+    def list_documents(
+        self, tenant: str, *, category: str = "", after: str = "", limit: int = 100
+    ) -> Sequence[Document]:
+        asked = {"tenant": tenant, "category": category, "after": after, "limit": limit}
+        rows = self._read(tenant, lambda unit: unit.all("list_documents", **asked))
         return [document_from(row) for row in rows]
 
     def delete_document(self, tenant: str, id: str) -> None:

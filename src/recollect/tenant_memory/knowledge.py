@@ -7,6 +7,7 @@ from pathlib import Path
 
 from recollect.agent_memory import MAX_PAGE, PAGE
 from recollect.model import Chunk, Document, Hit
+from recollect.policy.documents import checked_category
 from recollect.policy.text import checked_text
 from recollect.services.ingest import Progress, Wishes
 from recollect.services.ingested import Ingested
@@ -94,13 +95,17 @@ class Knowledge(TenantView):
         """
         return self._store.list_chunks(self.id, self._store.get_document(self.id, id).id)
 
-    def list_documents(self, *, after: str = "", limit: int = PAGE) -> Sequence[Document]:
-        """By id, beginning behind `after`.
+    def list_documents(self, *, category: str = "", after: str = "", limit: int = PAGE) -> Sequence[Document]:
+        """By id, beginning behind `after`; only those of a category if one is named.
 
         Raises: Invalid.
         """
-        limit = checked_limit(limit, most=MAX_PAGE)
-        return self._store.list_documents(self.id, after=checked_text(after, what="after"), limit=limit)
+        return self._store.list_documents(
+            self.id,
+            category=checked_category(category),
+            after=checked_text(after, what="after"),
+            limit=checked_limit(limit, most=MAX_PAGE),
+        )
 
     def update_document(
         self, id: str, *, title: str | None = None, category: str | None = None, is_published: bool | None = None

@@ -103,9 +103,10 @@ def list_(
     run: Run,
     limit: Annotated[int, typer.Option(help="How many at most.")] = 100,
     after: Annotated[str, typer.Option(metavar="ID", help="Continue behind this one.", show_default=False)] = "",
+    category: Annotated[str | None, typer.Option(help="Only documents of this category.", show_default=False)] = None,
 ) -> None:
     """List the tenant's documents, by id."""
-    found = run.tenant.list_documents(after=after, limit=limit)
+    found = run.tenant.list_documents(category=category or "", after=after, limit=limit)
     run.view.documents(found, next_cursor=found[-1].id if len(found) == limit else None)
 
 

@@ -6,8 +6,21 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter
 
-from recollect.server.admin import agent, audit, conversations, entrance, keys, moving, overview, proposals, seen, why
+from recollect.server.admin import (
+    agent,
+    audit,
+    conversations,
+    entrance,
+    keys,
+    moving,
+    overview,
+    proposals,
+    seen,
+    whiteboard,
+    why,
+)
 
 ROUTERS: Sequence[APIRouter] = [
-    each.router for each in (entrance, overview, agent, why, seen, conversations, proposals, audit, keys, moving)
+    each.router
+    for each in (entrance, overview, agent, why, seen, conversations, proposals, whiteboard, audit, keys, moving)
 ]

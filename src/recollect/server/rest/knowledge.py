@@ -7,6 +7,7 @@ A document arrives as JSON or as an uploaded file (`multipart/form-data` with th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
@@ -17,9 +18,9 @@ from starlette.datastructures import UploadFile
 from recollect.errors import Invalid
 from recollect.server.auth import CurrentTenant
 from recollect.server.rest import cursor
-from recollect.server.rest.bodies import Paging
 from recollect.server.rest.knowledge_shapes import (
     DocumentBody,
+    DocumentFilter,
     DocumentPage,
     DocumentPatch,
     FoundPassages,
@@ -136,11 +137,12 @@ def _ingested(tenant: CurrentTenant, submitted: NewDocument | Upload) -> Ingeste
 
 
 @router.get("/documents")
-def list_documents(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) -> DocumentPage:
-    """All documents, by id."""
-    after = cursor.decode(LISTING, paging.cursor) if paging.cursor else ""
-    found = tenant.list_documents(after=after, limit=paging.limit)
-    has_more = len(found) == paging.limit and bool(tenant.list_documents(after=found[-1].id, limit=1))
+def list_documents(tenant: CurrentTenant, wanted: Annotated[DocumentFilter, Query()]) -> DocumentPage:
+    """Documents, by id."""
+    after = cursor.decode(LISTING, wanted.cursor) if wanted.cursor else ""
+    listed = partial(tenant.list_documents, category=wanted.category)
+    found = listed(after=after, limit=wanted.limit)
+    has_more = len(found) == wanted.limit and bool(listed(after=found[-1].id, limit=1))
     next_cursor = cursor.encode(LISTING, found[-1].id) if has_more else None
     return DocumentPage(items=[DocumentBody.model_validate(each) for each in found], next_cursor=next_cursor)
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, Strict
 
 from recollect.model import Hit, Source
 from recollect.policy.documents import MAX_CATEGORY_CHARS, MAX_TITLE_CHARS
-from recollect.server.rest.bodies import Given, Patch
+from recollect.server.rest.bodies import Given, Paging, Patch
 from recollect.services.ingested import Change, IngestedDocument
 from recollect.services.recall import MAX_LIMIT
 
@@ -24,6 +24,12 @@ class NewDocument(Given):
     title: Annotated[Title | None, Field(description="null: its first heading, or its first words")] = None
     category: Category | None = None
     is_published: Annotated[bool, Strict()] | None = None
+
+
+class DocumentFilter(Paging):
+    """Which documents to list."""
+
+    category: Annotated[str, Field(description="Only documents of this category; empty: all.")] = ""
 
 
 class DocumentPatch(Patch):

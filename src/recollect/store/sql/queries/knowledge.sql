@@ -22,7 +22,8 @@ WHERE tenant_id = :tenant_id AND id = :id
 SELECT {document} FROM kb_documents WHERE tenant_id = :tenant AND id = :id
 
 -- name: list_documents
-SELECT {document} FROM kb_documents WHERE tenant_id = :tenant AND id > :after ORDER BY id LIMIT :limit
+SELECT {document} FROM kb_documents
+ WHERE tenant_id = :tenant AND id > :after AND :category IN ('', category) ORDER BY id LIMIT :limit
 
 -- name: delete_document
 DELETE FROM kb_documents WHERE tenant_id = :tenant AND id = :id
