@@ -27,7 +27,7 @@ PROMISES = {
     "J2": "save_to_journal and save_to_core answer as described.",
     "J3": "The private-memory block has its headings, dates and order, and is absent when empty.",
     "J4": "Agents count their memories and can be made, listed, edited and removed with all they own.",
-    "J5": "The console shows an agent's memories and lets them be searched, edited, moved, deleted and consolidated; a whiteboard is shared.",
+    "J5": "The console shows an agent's memories: searched, edited, moved, deleted, folded; a whiteboard is shared.",
     "D1": "Long output is stored whole and replaced by a reference.",
     "D2": "store_memory, retrieve_memory and search_memory answer as described.",
     "D3": "Parts of a detail can be read without reading all of it.",
@@ -56,4 +56,4 @@ PROMISES = {
     "X7": "Vectors of different embedders never mix; re-embedding is online; a failing embedder loses nothing.",
 }
 
-NOT_YET = {}
+NOT_YET: set[str] = set()
