@@ -435,6 +435,23 @@ def test_white_space_case_and_accents_do_not_hide_a_mention(acme: TenantMemory, 
     assert [memory.text for memory in atlas.list()] == ["Zoë likes tea"]
 
 
+@pytest.mark.parametrize("name", ['O"Neil', "back\\slash", "100%_sure!", "日本 太郎", "a'b; --", "straße"])
+def test_what_is_quoted_or_escaped_on_its_way_into_the_database_is_found(
+    place: Place, acme: TenantMemory, atlas: AgentMemory, name: str
+) -> None:
+    atlas.remember("A tag of it", tags=[name])
+    memory = atlas.remember("A plain text", tags=[f"was {name}"])
+    atlas.update(memory.id, tags=["is not"])
+    atlas.store_detail("short", description="A log", metadata={"deep": {"inside": [name]}})
+    acme.audit.record("crm.call", "Called", meta={name: 1})
+
+    receipt = acme.erase(f"text:{name}")
+
+    assert (receipt.removed["memories"], receipt.removed["memory_versions"], receipt.removed["details"]) == (1, 1, 1)
+    assert receipt.cleared == {"audit_log": 1}
+    assert [each.text for each in atlas.list()] == ["A plain text"]
+
+
 class TestSqlite:
     """What is special about a file."""
 
