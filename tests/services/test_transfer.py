@@ -324,6 +324,29 @@ def test_a_later_export_of_the_same_tenant_adds_what_is_new(
     assert arrived.import_(later).added == {}
 
 
+def test_what_went_on_elsewhere_goes_on_here(
+    tenant: TenantMemory, export: Path, elsewhere: Recollect, tmp_path: Path
+) -> None:
+    arrived = elsewhere.tenant(tenant.id)
+    arrived.import_(export)
+    tenant.agent("ann").update("m-2", text="I am careful with everything")
+    tenant.agent("ann").log_turn("s-1", user="and then?", assistant="We went home.")
+    later = tmp_path / "later.jsonl"
+    tenant.export(later)
+
+    imported = arrived.import_(later)
+    ann = arrived.agent("ann")
+
+    assert imported.added["chat_messages"] == 2
+    assert "memory_versions" not in imported.added
+    assert ann.get("m-2").text == "I am careful with money"  # what is here stays as it is
+    assert ann.session("s-1").message_count == 4
+    ann.log_turn("s-1", user="and now?", assistant="We rest.")
+    assert [each.position for each in ann.messages("s-1")] == [1, 2, 3, 4, 5, 6]
+    assert ann.update("m-2", text="edited here").version == 3  # the second was when it was corrected
+    assert arrived.import_(later).added == {}
+
+
 def test_agents_of_two_tenants_come_together(tenant: TenantMemory, export: Path, elsewhere: Recollect) -> None:
     arrived = elsewhere.tenant(tenant.id)
     carl = arrived.agent("carl")

@@ -123,6 +123,10 @@ class TransferRows(DetailRows):
                 return _add_steps(unit, rows)
             case "details":
                 return sum(_add_detail(unit, row) for row in rows)
+            case "memory_versions":
+                return sum(_add_version(unit, row) for row in rows)
+            case "chat_messages":
+                return _add_messages(unit, rows)
             case name:
                 return sum(unit.run(f"import_{name}", **row) for row in rows)
 
@@ -249,6 +253,22 @@ def _add_steps(unit: Unit, rows: list[dict[str, Any]]) -> int:
         added += 1
     unit.run("raise_shelf", tenant=unit.tenant, shelf=workflows.SHELF, last_id=last)
     return added
+
+
+def _add_version(unit: Unit, row: dict[str, Any]) -> int:
+    if _present(unit, BY_NAME["memory_versions"], row) is not None:
+        return 0
+    return unit.run("import_memory_versions", **row)
+
+
+def _add_messages(unit: Unit, rows: list[dict[str, Any]]) -> int:
+    """The session's row counts them, also when it was here before and they are more than it knew of."""
+    last: dict[str, int] = {}
+    for row in rows:
+        last[row["session_id"]] = max(row["position"], last.get(row["session_id"], 0))
+    for session, position in sorted(last.items()):
+        unit.run("raise_message_count", tenant=unit.tenant, id=session, position=position)
+    return sum(unit.run("import_chat_messages", **row) for row in rows)
 
 
 def _add_detail(unit: Unit, row: dict[str, Any]) -> int:

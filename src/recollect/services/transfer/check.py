@@ -64,6 +64,7 @@ class Check:
         self._cleaning = cleaning
         self._tenant = tenant
         self._has_rows = {table: store.has_rows(tenant, table) for table in KEYS}
+        self._has_rows["memory_versions"] = self._has_rows["memories"]  # also a memory itself can be in their way
         self._text_hash = hashlib.sha256()
         self._text = ""  # the hash the text that is being read should have
 

@@ -70,9 +70,14 @@ SELECT 1 FROM agents WHERE tenant_id = :tenant AND id = :id
 -- name: present_memories
 SELECT kind, created_at FROM memories WHERE tenant_id = :tenant AND agent_id = :agent_id AND seq = :seq
 
+-- A memory that is here has no place for a version it has not come to yet: what is here stays as it is.
 -- name: present_memory_versions
 SELECT 1 FROM memory_versions
 WHERE tenant_id = :tenant AND agent_id = :agent_id AND seq = :seq AND version = :version
+UNION ALL
+SELECT 1 FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent_id AND seq = :seq AND version <= :version
+LIMIT 1
 
 -- name: present_chat_sessions
 SELECT agent_id, created_at FROM chat_sessions WHERE tenant_id = :tenant AND id = :id
@@ -139,6 +144,10 @@ INSERT INTO kb_documents ({document}) VALUES ({:document}) ON CONFLICT (tenant_i
 
 -- name: import_workflows
 INSERT INTO workflows ({workflow}) VALUES ({:workflow}) ON CONFLICT (tenant_id, id) DO NOTHING
+
+-- name: raise_message_count
+UPDATE chat_sessions SET message_count = CASE WHEN message_count < :position THEN :position ELSE message_count END
+WHERE tenant_id = :tenant AND id = :id
 
 -- Numbers given elsewhere are never given here.
 -- name: raise_shelf
