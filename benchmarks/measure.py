@@ -25,6 +25,13 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - begun
 
 
+def processor_seconds(work: Callable[[], object]) -> float:
+    """What the work took of the processor, in all threads: hardly more on a busy machine than on a quiet one."""
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun
+
+
 def best_of_turns(works: Sequence[Callable[[], object]], *, turns: int) -> list[float]:
     """Each work's best time over several turns, taken one after the other so that all meet the same weather."""
     times = [[seconds(work) for work in works] for _ in range(turns)]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.corpus import DIMENSIONS, NOW, memories, sentences, vectors
 from benchmarks.floors import BareSqlite, bare_nearest
-from benchmarks.measure import Line, seconds
+from benchmarks.measure import Line, processor_seconds, seconds
 from recollect import Recollect, Settings
 from recollect.model import AuditEvent, Document, Owner, Workflow, WorkflowStep
 from recollect.ports import Vector
@@ -63,10 +63,12 @@ def measured(folder: Path) -> Iterator[Line]:
             made = tenants
             for query in queries:  # loads the indexes
                 ours(query)
-            took, least = _middle(ours, queries), _middle(floor, queries)
-            name = f"recall over 4 sources ({MEMORIES + EVENTS + STEPS + CHUNKS:,} records), {tenants:,} tenants, p50"
-            is_met = took <= 3 * least and took * 1000 <= P50_MS
-            yield Line(name, _ms(took), _ms(least), took / least, f"<= 3, <= {P50_MS:g} ms", is_met)
+            records = f"{MEMORIES + EVENTS + STEPS + CHUNKS:,} records"
+            for timed, what in ((seconds, "p50"), (processor_seconds, "of the processor")):
+                took, least = _middle(timed, ours, queries), _middle(timed, floor, queries)
+                name = f"recall over 4 sources ({records}), {tenants:,} tenants, {what}"
+                is_met = took <= 3 * least and took * 1000 <= P50_MS
+                yield Line(name, _ms(took), _ms(least), took / least, f"<= 3, <= {P50_MS:g} ms", is_met)
         floor.close()
 
 
@@ -122,9 +124,11 @@ def _fill(recollect: Recollect, owner: Owner, memory_count: int, events: int, st
     store.transaction(tenant, history)
 
 
-def _middle(work: Callable[[str], None], queries: Sequence[str]) -> float:
+def _middle(
+    timed: Callable[[Callable[[], object]], float], work: Callable[[str], None], queries: Sequence[str]
+) -> float:
     """The median question, in the best of several turns."""
-    return min(statistics.median(seconds(partial(work, query)) for query in queries) for _ in range(TURNS))
+    return min(statistics.median(timed(partial(work, query)) for query in queries) for _ in range(TURNS))
 
 
 def _ms(each: float) -> str:

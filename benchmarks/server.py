@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -52,8 +53,8 @@ with Recollect(settings=Settings(url=sys.argv[1], rate_limit=0)) as recollect, l
 def measured(folder: Path) -> Iterator[Line]:
     url = f"sqlite:///{folder / 'served.db'}"
     key = build(url)
-    with served(url) as address:
-        yield from _rates(Load(address, key))
+    with served(url) as (address, process):
+        yield from _rates(Load(address, key), process)
 
 
 def build(url: str, *, agents: int = AGENTS, each: int = EACH) -> str:
@@ -74,19 +75,19 @@ def build(url: str, *, agents: int = AGENTS, each: int = EACH) -> str:
 
 
 @contextmanager
-def served(url: str) -> Iterator[str]:
-    """The address of a server of its own process."""
+def served(url: str) -> Iterator[tuple[str, int]]:
+    """The address of a server, and the number of the process it has for itself."""
     process = subprocess.Popen([sys.executable, "-c", PROGRAM, url], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}", process.pid
     finally:
         process.terminate()
         process.wait()
         process.stdout.close()
 
 
-def _rates(load: Load) -> Iterator[Line]:
+def _rates(load: Load, process: int) -> Iterator[Line]:
     queries = sentences(1_000, seed=9, words=4)
 
     def word(number: int, count: int) -> str:
@@ -115,9 +116,13 @@ def _rates(load: Load) -> Iterator[Line]:
     needed = min(ENOUGH, bare / 2)
     for name, each in asks.items():
         rate = _best(load, each)
-        name = f"{name} route, {AGENTS * EACH:,} memories, {CONNECTIONS} connections"
+        what = f"{name} route, {AGENTS * EACH:,} memories, {CONNECTIONS} connections"
         floor = f"{_per_second(bare)} (empty)"
-        yield Line(name, _per_second(rate), floor, rate / bare, f">= {needed:.0f}/s", rate >= needed)
+        yield Line(what, _per_second(rate), floor, rate / bare, f">= {needed:.0f}/s", rate >= needed)
+        took, least = (_processor_ms(load, ask, process) for ask in (each, empty))
+        allowed = max(1000 / ENOUGH, 2 * least)
+        what = f"{name} route, milliseconds of the processor for an answer"
+        yield Line(what, f"{took:.2f}", f"{least:.2f} (empty)", took / least, f"<= {allowed:.2f}", took <= allowed)
     alone, together = _best(load, write, connections=1), _best(load, write)
     name = f"durable writes from {CONNECTIONS} connections, against one"
     ratio = together / alone
@@ -134,6 +139,18 @@ def _best(
         assert not each.broken, each.broken[:3]
         assert set(each.statuses) <= {200, 201}, each.statuses
     return max(each.rate for each in outcomes)
+
+
+def _processor_ms(load: Load, ask: Callable[[int, int], Question], process: int) -> float:
+    """What the server's process takes for each answer, which a busy machine changes less than the rate."""
+    before = _processor_seconds(process)
+    outcome = load.run(ask, connections=CONNECTIONS, seconds=SECONDS)
+    return (_processor_seconds(process) - before) / sum(outcome.statuses.values()) * 1000
+
+
+def _processor_seconds(process: int) -> float:
+    ticks = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
 def _overload(load: Load, ask: Callable[[int, int], Question]) -> Line:

@@ -47,7 +47,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="recollect-soak-") as folder:
         url = f"sqlite:///{Path(folder) / 'soak.db'}"
         key = build(url, agents=AGENTS, each=EACH)
-        with served(url) as address:
+        with served(url) as (address, _):
             outcome = Load(address, key).run(mixed, connections=CONNECTIONS, seconds=seconds)
     statuses = ", ".join(f"{count:,} × {status}" for status, count in sorted(outcome.statuses.items()))
     print(f"{outcome.seconds:.0f} s, {outcome.rate:,.0f} requests/s: {statuses}; broken off: {len(outcome.broken)}")
