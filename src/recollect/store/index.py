@@ -236,7 +236,7 @@ def _search(rows: _Rows, holding: Sequence[Packed], wanted: Wanted, limit: int) 
     if not total:
         return []
     lengths = rows.lengths[: rows.count]
-    norms = BM25_K1 * (1 - BM25_B + BM25_B * lengths / max(float(lengths[allowed].mean()), 1e-9))
+    average = max(float((lengths if total == rows.count else lengths[allowed]).mean()), 1e-9)
     scores = np.zeros(rows.count, np.float32)
     for found in holding:
         numbers = row_numbers(found)
@@ -245,7 +245,8 @@ def _search(rows: _Rows, holding: Sequence[Packed], wanted: Wanted, limit: int) 
         counts = (found[in_view] & np.uint64(0xFF)).astype(np.float32) * allowed[numbers]
         holders = int(np.count_nonzero(counts))
         weight = np.log1p((total - holders + 0.5) / (holders + 0.5))
-        scores[numbers] += weight * counts * (BM25_K1 + 1) / (counts + norms[numbers])
+        norms = BM25_K1 * (1 - BM25_B + BM25_B * lengths[numbers] / average)
+        scores[numbers] += weight * counts * (BM25_K1 + 1) / (counts + norms)
     return rows.best(scores, limit, above=0.0)
 
 
@@ -352,14 +353,12 @@ class _Rows:
 
     def best(self, scores: Floats, limit: int, *, above: float) -> list[Match]:
         """The `limit` best rows; of equals the newest."""
-        if limit < len(scores):
-            edge = np.partition(scores, -limit)[-limit]
-            candidates = np.flatnonzero(scores >= edge) if edge > above else np.flatnonzero(scores > above)
-        else:
-            candidates = np.flatnonzero(scores > above)
-        candidates = candidates[scores[candidates] > above]
-        order = np.lexsort((-self.seqs[candidates], -scores[candidates]))[:limit]
-        return [Match(int(self.seqs[row]), float(scores[row])) for row in candidates[order]]
+        candidates = np.flatnonzero(scores > above)
+        if limit < len(candidates):
+            edge = np.partition(scores[candidates], -limit)[-limit]
+            candidates = candidates[scores[candidates] >= edge]
+        order = candidates[np.lexsort((-self.seqs[candidates], -scores[candidates]))[:limit]]
+        return list(map(Match, self.seqs[order].tolist(), scores[order].tolist()))
 
 
 _COLUMNS = tuple(column.name for column in fields(_Rows) if column.name not in ("count", "group_names"))
