@@ -36,6 +36,9 @@ PARENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """Rows that are parts of another, and the columns that say of which."""
 
+OWNED = frozenset(["memories", "memory_versions", "chat_sessions", "details", "context_calls", "proposals"])
+"""Rows that belong to an agent, which has to be there before them."""
+
 TEXTS: Mapping[str, tuple[str, ...]] = {
     "agents": ("name", "system_prompt"),
     "memory_versions": ("text",),

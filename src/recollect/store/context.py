@@ -39,14 +39,14 @@ class ContextRows(Units):
         row = self._read(owner.tenant, lambda unit: unit.one("find_context_call", **whose(owner), id=id))
         if row is None:
             raise NotFound(NO_SUCH_CALL)
-        return _call_from(row)
+        return call_from(row)
 
     def list_context_calls(
         self, owner: Owner, *, session_id: str = "", before: str = "", limit: int = 20
     ) -> Sequence[ContextCall]:
         values = {"session": session_id, "before": before or BEHIND_ALL, "limit": limit}
         rows = self._read(owner.tenant, lambda unit: unit.all("list_context_calls", **whose(owner), **values))
-        return [_call_from(row) for row in rows]
+        return [call_from(row) for row in rows]
 
     def list_tool_results(self, owner: Owner, session_id: str, *, now: datetime, limit: int = 20) -> Sequence[Memory]:
         values = {"session": session_id, "now": now, "limit": limit}
@@ -79,7 +79,7 @@ def _filled(record: BlockItem | Truncation) -> dict[str, Any]:
     return {name: value for name, value in asdict(record).items() if value not in (None, "", ())}
 
 
-def _call_from(row: Row) -> ContextCall:
+def call_from(row: Row) -> ContextCall:
     tenant, agent, id, session_id, at, layout, budget, tokens, blocks, truncations = row
     return ContextCall(
         id=id,

@@ -29,7 +29,7 @@ class ProposalRows(Units):
             taken = {
                 fold.id
                 for row in unit.all("list_proposals", **whose(owner), **values)
-                for fold in _proposal_from(row).folds
+                for fold in proposal_from(row).folds
             }
             found = unit.one("last_proposal", **whose(owner))
             last: int = found[0] if found else 0
@@ -48,14 +48,14 @@ class ProposalRows(Units):
         row = self._read(owner.tenant, lambda unit: unit.one("find_proposal", **whose(owner), seq=seq or 0))
         if row is None:
             raise NotFound(NO_SUCH_PROPOSAL)
-        return _proposal_from(row)
+        return proposal_from(row)
 
     def list_proposals(
         self, owner: Owner, *, state: ProposalState | None = None, before: int | None = None, limit: int = 100
     ) -> Sequence[Proposal]:
         values = {"state": "" if state is None else state.value, "before": before or BEHIND_ALL, "limit": limit}
         rows = self._read(owner.tenant, lambda unit: unit.all("list_proposals", **whose(owner), **values))
-        return [_proposal_from(row) for row in rows]
+        return [proposal_from(row) for row in rows]
 
     def decide_proposal(self, proposal: Proposal, *, was: ProposalState) -> Proposal:
         owner, values = proposal.owner, _values(proposal) | {"was": was.value}
@@ -98,7 +98,7 @@ def _fold_values(fold: Fold) -> dict[str, Any]:
     }
 
 
-def _proposal_from(row: Row) -> Proposal:
+def proposal_from(row: Row) -> Proposal:
     tenant, agent, seq, kind, text, tags, folds, reason, origin, state, made, is_new, created_at, decided_at = row
     return Proposal(
         id=proposal_id(seq),

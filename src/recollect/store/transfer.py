@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from recollect.errors import Conflict, StoreError
+from recollect.errors import Conflict, Invalid, StoreError
 from recollect.model import Detail, Json
 from recollect.policy.history import history_terms, step_words
 from recollect.policy.text import fold, terms
 from recollect.policy.transfer import CONTENTS
 from recollect.ports import ContentDraft, Vector
 from recollect.store import audit, knowledge, workflows
+from recollect.store.context import call_from
 from recollect.store.details import DetailRows, searched_text
 from recollect.store.engine import Row, Unit
 from recollect.store.history_rows import step_from
 from recollect.store.memories import is_found
+from recollect.store.proposals import proposal_from
 from recollect.store.rows import detail_from, maybe_moment, memory_from, memory_values
 from recollect.store.transfer_tables import BY_NAME, TABLES, Table, first_place, is_time, portable, stored
 from recollect.store.words import encoded
@@ -26,6 +28,9 @@ LOG_PAGE = 1000
 CHANGED_MEANWHILE = "Somebody wrote to this tenant's audit log while it was imported; import the file again."
 
 Take = Callable[[str, Json], None]
+
+RECORDS: Mapping[str, Callable[[Row], object]] = {"proposals": proposal_from, "context_calls": call_from}
+"""Rows with more inside than columns: whether it makes sense shows when it is read."""
 
 
 class TransferRows(DetailRows):
@@ -70,7 +75,12 @@ class TransferRows(DetailRows):
             take(CONTENTS, known | {"problem": str(error)})
 
     def check_row(self, table: str, row: object) -> None:
-        stored(BY_NAME[table], row)
+        values = stored(BY_NAME[table], row) | {"tenant_id": ""}
+        if table in RECORDS:
+            try:
+                RECORDS[table]([values[column] for column in BY_NAME[table].columns])
+            except (TypeError, KeyError, ValueError, AttributeError):  # a list of something else
+                raise Invalid(f"{table}: what it is made of makes no sense.") from None
 
     def has_rows(self, tenant: str, table: str) -> bool:
         place = first_place(BY_NAME[table])

@@ -119,7 +119,8 @@ TABLES: Sequence[Table] = (
 
 BY_NAME: Mapping[str, Table] = {table.name: table for table in TABLES}
 
-JSON_LISTS = frozenset("tools knowledge_categories tags folds blocks truncations".split())
+WORDS = frozenset(["tools", "knowledge_categories", "tags"])
+JSON_LISTS = WORDS | {"folds", "blocks", "truncations"}
 JSON_OBJECTS = frozenset(["metadata", "meta"])
 FLAGS = frozenset(["is_active", "is_new", "is_published"])
 REALS = frozenset(["importance"])
@@ -187,11 +188,13 @@ def _in(table: Table, column: str, value: Any) -> Any:
         return _of(bool, value)
     if is_number(table, column):
         number = _of(int, value)
-        return number if -1 <= number < MAX_NUMBER else _refuse()
+        return number if 0 <= number < MAX_NUMBER else _refuse()
     if column in REALS:
         real = float(value) if not isinstance(value, bool) else _refuse()
         return real if 0 <= real <= 1 else _refuse()
     if column in JSON_LISTS or column in JSON_OBJECTS:
+        if column in WORDS and not all(isinstance(each, str) for each in _of(list, value)):
+            _refuse()
         text = json_text(_of(list if column in JSON_LISTS else dict, value))
         return checked_text(text) if "\\u0000" not in text else _refuse()
     text = checked_text(_of(str, value), what=column)

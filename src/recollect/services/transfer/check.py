@@ -10,9 +10,9 @@ from datetime import datetime
 from pathlib import Path
 
 from recollect.errors import Invalid
-from recollect.model import AuditEvent, Json, Refused
+from recollect.model import AuditEvent, Json, Owner, Refused
 from recollect.policy.audit import START, event_hash
-from recollect.policy.transfer import CONTENTS, KEYS, Key, key_of, parent_of
+from recollect.policy.transfer import CONTENTS, KEYS, OWNED, Key, key_of, parent_of
 from recollect.ports import ArchiveFiles, Store
 from recollect.services.transfer.archive import ArchiveReader, Header, Line
 from recollect.services.transfer.cleaning import Cleaning
@@ -65,6 +65,7 @@ class Check:
         self._tenant = tenant
         self._has_rows = {table: store.has_rows(tenant, table) for table in KEYS}
         self._has_rows["memory_versions"] = self._has_rows["memories"]  # also a memory itself can be in their way
+        self._agents: set[str] = set()  # in the file so far, or here
         self._text_hash = hashlib.sha256()
         self._text = ""  # the hash the text that is being read should have
 
@@ -96,6 +97,13 @@ class Check:
             self._store.check_row(line.table, line.row)
         except Invalid as error:
             raise Invalid(f"Line {line.number}: {error}") from error
+        if line.table == "agents":
+            self._agents.add(line.row["id"])
+        if line.table in OWNED and line.row["agent_id"] not in self._agents:
+            agent = self._store.find_agent(Owner(self._tenant, line.row["agent_id"]))
+            if agent is None:
+                raise Invalid(f"Line {line.number}: {line.table}: the file has no agent of that name.")
+            self._agents.add(agent.id)
 
     def _check_text(self, line: Line) -> None:
         """A text is what its hash says it is, or the file says that it never was there."""
