@@ -76,6 +76,23 @@ def test_turns_that_hang_and_were_given_up_hold_nobody_up(workers: Workers) -> N
     assert [turn.futures[0].result(PATIENCE) for turn in last] == list(range(3 * AT_ONCE))
 
 
+def test_a_turn_that_takes_long_lets_the_next_begin_and_goes_on_itself(workers: Workers) -> None:
+    may_end = threading.Event()
+    slow = [Turn([lambda: may_end.wait(PATIENCE), lambda: "and on"]) for _ in range(AT_ONCE)]
+    following = Turn([lambda: "next"])
+    for turn in [*slow, following]:
+        workers.begin(turn)
+
+    workers.pass_on(following)  # has not begun, so it has nothing to pass on
+    assert not following.futures[0].done()
+    workers.pass_on(slow[0])
+    workers.pass_on(slow[0])
+
+    assert following.futures[0].result(PATIENCE) == "next"
+    may_end.set()
+    assert [turn.futures[1].result(PATIENCE) for turn in slow] == ["and on"] * AT_ONCE
+
+
 def test_a_turn_that_never_began_can_be_given_up(workers: Workers) -> None:
     may_end = threading.Event()
     for _ in range(AT_ONCE):

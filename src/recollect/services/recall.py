@@ -24,7 +24,7 @@ from recollect.services.echoes import Echoes
 from recollect.services.embedding import Embedding
 from recollect.services.retrieved import Retrieved
 from recollect.services.sources.question import Candidate, Found, Question, RecallSource
-from recollect.services.workers import AT_ONCE, Turn, Workers
+from recollect.services.workers import AT_ONCE, HOLD, Turn, Workers
 
 MAX_LIMIT = 100
 MAX_QUERY_CHARS = 10_000
@@ -144,11 +144,7 @@ class Recall:
         if len(works) > len(begun):
             meaning.future = turn.futures[0]
         self._workers.begin(turn)
-        patience = self._deadline * IN_TURN_SHARE
-        _, late = wait(begun.values(), timeout=patience)
-        if late:
-            self._workers.give_up(turn)
-            wait(late, timeout=self._deadline - patience)
+        self._wait(turn, begun.values())
         found: dict[Source, Found] = {}
         unanswered, failures = [], []
         for name, future in begun.items():
@@ -165,6 +161,20 @@ class Recall:
         if failures and not found:
             raise failures[0]
         return found, unanswered
+
+    def _wait(self, turn: Turn[Any], needed: Collection[Future[Any]]) -> None:
+        """Until the deadline at most. Nobody is held up for long by a turn that takes long, not even by itself."""
+        waited, patience, has_begun = 0.0, self._deadline * IN_TURN_SHARE, False
+        while needed and waited < patience:
+            step = min(HOLD, patience - waited)
+            needed = wait(needed, timeout=step).not_done
+            waited += step
+            if has_begun and needed:
+                self._workers.pass_on(turn)
+            has_begun = turn.is_under_way
+        if needed:
+            self._workers.give_up(turn)
+            wait(needed, timeout=self._deadline - patience)
 
     def _merged(
         self,

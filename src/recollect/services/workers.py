@@ -20,8 +20,11 @@ from recollect.errors import StoreError
 T = TypeVar("T")
 Job = tuple[Future[Any], Callable[[], Any]]
 
-AT_ONCE = max(2, os.cpu_count() or 1)
+AT_ONCE = max(1, (os.cpu_count() or 1) // 2)
 """How many turns are under way at a time where they compute: more threads would only get in each other's way."""
+
+HOLD = 0.05
+"""Seconds for which one turn may keep the next from beginning, or twice that."""
 
 WAITING_AT_ONCE = 32
 """How many, where they wait for something across a network."""
@@ -76,6 +79,15 @@ class Workers:
             turn.is_under_way = True
         self.submit(partial(self._work_through, turn))
 
+    def pass_on(self, turn: Turn[Any]) -> None:
+        """Let the next turn begin although this one is not done.
+
+        Raises: StoreError, as for `submit`.
+        """
+        following = self._next_turn(turn)
+        if following is not None:
+            self.submit(partial(self._work_through, following))
+
     def give_up(self, turn: Turn[Any]) -> None:
         """Wait for a turn no longer: what has not begun gets threads of its own, and the next turn may begin.
 
@@ -84,11 +96,9 @@ class Workers:
         with self._lock:
             if turn in self._queued:
                 self._queued.remove(turn)
-        following = self._next_turn(turn)
+        self.pass_on(turn)
         for _ in range(turn.waiting):
             self.submit(turn.work_through)
-        if following is not None:
-            self.submit(partial(self._work_through, following))
 
     def close(self) -> None:
         """Let the threads end when they are done; nobody waits for them."""
