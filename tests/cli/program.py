@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import json
 import os
 import pty
 import re
+import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tests.cli.warm import Warm
 
 SOURCE = Path(__file__).parents[2] / "src"
 ANSI = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -39,8 +45,22 @@ class Ended:
         return json.loads(self.out)
 
 
+@cache
+def warm_folder() -> Path:
+    """Where a `recollect` is that does not start from nothing, for as long as this process lives."""
+    folder = Path(tempfile.mkdtemp(prefix="recollect-warm-"))
+    warm = Warm(Program(folder))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(warm.close)
+    return warm.bin
+
+
 class Program:
-    """`python -m recollect` in a folder of its own, on a store of its own."""
+    """The program in a folder of its own, on a store of its own.
+
+    It is `python -m recollect` on a terminal, when it is only begun, and when variables are given that Python itself
+    reads; a plain run is a fork of a process that has loaded it already.
+    """
 
     command = (sys.executable, "-m", "recollect")
 
@@ -55,14 +75,21 @@ class Program:
 
     def start(self, *arguments: str | bytes, **more: str) -> subprocess.Popen[bytes]:
         """Begin a run whose streams are pipes."""
+        return self._begun(self.command, arguments, more)
+
+    def _begun(
+        self, command: Sequence[str], arguments: Sequence[str | bytes], more: Mapping[str, str]
+    ) -> subprocess.Popen[bytes]:
         pipe = subprocess.PIPE
         environment = self.environment(**more)
-        line = [*self.command, *arguments]
+        line = [*command, *arguments]
         return subprocess.Popen(line, cwd=self.folder, env=environment, stdin=pipe, stdout=pipe, stderr=pipe)
 
     def __call__(self, *arguments: str | bytes, given: str | bytes = b"", **more: str) -> Ended:
         """Run to the end, with `given` on standard input."""
-        with self.start(*arguments, **more) as process:
+        is_plain = all(name.startswith(("RECOLLECT_", "OPENAI_")) for name in more)
+        command = (str(warm_folder() / "recollect"),) if is_plain else self.command
+        with self._begun(command, arguments, more) as process:
             sent = given.encode() if isinstance(given, str) else given
             out, err = process.communicate(sent, timeout=TIMEOUT)
         return Ended(process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))

@@ -11,10 +11,13 @@ from typing import Any
 import typer
 
 from recollect.cli.app import program as whole_program
-from tests.cli.program import Program
-from tests.cli.warm import Warm
+from tests.cli.program import Program, warm_folder
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
+PROMISED = {
+    *"serve mcp chat remember recall search forget context capture ingest explain maintain export import erase".split(),
+    *"keys doctor reembed demo".split(),
+}
 CHANGING = {  # what is different on every machine, at every time or in every version
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z": "<time>",
     r"(?m)^\d+\s+(?=<time>)": "<event> ",
@@ -80,21 +83,22 @@ def test_every_command_and_option_is_documented() -> None:
         assert command.epilog.startswith("Example: "), name
 
 
+def test_every_command_other_programs_rely_on_is_there() -> None:
+    assert {name.partition(" ")[0] for name in all_commands()} >= PROMISED
+
+
 def test_the_options_of_the_program_are_documented() -> None:
     for option in ("--version", "--install-completion", "--show-completion"):
         assert option in PAGE
 
 
 def test_the_examples_print_what_the_page_says(program: Program) -> None:
-    warm = Warm(program)
-    environment = program.environment(PATH=f"{warm.bin}:{os.environ['PATH']}")
+    environment = program.environment(PATH=f"{warm_folder()}:{os.environ['PATH']}")
     script = "".join(f"echo '== {number}'\n{line}\n" for number, (line, _) in enumerate(examples()))
-    try:
-        done = subprocess.run(
-            ["sh", "-c", f"exec 2>&1\n{script}"], cwd=program.folder, env=environment, capture_output=True, timeout=110
-        )
-    finally:
-        warm.close()
+
+    done = subprocess.run(
+        ["sh", "-c", f"exec 2>&1\n{script}"], cwd=program.folder, env=environment, capture_output=True, timeout=110
+    )
 
     printed = re.split(r"^== \d+\n", done.stdout.decode(), flags=re.MULTILINE)[1:]
     for (line, expected), real in zip(examples(), printed, strict=True):

@@ -1,6 +1,6 @@
 """The real program without its start-up: a process that has loaded everything forks for each run.
 
-A test that runs the program a hundred times would mostly wait for Python's imports. `Warm` puts a `recollect` on the
+Tests that run the program hundreds of times would mostly wait for Python's imports. `Warm` puts a `recollect` on the
 path that hands its arguments, folder, environment and open streams to a process that is waiting; a fork of that one is
 the program from the first line of `main` on, and ends with its own exit code.
 """
@@ -14,9 +14,12 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recollect.cli import app, main
-from tests.cli.program import Program
+
+if TYPE_CHECKING:
+    from tests.cli.program import Program
 
 ROOT = Path(__file__).parents[2]
 FIRST_RUNS = (["remember", "Prefers tabs"], ["recall", "tabs?", "--json"])
