@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import contexts, details, maintenance, recalls, searches, server, writes
+from benchmarks import contexts, details, maintenance, recalls, searches, server, transfers, writes
 from benchmarks.measure import printed
 from benchmarks.recall.__main__ import main as measure_recall
 
@@ -21,6 +21,7 @@ PARTS = {
     "details": details,
     "contexts": contexts,
     "maintenance": maintenance,
+    "transfers": transfers,
     "server": server,
 }
 
