@@ -11,6 +11,7 @@ import pytest
 
 from recollect.api import Recollect
 from recollect.settings import Settings
+from tests.server.console import Browser
 from tests.server.live import client_of, serving
 
 
@@ -52,6 +53,13 @@ def address(recollect: Recollect) -> Iterator[str]:
 def client(address: str) -> Iterator[httpx2.Client]:
     with client_of(address) as client:
         yield client
+
+
+@pytest.fixture
+def browser(address: str) -> Iterator[Browser]:
+    browser = Browser(address)
+    yield browser
+    browser.close()
 
 
 @pytest.fixture

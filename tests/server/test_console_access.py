@@ -28,13 +28,6 @@ def address(recollect: Recollect) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture
-def browser(address: str) -> Iterator[Browser]:
-    browser = Browser(address)
-    yield browser
-    browser.close()
-
-
 def sent(browser: Browser, route: str) -> httpx2.Response:
     method, _, path = route.partition(" ")
     path = re.sub(r"\{(\w+)\}", lambda match: VALUES[match[1]], path)

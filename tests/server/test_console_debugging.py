@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -13,13 +12,6 @@ from tests.server.conftest import MovableClock
 from tests.server.console import Browser, links, read
 
 QUESTION = "when is the office open?"
-
-
-@pytest.fixture
-def browser(address: str) -> Iterator[Browser]:
-    browser = Browser(address)
-    yield browser
-    browser.close()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 import uuid
-from collections.abc import Iterator
 from datetime import timedelta
 
 import httpx2
@@ -18,13 +17,6 @@ from tests.server.console import Browser, links, read
 from tests.server.live import serving
 
 EVIL = "<script>alert('x')</script> <b>bold</b> \"quoted\" & {{ 7 * 7 }}"
-
-
-@pytest.fixture
-def browser(address: str) -> Iterator[Browser]:
-    browser = Browser(address)
-    yield browser
-    browser.close()
 
 
 @pytest.fixture

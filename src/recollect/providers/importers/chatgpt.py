@@ -26,15 +26,7 @@ class ChatGpt:
 
     def read(self, path: Path) -> Iterator[ForeignItem]:
         """Raises: Invalid, OSError."""
-        number = 0
-        with files.opened(path, _MEMBER) as streams:
-            for _, stream in streams:
-                try:
-                    for conversation in files.entries(stream, ["conversations"]):
-                        number += 1
-                        yield from _conversation(f"conversation {number}", conversation)
-                except files.Damaged as error:
-                    yield Refused(place=f"after conversation {number}", reason=f"{error}.")
+        return files.items(path, _MEMBER, ["conversations"], what="conversation", made=_conversation)
 
 
 def _conversation(place: str, conversation: Any) -> Iterator[ForeignItem]:

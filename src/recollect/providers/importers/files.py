@@ -7,14 +7,14 @@ import json
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
 from recollect.errors import Invalid
-from recollect.model import Kind
+from recollect.model import ForeignItem, Kind, Refused
 from recollect.policy.kinds import MAX_TAG_CHARS, MAX_TAGS, RULES
 from recollect.policy.names import is_session
 
@@ -117,6 +117,29 @@ def entries(stream: IO[str], names: Sequence[str]) -> Iterator[Any]:
                 yield from each
         else:
             yield value
+
+
+def items(
+    path: Path,
+    member: re.Pattern[str],
+    names: Sequence[str],
+    *,
+    what: str,
+    made: Callable[[str, Any], Iterator[ForeignItem]],
+) -> Iterator[ForeignItem]:
+    """What `made` makes of each entry and its place ("memory 7"); that a file breaks off is refused, not raised.
+
+    Raises: Invalid, OSError.
+    """
+    number = 0
+    with opened(path, member) as streams:
+        for _, stream in streams:
+            try:
+                for entry in entries(stream, names):
+                    number += 1
+                    yield from made(f"{what} {number}", entry)
+            except Damaged as error:
+                yield Refused(place=f"after {what} {number}", reason=f"{error}.")
 
 
 def moment(value: object) -> datetime | None:

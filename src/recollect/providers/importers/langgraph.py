@@ -30,15 +30,7 @@ class LangGraph:
 
     def read(self, path: Path) -> Iterator[ForeignItem]:
         """Raises: Invalid, OSError."""
-        number = 0
-        with files.opened(path, _MEMBER) as streams:
-            for _, stream in streams:
-                try:
-                    for entry in files.entries(stream, LISTS):
-                        number += 1
-                        yield from _items(f"item {number}", entry)
-                except files.Damaged as error:
-                    yield Refused(place=f"after item {number}", reason=f"{error}.")
+        return files.items(path, _MEMBER, LISTS, what="item", made=_items)
 
 
 def _items(place: str, entry: Any) -> Iterator[ForeignItem]:
