@@ -68,11 +68,13 @@ def test_an_agent_runs_on_postgresql(postgres_url: str) -> None:
         client_of(address) as client,
     ):
         endpoint.script.append(calls("memory_store", text="Prefers tabs"))
-        told = client.post("/agent/run", json={"agent": "ann", "prompt": "I prefer tabs."}).json()
-        again = client.post("/agent/run", json={"agent": "ann", "prompt": "Which do I prefer?"}).json()
+        told = client.post("/agent/run", json={"agent": "lou", "prompt": "I prefer tabs."}).json()
+        again = client.post("/agent/run", json={"agent": "lou", "prompt": "Which do I prefer?"}).json()
 
         assert (told["response"], told["tools"]) == ("Tabs, as noted.", [{"name": "memory_store", "ok": True}])
         assert told["session_id"] != again["session_id"]
-        assert "m-1" in [each["id"] for each in again["recalled"]]
-        assert len(client.get("/api/chat/sessions?agent=ann").json()["items"]) == 2
+        noted = client.get("/api/agents/lou/memories", params={"kind": "note"}).json()["items"]
+        assert [each["text"] for each in noted] == ["Prefers tabs"]
+        assert noted[0]["id"] in [each["id"] for each in again["recalled"]]
+        assert len(client.get("/api/chat/sessions?agent=lou").json()["items"]) == 2
         assert client.get("/api/audit/verify").json()["ok"] is True
