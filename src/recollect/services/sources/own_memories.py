@@ -9,8 +9,8 @@ from recollect.policy.question import Asked
 from recollect.ports import Glimpse, MemoryStore
 from recollect.services.sources.question import Candidate, Found, Question
 
-CANDIDATES = 50
-"""How many of the most similar are proposed, at least."""
+CANDIDATES = similarity.FIELD
+"""How many are read and ranked, at least: those behind them share a tenth of the room, and nothing lifts them out."""
 
 
 class OwnMemories:
