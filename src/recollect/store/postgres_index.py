@@ -15,7 +15,6 @@ from math import isnan
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recollect.model import Kind, Match, Owner
 from recollect.policy.ranking import BM25_B, BM25_K1
@@ -139,15 +138,12 @@ _BM25 = {"k1": BM25_K1, "b": BM25_B}
 
 def _evidence(columns: Row, words: Sequence[str], occurrences: Sequence[Row], *, has_vector: bool) -> Evidence:
     """Columns of big-endian numbers, ordered by seq, as the evidence they are."""
-    types = (">i8", ">i8", ">i4", ">i8", ">i2", ">f4")
-    seqs, sessions, lengths, since, speakers, cosines = map(np.frombuffer, columns, types)
-    near: NDArray[np.float32] = cosines.astype(np.float32).round(SCORE_DIGITS)
-    conversations = conversations_of(
-        sessions.astype(np.int64),
-        seqs=seqs.astype(np.int64),
-        speakers=speakers.astype(np.int8),
-        since=since.astype(np.float64),
+    sent = (">i8", ">i8", ">i4", ">i8", ">i2", ">f4")
+    kept = (np.int64, np.int64, np.float32, np.float64, np.int8, np.float32)
+    seqs, sessions, lengths, since, speakers, cosines = (
+        np.frombuffer(column, one).astype(other) for column, one, other in zip(columns, sent, kept, strict=True)
     )
+    conversations = conversations_of(sessions, seqs=seqs, speakers=speakers, since=since)
     order = np.lexsort((seqs, conversations))
     places = np.argsort(order)
     found = {
@@ -156,12 +152,12 @@ def _evidence(columns: Row, words: Sequence[str], occurrences: Sequence[Row], *,
     }
     none = (np.zeros(0, np.int64), np.zeros(0, np.float32))
     return Evidence(
-        seqs=seqs[order].astype(np.int64),
-        conversations=conversations[order].astype(np.int64),
-        lengths=lengths[order].astype(np.float32),
-        since=since[order].astype(np.float64),
-        speakers=speakers[order].astype(np.int8),
-        cosines=near[order] if has_vector else None,
+        seqs=seqs[order],
+        conversations=conversations[order],
+        lengths=lengths[order],
+        since=since[order],
+        speakers=speakers[order],
+        cosines=cosines[order].round(SCORE_DIGITS) if has_vector else None,
         occurrences=[(at, counts.astype(np.float32)) for at, counts in (found.get(word, none) for word in words)],
     )
 
