@@ -14,6 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from recollect.errors import StoreError
 from recollect.model import Owner
@@ -184,7 +185,6 @@ def test_only_the_chunk_that_is_damaged_cannot_be_read(store: SqlStore, path: Pa
 
 
 def test_a_file_is_what_zstandard_itself_can_read(store: SqlStore, path: Path, ann: Owner) -> None:
-    zstandard = pytest.importorskip("zstandard")
     add_detail(store, detail("log", ann), LONG)
 
     with files(path)[0].open("rb") as file:
