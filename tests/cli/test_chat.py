@@ -93,10 +93,10 @@ class Typist:
         os.write(self._ours, keys.encode())
 
     def interrupts(self, until: str) -> str:
-        """Presses Ctrl-C until this is shown, as anybody would.
+        """Presses Ctrl-C until this is shown, as anybody would, when all that was typed has been shown.
 
-        Python's line reading notices the key only while it waits for one: pressed a moment before, it is seen with
-        the next.
+        Python's line reading notices the key only while it waits for one, and readline not at all when the terminal
+        throws away, for that key, what readline has already seen coming: both take microseconds nobody's fingers hit.
         """
         deadline = time.monotonic() + SECONDS
         while until not in self._shown:
@@ -193,6 +193,7 @@ def test_answers_that_are_cancelled_or_fail_are_not_kept_and_the_conversation_go
     with Typist(program, "chat", "--session", "s-1", **model) as someone:
         someone.sees("you> ")
         someone.types("half a quest")
+        someone.sees("half a quest")
         someone.interrupts("you> ")
         someone.types("Go on\r")
         someone.sees("Half an answer")
