@@ -26,7 +26,7 @@ def test_requests_are_counted_by_route_and_never_by_what_is_in_them(client: http
         client.post(f"{ann}/memories", json={"text": text})
     client.get(f"{ann}/memories", params={"q": "a private matter"})
     client.get("/api/nothing/here")
-    client.request("BREW", "/api/agents")
+    client.request("PROPFIND", "/api/agents")
     told = numbers(client)
 
     counted = 'recollect_requests_total{method="POST",route="/api/agents/{agent}/memories",status="201"}'

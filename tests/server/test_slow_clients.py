@@ -87,3 +87,48 @@ def test_a_second_request_on_the_same_connection_has_its_own_time(
     begun = time.monotonic()
     while time.monotonic() - begun < 1.2:
         assert client.get("/health").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"What is this\r\n\r\n",
+        b"BREW /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: 1\r\n Y: 2\r\n\r\n",
+    ],
+    ids=["no HTTP", "no method", "two lengths", "folded header"],
+)
+def test_what_is_no_request_is_refused_in_the_same_shape(line: socket.socket, sent: bytes) -> None:
+    line.sendall(sent)
+    head, _, body = heard(line).partition(b"\r\n\r\n")
+
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(body) == {"ok": False, "error": connection.NOT_HTTP, "code": "invalid"}
+
+
+@pytest.mark.parametrize("more", [b"X-Many: 1\r\n", b"x"], ids=["many", "one long"])
+def test_headers_without_end_are_refused(line: socket.socket, more: bytes) -> None:
+    line.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-First: ")
+    sent = 0
+    with contextlib.suppress(OSError):  # we are hung up on, while there is more to say
+        while sent < 100 * connection.MAX_HEADER_BYTES:
+            sent += line.send(more * 1000)
+    assert sent < 100 * connection.MAX_HEADER_BYTES
+
+
+def test_who_offers_another_protocol_is_answered_in_this_one(line: socket.socket) -> None:
+    """Some clients offer HTTP/2 with their first request, whatever it is."""
+    offer = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABk\r\n"
+    body = b'{"id": "upgrading"}'
+    for path, status in (("/api/agents", b"201"), ("/api/agents", b"409")):
+        line.sendall(
+            f"POST {path} HTTP/1.1\r\nHost: localhost\r\n".encode()
+            + offer
+            + f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+            + body
+        )
+        said = b""
+        while not said.endswith(b"}"):
+            said += line.recv(65536)
+        assert said.startswith(b"HTTP/1.1 " + status)
