@@ -33,10 +33,14 @@ serve(Settings(url=sys.argv[1], port=0), no_auth=sys.argv[2] == "True")
 
 @contextmanager
 def serving(
-    recollect: Recollect, change: Callable[[FastAPI], None] = lambda app: None, *, no_auth: bool = True
+    recollect: Recollect,
+    change: Callable[[FastAPI], None] = lambda app: None,
+    *,
+    no_auth: bool = True,
+    hosts: Sequence[str] = (),
 ) -> Iterator[str]:
     """The address of a server for `recollect`, run in a thread; `change` may add routes to it."""
-    app = create_app(recollect, no_auth=no_auth)
+    app = create_app(recollect, no_auth=no_auth, hosts=hosts)
     change(app)
     listener = listening("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(app, **{**options(), "timeout_graceful_shutdown": 5}))

@@ -149,10 +149,18 @@ CASES = [
     Case("list in no zone", "GET", "{ann}/memories?as_of=2026-01-31T12:00:00", 400, "invalid", "zone"),
     Case("approve another agent's memory", "POST", "{ann}/memories/m-3/approve", 404, "not_found", "no such memory"),
     Case("similar to another agent's", "GET", "{ann}/memories/m-3/similar", 404, "not_found", "no such memory"),
+    Case("a parameter twice", "GET", "{ann}/memories?kind=note&kind=core", 422, "unprocessable", "'kind' was given 2"),
+    sending("a field for no body", "/api/maintenance", {"dry_run": True}, 422, "unprocessable", "takes no body"),
+    Case("a slash too many", "GET", "/api/agents/", 404, "not_found", "perhaps you mean /api/agents."),
+    Case("a part left out", "GET", "/sessions", 404, "not_found", "perhaps you mean /api/chat/sessions."),
+    Case("a slip", "GET", "{ann}/memory", 404, "not_found", "/memories. The routes are listed at /docs."),
+    Case("nothing near", "GET", "/favicon.ico", 404, "not_found", "at GET /favicon.ico; the routes are listed at"),
+    sending("no list", "/api/kb/search", {"query": "a", "categories": "b"}, 422, "unprocessable", "valid list."),
+    sending("no object", "{ann}/details", {"content": "a", "metadata": []}, 422, "unprocessable", "a JSON o"),
     Case("negative limit", "GET", "{ann}/memories?limit=-1", 400, "invalid", "from 1 to 500"),
     Case("negative limit of agents", "GET", "/api/agents?limit=-1", 400, "invalid", "from 1 to 500"),
     Case("huge limit", "GET", "{ann}/memories?limit=501", 400, "invalid", "from 1 to 500"),
-    Case("limit as word", "GET", "{ann}/memories?limit=ten", 422, "unprocessable", "limit should be a valid integer"),
+    Case("limit as word", "GET", "{ann}/memories?limit=ten", 422, "unprocessable", "limit should be a whole number."),
     Case("wrong state", "GET", "{ann}/memories?state=dead", 400, "invalid", "There is no state 'dead'"),
     Case("wrong kind to list", "GET", "{ann}/memories?kind=x", 400, "invalid", "There is no kind 'x'"),
     Case("NUL in a search", "GET", "{ann}/memories?q=%00", 400, "invalid", "NUL"),
@@ -221,6 +229,28 @@ def test_a_wrong_method_is_told_the_right_ones(client: httpx2.Client) -> None:
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1:9", "[::1]:8077"])
 def test_our_own_names_are_answered(client: httpx2.Client, host: str) -> None:
     assert client.get("/health", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("listens_on", "host", "status"),
+    [
+        ("0.0.0.0", "192.168.1.7:8077", 200),
+        ("::", "[fe80::1]:8077", 200),
+        ("0.0.0.0", "evil.example", 403),
+        ("127.0.0.1", "192.168.1.7:8077", 403),
+    ],
+)
+def test_who_listens_everywhere_is_reached_by_address(
+    recollect: Recollect, listens_on: str, host: str, status: int
+) -> None:
+    with serving(recollect, hosts=[listens_on]) as address, client_of(address) as client:
+        assert client.get("/health", headers={"Host": host}).status_code == status
+
+
+def test_two_files_in_one_form_are_told_so(client: httpx2.Client) -> None:
+    files = [("file", (name, b"# A", "text/markdown")) for name in ("a.md", "b.md")]
+    answer = client.post("/api/kb/documents", files=files)
+    check_shape(answer, 400, "invalid", "The form cannot be read. Too many files.")
 
 
 @pytest.mark.parametrize("path", ["/health", "/docs", "/openapi.json", "{ann}/memories", "/metrics", "/mcp", "/admin"])

@@ -417,8 +417,8 @@ def test_json_is_asked_by_path(ann: AgentMemory) -> None:
     assert (page.matches, page.next_offset) == (100, 50)
     rest = ann.read_detail(key, json_path="$.items[*]", offset=50)
     assert len(json.loads(page.content + rest.content)) == 100
-    for wrong in ("items[", "$.items[?@.name =~ /a/]"):
-        with pytest.raises(Invalid, match="no JSON path"):
+    for wrong in ("items[", "$.items[?@.name =~ /a/]", "", "$.items["):
+        with pytest.raises(Invalid, match=r"^'.*' is no JSON path( \(see character \d+\))?; one looks like \$\.items"):
             values(wrong)
 
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from anyio.to_thread import current_default_thread_limiter
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.routing import APIRoute
 from starlette.routing import Route
 
@@ -20,6 +20,7 @@ from recollect.server.access import KeyGuard
 from recollect.server.admin.guard import ConsoleGuard
 from recollect.server.admin.logins import Logins
 from recollect.server.admin.routes import ROUTERS
+from recollect.server.asked import HeadAsGet, nothing_unheard
 from recollect.server.errors import add_error_handlers
 from recollect.server.guard import BodyLimit, HostGuard
 from recollect.server.limits import InFlight
@@ -110,7 +111,7 @@ def create_app(
         agent_runs,
         transfer,
     ):
-        app.include_router(group.router)
+        app.include_router(group.router, dependencies=[Depends(nothing_unheard)])
     for pages in ROUTERS:
         app.include_router(pages)
     reference.add_docs(app)
@@ -126,7 +127,8 @@ def _add_guards(app: FastAPI, recollect: Recollect, *, no_auth: bool, hosts: Seq
     """What a request passes before it reaches a route."""
     app.state.logins = Logins(recollect)
     app.state.metrics = Metrics(recollect)
-    app.add_middleware(BodyLimit)  # the last one added is the first to see a request
+    app.add_middleware(HeadAsGet)  # the last one added is the first to see a request
+    app.add_middleware(BodyLimit)
     app.add_middleware(KeyGuard, recollect=recollect, logins=app.state.logins, router=app.router, no_auth=no_auth)
     app.add_middleware(InFlight, most=recollect.settings.max_requests)
     app.add_middleware(ConsoleGuard)

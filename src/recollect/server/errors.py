@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from recollect.errors import RecollectError, StoreBusy
+from recollect.server.scopes import nearest
 
 log = logging.getLogger("recollect.server")
 
@@ -51,6 +52,14 @@ HTTP_CODES: Mapping[int, str] = {
     500: "internal",
 }
 """The code of a refusal that has only an HTTP status."""
+
+TYPES: Mapping[str, str] = {
+    **dict.fromkeys(("int_type", "int_parsing", "int_parsing_size", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
+    "tuple_type": "a valid list",
+    "dict_type": "a JSON object",
+}
+"""What the framework says of types, in words that are not Python's."""
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 MAX_PROBLEMS = 3
@@ -109,6 +118,8 @@ def _sentence(problem: Mapping[str, Any]) -> str:
         return f"The {'field' if where == 'body' else 'parameter'} {field} is required."
     if kind == "string_unicode":
         return f"{field} holds half a surrogate pair; send whole ones."
+    if kind in TYPES:
+        return f"{field} should be {TYPES[kind]}."
     reason = str(problem["msg"]).removeprefix("Value error, ").removeprefix("Input ")
     return f"{field} {reason[:1].lower()}{reason[1:].rstrip('.')}."
 
@@ -125,12 +136,16 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     method, path = request.method[:20], request.url.path[:200]
     if error.status_code == 404:
-        return error_response(404, f"There is nothing at {method} {path}; the routes are listed at /docs.")
+        near = nearest(path)
+        hint = f"perhaps you mean {near}. The routes" if near else "the routes"
+        return error_response(404, f"There is nothing at {method} {path}; {hint} are listed at /docs.")
     if error.status_code == 405:
         allowed = _allowed_methods(request)
         sentence = f"{method} is not possible at {path}; use {' or '.join(allowed)}."
         return error_response(405, sentence, headers={"Allow": ", ".join(allowed)})
     if error.status_code == 400:
+        if request.headers.get("content-type", "").lower().startswith("multipart/"):
+            return error_response(400, f"The form cannot be read. {error.detail}")
         return error_response(400, "The body cannot be read; send valid JSON in UTF-8.")
     return error_response(error.status_code, str(error.detail), headers=error.headers)
 

@@ -8,6 +8,7 @@ the page.
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 from collections.abc import Collection
 from urllib.parse import urlsplit
 
@@ -18,6 +19,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from recollect.server.errors import error_response
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+EVERYWHERE = frozenset({"0.0.0.0", "::"})
+"""Who listens there is reached by any address of the machine. A page can point a name at us, not a number."""
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 MAX_FILE_BYTES = 4 * 1024**3
@@ -36,6 +39,7 @@ class HostGuard:
     def __init__(self, app: ASGIApp, hosts: Collection[str] = ()) -> None:
         self._app = app
         self._hosts = LOOPBACK_HOSTS.union(host.lower().strip("[]") for host in hosts)
+        self._is_everywhere = not self._hosts.isdisjoint(EVERYWHERE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refusal = self._refusal(scope) if scope["type"] == "http" else None
@@ -47,8 +51,12 @@ class HostGuard:
     def _refusal(self, scope: Scope) -> str | None:
         headers = Headers(scope=scope)
         host = headers.get("host", "").lower()
-        if host_name(host) not in self._hosts:
-            return "This server does not answer to that Host name; use the address it was started on."
+        name = host_name(host)
+        if name not in self._hosts and not (self._is_everywhere and is_address(name)):
+            return (
+                "This server does not answer to that Host name; use the address it was started on, "
+                "or name this one when starting it: --public-host."
+            )
         origin = headers.get("origin")
         if origin is not None and _place(origin) != host:
             return "A web page from another origin may ask nothing here."
@@ -67,6 +75,18 @@ def host_name(host: str) -> str:
     except ValueError:
         return ""
     return parts.hostname or "" if parts.netloc == host and "@" not in host else ""
+
+
+def is_address(name: str) -> bool:
+    """
+    >>> is_address("192.168.1.7"), is_address("fe80::1"), is_address("evil.example")
+    (True, True, False)
+    """
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _place(origin: str) -> str:

@@ -10,13 +10,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fastapi import FastAPI
-from fastapi.responses import HTMLResponse
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader
 
 from recollect.model import Json
 
 CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
+
+PLACES: Mapping[str, str] = {
+    "rest": "/api",
+    "reference": "/docs",
+    "openapi": "/openapi.json",
+    "mcp": "/mcp",
+    "console": "/admin",
+    "health": "/health",
+}
 
 _PAGES = Environment(loader=PackageLoader("recollect.server"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
 
@@ -48,14 +57,22 @@ class Operation:
 
 
 def add_docs(app: FastAPI) -> None:
-    """Serve the page at `/docs`."""
+    """Serve the page at `/docs`, and at `/` what else there is."""
 
     async def get_docs() -> HTMLResponse:
         document = app.openapi()
         page = _PAGES.get_template("reference.html").render(about=document["info"], operations=[*operations(document)])
         return HTMLResponse(page, headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
 
+    async def get_root(request: Request) -> Response:
+        """People are taken to the console; programs are told where things are."""
+        if "text/html" in request.headers.get("accept", ""):
+            return RedirectResponse("/admin", 303)
+        return JSONResponse({"name": app.title, **PLACES})
+
     app.add_api_route("/docs", get_docs, include_in_schema=False)
+    for path in ("/", "/api"):
+        app.add_api_route(path, get_root, include_in_schema=False)
 
 
 def operations(document: Json) -> Iterator[Operation]:

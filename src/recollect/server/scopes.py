@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 from recollect.model import KeyScope
 
@@ -15,6 +16,8 @@ READ, WRITE, ADMIN = KeyScope
 PUBLIC = None
 
 SCOPES: Mapping[str, KeyScope | None] = {
+    "GET /": PUBLIC,
+    "GET /api": PUBLIC,
     "GET /health": PUBLIC,
     "GET /docs": PUBLIC,
     "GET /openapi.json": PUBLIC,
@@ -128,6 +131,8 @@ CONSOLE: Mapping[str, KeyScope | None] = {
 
 REST = "{rest:path}"
 UNKNOWN_PATH = "(unknown)"
+NEAR = 0.7
+"""How much alike each part of two paths must be for one to be taken for a slip of the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +170,33 @@ class ScopeTable:
             rule for each, start, rule in self._by_beginning if each == method and path.startswith(start.rstrip("/"))
         ]
         return max(fitting, key=_strictness, default=None)
+
+
+def nearest(path: str) -> str:
+    """A path of REST that is nearly this one, with the names this one has; empty: none is.
+
+    >>> nearest("/api/agents/atlas/memory"), nearest("/api/Sessions/"), nearest("/favicon.ico")
+    ('/api/agents/atlas/memories', '/api/chat/sessions', '')
+    """
+    asked = [part for part in path.split("/") if part]
+    asked = asked[1:] if asked[:1] == ["api"] else asked
+    best, found = NEAR, ""
+    for route in SCOPES:
+        shape = route.partition(" ")[2].split("/")[1:]
+        left_out = shape[: max(len(shape) - len(asked), 0)]
+        parts = [*left_out, *asked]
+        said = {want[:1] == "{" for want in shape[len(left_out) :]}  # whether parts of it are names
+        if len(parts) != len(shape) or any(want[:1] == "{" for want in left_out) or False not in said:
+            continue
+        meant = [part if want[:1] == "{" else want for want, part in zip(shape, parts, strict=True)]
+        alike = min(map(_likeness, meant, parts))
+        if alike > best:
+            best, found = alike, "/" + "/".join(meant)
+    return found
+
+
+def _likeness(want: str, part: str) -> float:
+    return SequenceMatcher(a=want, b=part.lower()).ratio() if want != part else 1.0
 
 
 def _fits(shape: list[str], parts: list[str]) -> bool:

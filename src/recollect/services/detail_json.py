@@ -64,8 +64,9 @@ def _values(path: str, text: Text) -> list[Any]:
     environment = _environment(jsonpath)
     try:
         query = environment.compile(path)
-    except jsonpath.JSONPathError as error:
-        raise Invalid(f"This is no JSON path: {error}. One looks like $.items[0].name") from error
+    except jsonpath.JSONPathError as error:  # its own sentence speaks of tokens, and cannot be made of an empty path
+        place = f" (see character {error.token.index + 1})" if path and error.token is not None else ""
+        raise Invalid(f"{path[:80]!r} is no JSON path{place}; one looks like $.items[0].name.") from error
     try:
         return list(islice((match.obj for match in query.finditer(_document(text))), MAX_VALUES))
     except (jsonpath.JSONPathError, RecursionError) as error:

@@ -136,7 +136,8 @@ def _page(key: str, text: Text, start: int, stop: int, *, rest: str | None = Non
 
 def _remaining(text: Text, start: int, stop: int) -> str:
     if start >= text.chars:
-        return f"Nothing stands here: the text has {text.chars:,} characters in {text.lines:,} lines."
+        lines = f"{text.lines:,} line{'' if text.lines == 1 else 's'}"
+        return f"Nothing stands here: the text has {text.chars:,} characters in {lines}."
     before = f"{start:,} characters come before it (offset=0)" if start else ""
     after = f"{text.chars - stop:,} characters follow; go on with offset={stop}" if stop < text.chars else ""
     if not before and not after:
