@@ -5,11 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
 
+import psycopg
 import pytest
+from psycopg import sql
 
 from recollect.errors import StoreBusy, StoreError
-from recollect.model import Owner
+from recollect.model import Kind, Owner
 from recollect.store import open_store
 from tests.conformance.conftest import Place
 from tests.conformance.examples import NOW, ids, note
@@ -67,6 +70,40 @@ def test_connections_that_died_in_the_pool_fail_nobody(durable_server: PostgresS
 
     assert store.add_memory(note("afterwards", ann)).id not in before
     assert len(store.list_memories(ann, now=NOW)) == 5
+    store.close()
+
+
+def test_what_is_held_in_memory_does_not_outlive_a_database_put_back_from_a_backup(
+    postgres_server: PostgresServer, ann: Owner
+) -> None:
+    """The same agent with as many changes as before, but others: only that the connection broke tells them apart."""
+
+    def copied(url: str) -> str:
+        name = f"copy_{uuid4().hex[:16]}"
+        with psycopg.connect(postgres_server.admin_url("postgres"), autocommit=True) as admin:
+            copy = sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER app")
+            admin.execute(copy.format(sql.Identifier(name), sql.Identifier(url.rpartition("/")[2])))
+        return f"{url.rpartition('/')[0]}/{name}"
+
+    def found(word: str) -> int:
+        return len(store.search_memories(ann, word, kinds=tuple(Kind), now=NOW))
+
+    place = Place("postgres", postgres_server.create_database())
+    first = place.open()
+    first.add_memory(note("bread", ann))
+    first.close()
+    backup, store = copied(place.url), place.open()
+    store.add_memory(note("apples", ann))
+    assert (found("bread"), found("apples")) == (1, 1)
+    postgres_server.drop_database(place.url)
+    with psycopg.connect(postgres_server.admin_url("postgres"), autocommit=True) as admin:
+        names = (sql.Identifier(url.rpartition("/")[2]) for url in (backup, place.url))
+        admin.execute(sql.SQL("ALTER DATABASE {} RENAME TO {}").format(*names))
+    other = place.open()
+    other.add_memory(note("pears", ann))
+
+    assert (found("bread"), found("apples"), found("pears")) == (1, 0, 1)
+    other.close()
     store.close()
 
 

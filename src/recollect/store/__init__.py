@@ -46,7 +46,10 @@ def _opened(url: str, *, busy_timeout: float, pool_size: int, index_cache_mb: in
             postgres = import_module("recollect.store.postgres")
         except ModuleNotFoundError as error:
             raise Invalid("PostgreSQL needs its driver; run: pip install 'recollect[postgres]'") from error
-        return cast(Engine, postgres.PostgresEngine(url, busy_timeout=busy_timeout, pool_size=pool_size))
+        connected = postgres.PostgresEngine(
+            url, busy_timeout=busy_timeout, pool_size=pool_size, index_cache_bytes=index_cache_mb * MEGABYTE
+        )
+        return cast(Engine, connected)
     path = sqlite_path(url)
     sqlite = import_module("recollect.store.sqlite")  # brings NumPy, which takes longer than all of ours
     engine = sqlite.SqliteEngine(path, busy_timeout=busy_timeout, index_cache_bytes=index_cache_mb * MEGABYTE)

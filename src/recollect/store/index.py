@@ -4,21 +4,15 @@ The database keeps each record's index entry as two short byte strings. Here the
 search in well under a millisecond for ten thousand records, without asking the database and whatever else it holds.
 
 Words: an inverted list, see `store.postings`.
-Vectors: kept on disk as a scale and one signed byte a dimension, which moves a cosine by about 0.0005; computed with as
-float32, since NumPy has no fast arithmetic for anything shorter.
+Vectors: kept shorter on disk (see `store.encoding`), computed with as float32, since NumPy has no fast arithmetic for
+anything shorter.
 """
 
 from __future__ import annotations
 
-import struct
-import sys
-import zlib
-from array import array
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,59 +20,19 @@ from numpy.typing import NDArray
 from recollect.model import Kind, Match
 from recollect.policy.ranking import BM25_B, BM25_K1
 from recollect.policy.similarity import SPEAKERS, Evidence, Frame, conversations_of
+from recollect.store.encoding import SHORT, Encoding, Floats, Numbers, word_key
 from recollect.store.engine import Registered, Row
 from recollect.store.postings import NO_WORDS, Packed, Words, row_numbers
 from recollect.store.rows import moment
 
-MAX_COUNT = 255
 NEVER = np.inf
 SCORE_DIGITS = 5
 
 MAX_VIEWS = 4
 """For how many choices of groups an index keeps what does not depend on the question."""
 
-Floats = NDArray[np.float32]
-
-
-@lru_cache(maxsize=65536)
-def word_key(term: str) -> int:
-    """32 bits that stand for a word. Two words of one owner sharing them is rare and costs one weak false match."""
-    key: int = zlib.crc32(term.encode())
-    return key
-
-
-def encode_terms(terms: Sequence[str]) -> bytes:
-    """A record's words as they are stored: (key << 32 | count) for each distinct word, little-endian."""
-    if len(set(terms)) == len(terms):
-        packed = array("Q", map(_once, terms))
-    else:
-        counts = Counter(terms).items()
-        packed = array("Q", [word_key(term) << 32 | min(count, MAX_COUNT) for term, count in counts])
-    if sys.byteorder == "big":
-        packed.byteswap()
-    return packed.tobytes()
-
-
-@lru_cache(maxsize=65536)
-def _once(term: str) -> int:
-    """A word that occurs once, as most do."""
-    return word_key(term) << 32 | 1
-
-
-def encode_vector(vector: Floats) -> bytes:
-    """A vector as it is stored: a float32 scale, then one signed byte for each dimension."""
-    # The methods, not the functions of the same names: a write of one memory spends a good part of its time here.
-    scale = max(vector.max().item(), -vector.min().item()) / 127 or 1.0
-    values: bytes = (vector * np.float32(1 / scale)).round().astype(np.int8).tobytes()
-    return struct.pack("<f", scale) + values
-
-
-def decode_vectors(blobs: Sequence[bytes], dimensions: int) -> Floats:
-    """The vectors again, one row each."""
-    stored = np.frombuffer(b"".join(blobs), dtype=np.dtype([("scale", "<f4"), ("values", "i1", (dimensions,))]))
-    matrix: Floats = stored["values"].astype(np.float32)
-    matrix *= stored["scale"][:, None]
-    return matrix
+EMPTY_BYTES = 4096
+"""About what an index takes that holds nothing: of many small owners this is the most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +51,9 @@ class OwnerIndex:
     find when they begin.
     """
 
-    def __init__(self, embedder: Registered) -> None:
+    def __init__(self, embedder: Registered, encoding: Encoding = SHORT) -> None:
         self.embedder = embedder
+        self.encoding = encoding
         self.last_seq = 0  # the highest ever held: what lies above it in the database is new
         self._rows = _Rows.empty(embedder.dimensions)
         self._words = Words(NO_WORDS, NO_WORDS)
@@ -111,21 +66,37 @@ class OwnerIndex:
     @property
     def nbytes(self) -> int:
         views = sum(view.nbytes for view in self._views.values())
-        return self._rows.nbytes + int(self._words.inverted.nbytes + self._words.tail.nbytes) + views
+        return EMPTY_BYTES + self._rows.nbytes + int(self._words.inverted.nbytes + self._words.tail.nbytes) + views
 
-    def versions(self) -> dict[int, tuple[int, bool]]:
-        """For each record its version and whether it has a vector: what tells that a stored row has changed."""
-        rows = self._rows
-        seqs, versions, embedded = rows.seqs[: rows.count], rows.versions[: rows.count], rows.embedded[: rows.count]
-        return dict(zip(seqs.tolist(), zip(versions.tolist(), embedded.tolist(), strict=True), strict=True))
+    @property
+    def seqs(self) -> Numbers:
+        """The records' numbers, in the order in which they came."""
+        return self._rows.seqs[: self._rows.count]
+
+    def differing(self, stored: Numbers) -> tuple[Numbers, Numbers]:
+        """Of rows (seq, version, embedder), the numbers that are held otherwise or no longer stored, and those that are
+        stored and not held so. What lies above `last_seq` is left out."""
+        stored = stored[stored[:, 0] <= self.last_seq]
+        stored = stored[np.argsort(stored[:, 0])]
+        rows, seqs = self._rows, self.seqs
+        at = np.searchsorted(stored[:, 0], seqs)
+        is_same = at < len(stored)
+        number, version, embedder_id = stored[at[is_same]].T
+        is_same[is_same] = (
+            (number == seqs[is_same])
+            & (version == rows.versions[: rows.count][is_same])
+            & ((embedder_id == self.embedder.id) == rows.embedded[: rows.count][is_same])
+        )
+        return seqs[~is_same], np.setdiff1d(stored[:, 0], seqs[is_same], assume_unique=True)
 
     def append(self, stored: Sequence[Row]) -> None:
         """Add rows (seq, version, group, expires_at, terms, embedder_id, vector, session_id, role, since), all new."""
         if not stored:
             return
-        seqs, versions, groups, expiries, terms, embedder_ids, vectors, sessions, roles, since = zip(
+        seqs, versions, groups, expiries, entries, embedder_ids, vectors, sessions, roles, since = zip(
             *stored, strict=True
         )
+        terms = self.encoding.words(entries)
         first = self._rows.count
         numbers = np.arange(first, first + len(stored), dtype=np.uint64)
         words = np.frombuffer(b"".join(terms), dtype="<u8").astype(np.uint64)
@@ -139,7 +110,7 @@ class OwnerIndex:
         matrix = np.zeros((len(stored), self.embedder.dimensions), np.float32)
         if embedded.any():
             blobs = [blob for blob, ready in zip(vectors, embedded, strict=True) if ready]
-            matrix[embedded] = decode_vectors(blobs, self.embedder.dimensions)
+            matrix[embedded] = self.encoding.vectors(blobs, self.embedder.dimensions)
         lengths = np.bincount(
             np.repeat(np.arange(len(stored)), per_row), weights=(words & np.uint64(0xFF)), minlength=len(stored)
         )
@@ -158,11 +129,11 @@ class OwnerIndex:
         self.last_seq = max(self.last_seq, *seqs)
         self._words = self._words.extended(packed)
 
-    def without(self, seqs: Collection[int]) -> OwnerIndex:
+    def without(self, seqs: Numbers) -> OwnerIndex:
         """The same index with these records left out."""
-        kept = OwnerIndex(self.embedder)
+        kept = OwnerIndex(self.embedder, self.encoding)
         rows = self._rows
-        stays = ~np.isin(rows.seqs[: rows.count], np.fromiter(seqs, np.int64, len(seqs)))
+        stays = ~np.isin(rows.seqs[: rows.count], seqs)
         new_number = np.cumsum(stays, dtype=np.uint64) - np.uint64(1)
         kept._rows = rows.filtered(stays)
         kept.last_seq = self.last_seq

@@ -41,7 +41,7 @@ class PostgresEngine:
     name = "postgres"
     content_folder = None
 
-    def __init__(self, url: str, *, busy_timeout: float, pool_size: int) -> None:
+    def __init__(self, url: str, *, busy_timeout: float, pool_size: int, index_cache_bytes: int) -> None:
         """Connect, make or upgrade the schema, and check that row-level security holds.
 
         Raises: StoreError, SchemaMismatch.
@@ -68,7 +68,7 @@ class PostgresEngine:
         except BaseException:
             self._pool.close()
             raise
-        self.index = PostgresIndex(self.read)
+        self.index = PostgresIndex(self.read, numbers=self.numbers, max_bytes=index_cache_bytes)
 
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
         return self._run(tenant, work, isolation=IsolationLevel.REPEATABLE_READ, read_only=True)
@@ -105,7 +105,7 @@ class PostgresEngine:
                 return  # another server made it at the same moment
 
     def forget(self, tenant: str) -> None:
-        """Nothing of a tenant's rows is held here."""
+        self.index.forget(tenant)
 
     def scrub(self, tables: Sequence[str], *, compact: bool | None) -> Sequence[str]:
         with translated(), self._connection() as connection:
@@ -135,6 +135,8 @@ class PostgresEngine:
                             is_begun = True
                             return work(_PostgresUnit(connection, self._queries, tenant))
                     except psycopg.OperationalError:
+                        if connection.broken:  # the server may come back with an older state: a backup, a stand-by
+                            self.index.clear()
                         if is_begun or not connection.broken:
                             raise
             raise StoreError("The PostgreSQL server went away; check its log.")

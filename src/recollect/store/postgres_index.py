@@ -1,28 +1,28 @@
-"""Search on PostgreSQL: inside the database.
+"""Search on PostgreSQL: memories in memory, a tenant's shared shelf inside the database.
 
-Words: the program cuts and stems them, PostgreSQL keeps them as a tsvector and scores them with the same BM25 as the
-index in memory does. Vectors: one agent's are few and compared one by one; a tenant's shared shelf has an approximate
-index (HNSW) once it is large. Such an index answers a filtered question with too few rows and no warning, so it is
-asked to go on until it has enough, and if it still falls short the exact way is taken.
+Words: the program cuts and stems them, PostgreSQL keeps them as a tsvector; chunks are scored there with the same BM25
+as the index in memory uses. Vectors: kept in half precision. A shelf has an approximate index (HNSW) once it is large.
+Such an index answers a filtered question with too few rows and no warning, so it is asked to go on until it has enough,
+and if it still falls short the exact way is taken.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import isnan
 from typing import Any
 
 import numpy as np
 
-from recollect.model import Kind, Match, Owner
+from recollect.model import Match
 from recollect.policy.ranking import BM25_B, BM25_K1
-from recollect.policy.similarity import SPEAKERS, Evidence, conversations_of
 from recollect.ports import Vector
-from recollect.store.agents import whose
-from recollect.store.engine import Registered, Row, Unit
-from recollect.store.index import SCORE_DIGITS
+from recollect.store.encoding import Encoding, Floats, Numbers, encode_counts, encode_terms
+from recollect.store.engine import Row, Unit
+from recollect.store.index_cache import Read
+from recollect.store.memory_search import MemorySearch
 
 EXACT_BELOW = 20_000
 """A tenant with fewer chunks than this is searched exactly: it is fast enough, and finds everything."""
@@ -33,21 +33,13 @@ MAX_INDEXED_DIMENSIONS = 4000
 MAX_POSITIONS = 255
 """A tsvector keeps at most this many places of one word."""
 
-FOREVER = 2**62
-"""A second no memory begins after."""
 
-Read = Callable[[str, Callable[[Unit], Sequence[Row]]], Sequence[Row]]
+class PostgresIndex(MemorySearch):
+    """`engine.SearchIndex` in memory and in SQL."""
 
-
-class PostgresIndex:
-    """`engine.SearchIndex` in SQL."""
-
-    def __init__(self, read: Read) -> None:
+    def __init__(self, read: Read, *, numbers: Callable[[Sequence[int]], Any], max_bytes: int) -> None:
+        super().__init__(read, encoding=_SENT, numbers=numbers, max_bytes=max_bytes)
         self._read = read
-        self._embedder = Registered(0, "", 0)
-
-    def use(self, embedder: Registered) -> None:
-        self._embedder = embedder
 
     def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
         self._embedder.check(vectors)
@@ -60,49 +52,6 @@ class PostgresIndex:
             }
             for words, vector in zip(terms, vectors, strict=True)
         ]
-
-    def search_memories(
-        self, owner: Owner, terms: Sequence[str], *, kinds: Collection[Kind], now: datetime, limit: int
-    ) -> Sequence[Match]:
-        values = {"terms": _distinct(terms), "kinds": _names(kinds), "now": now, "limit": limit, **_BM25}
-        return _matches(self._read(owner.tenant, lambda unit: unit.all("search_memories", **whose(owner), **values)))
-
-    def nearest_memories(
-        self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int
-    ) -> Sequence[Match]:
-        values = {"kinds": _names(kinds), "now": now, "limit": limit, "vector": vector_literal(vector)}
-        values["embedder_id"] = self._embedder.id
-        return _matches(self._read(owner.tenant, lambda unit: unit.all("nearest_memories", **whose(owner), **values)))
-
-    def weigh_memories(
-        self,
-        owner: Owner,
-        terms: Sequence[str],
-        vector: Vector | None,
-        *,
-        kinds: Collection[Kind],
-        now: datetime,
-        is_past: bool,
-    ) -> Evidence:
-        values = {"kinds": _names(kinds), "now": now, "until": int(now.timestamp()) if is_past else FOREVER}
-        asked = {
-            "vector": None if vector is None else vector_literal(vector),
-            "embedder_id": None if vector is None else self._embedder.id,
-            "speakers": [role.value for role in SPEAKERS if role is not None],
-        }
-        words = _distinct(terms)
-
-        def weigh(unit: Unit) -> Sequence[Row]:
-            columns = unit.all("memory_columns", **whose(owner), **values, **asked)
-            return [*columns, *(unit.all("memory_occurrences", **whose(owner), **values, terms=words) if words else ())]
-
-        columns, *occurrences = self._read(owner.tenant, weigh)
-        if columns[0] is None:
-            return Evidence.empty()
-        return _evidence(columns, words, occurrences, has_vector=vector is not None)
-
-    def numbers_holding(self, owner: Owner, needle: str) -> Iterator[int] | None:
-        return None
 
     def search_chunks(
         self, tenant: str, terms: Sequence[str], *, categories: Collection[str], limit: int
@@ -136,32 +85,6 @@ class PostgresIndex:
 _BM25 = {"k1": BM25_K1, "b": BM25_B}
 
 
-def _evidence(columns: Row, words: Sequence[str], occurrences: Sequence[Row], *, has_vector: bool) -> Evidence:
-    """Columns of big-endian numbers, ordered by seq, as the evidence they are."""
-    sent = (">i8", ">i8", ">i4", ">i8", ">i2", ">f4")
-    kept = (np.int64, np.int64, np.float32, np.float64, np.int8, np.float32)
-    seqs, sessions, lengths, since, speakers, cosines = (
-        np.frombuffer(column, one).astype(other) for column, one, other in zip(columns, sent, kept, strict=True)
-    )
-    conversations = conversations_of(sessions, seqs=seqs, speakers=speakers, since=since)
-    order = np.lexsort((seqs, conversations))
-    places = np.argsort(order)
-    found = {
-        word: (places[np.searchsorted(seqs, np.frombuffer(numbers, ">i8"))], np.frombuffer(counts, ">f4"))
-        for word, numbers, counts in occurrences
-    }
-    none = (np.zeros(0, np.int64), np.zeros(0, np.float32))
-    return Evidence(
-        seqs=seqs[order],
-        conversations=conversations[order],
-        lengths=lengths[order],
-        since=since[order],
-        speakers=speakers[order],
-        cosines=cosines[order].round(SCORE_DIGITS) if has_vector else None,
-        occurrences=[(at, counts.astype(np.float32)) for at, counts in (found.get(word, none) for word in words)],
-    )
-
-
 def tsvector_literal(terms: Sequence[str]) -> str:
     """Words and how often each occurs, as PostgreSQL writes a tsvector.
 
@@ -187,8 +110,35 @@ def _distinct(terms: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(terms))
 
 
-def _names(kinds: Collection[Kind]) -> list[str]:
-    return [kind.value for kind in kinds]
+_WORD = re.compile(r"'((?:[^'\\]|''|\\\\)*)':([0-9,]+)")
+
+
+def words_of(tsvector: str) -> bytes:
+    """A tsvector that PostgreSQL wrote, as `encode_terms` writes the same words."""
+    if "," not in tsvector and "''" not in tsvector and "\\" not in tsvector:  # plain words, once each, as mostly
+        return encode_terms(tsvector[1:-3].split("':1 '") if tsvector else ())
+    return encode_counts(
+        (term.replace("''", "'").replace("\\\\", "\\"), places.count(",") + 1)
+        for term, places in _WORD.findall(tsvector)
+    )
+
+
+def _words(stored: Sequence[str]) -> Sequence[bytes]:
+    return [words_of(each) for each in stored]
+
+
+def _vectors(sent: Sequence[bytes], dimensions: int) -> Floats:
+    """What `halfvec_send` makes of vectors: their length and an unused number of two bytes each, then the values."""
+    stored = np.frombuffer(b"".join(sent), np.dtype([("head", "V4"), ("values", ">f2", (dimensions,))]))
+    return stored["values"].astype(np.float32)
+
+
+def _versions(rows: Sequence[Row]) -> Numbers:
+    ((sent,),) = rows
+    return np.frombuffer(sent or b"", ">i8").astype(np.int64).reshape(-1, 3)
+
+
+_SENT = Encoding(words=_words, vectors=_vectors, versions=_versions)
 
 
 def _in_categories(categories: Collection[str]) -> dict[str, object]:

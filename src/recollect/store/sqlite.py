@@ -75,7 +75,7 @@ class SqliteEngine:
                 raise StoreError(f"The database folder cannot be made: {error.strerror}.") from error
         with translated():
             self._writer = _Writer(self._connect(), self._queries)
-        self.index = SqliteIndex(self.read, max_bytes=index_cache_bytes)
+        self.index = SqliteIndex(self.read, numbers=self.numbers, max_bytes=index_cache_bytes)
 
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
         self._check_usable()

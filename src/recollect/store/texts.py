@@ -99,6 +99,12 @@ class Texts:
             for owner in [owner for owner in self._held if owner.tenant == tenant]:
                 self._total -= self._held.pop(owner).nbytes
 
+    def clear(self) -> None:
+        """Let go of everything."""
+        with self._lock:
+            self._held.clear()
+            self._total = 0
+
     def _make_room(self, owner: Owner, held: _Held) -> None:
         nbytes = sum(block.nbytes for block in held.blocks or ())
         with self._lock:
@@ -117,7 +123,7 @@ class Texts:
 def _refresh(held: _Held, owner: Owner, unit: Unit) -> None:
     if held.is_too_large:
         return
-    known, held.state = held.state, unit.one("texts_state", tenant=owner.tenant, agent=owner.agent)
+    known, held.state = held.state, unit.one("memory_index_state", tenant=owner.tenant, agent=owner.agent)
     if held.state is None or known is None or (held.state[0], held.state[2]) != (known[0], known[2]):
         held.blocks = None
     elif held.blocks is None or held.state != known:

@@ -18,8 +18,9 @@ from recollect.store.engine import Engine, Registered, Row, Unit
 from recollect.store.units import Units
 
 if TYPE_CHECKING:
-    from recollect.store import index
+    from recollect.store import encoding, index
 else:
+    encoding = LazyModule("recollect.store.encoding")
     index = LazyModule("recollect.store.index")
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -114,7 +115,7 @@ class SearchedByWords(Units):
 
 def encoded(terms: Sequence[str]) -> bytes:
     """A text's words as a list takes them."""
-    return index.encode_terms(terms)
+    return encoding.encode_terms(terms)
 
 
 def _extend(held: _Held, shelf: Shelf, unit: Unit) -> None:
@@ -126,7 +127,8 @@ def _extend(held: _Held, shelf: Shelf, unit: Unit) -> None:
     oldest = last - shelf.max_searched
     held.words.append([_row(*each) for each in shelf.after(unit, max(held.words.last_seq, oldest))])
     if held.words.count > SPARE * shelf.max_searched:
-        held.words = held.words.without([seq for seq in held.words.versions() if seq <= oldest])
+        seqs = held.words.seqs
+        held.words = held.words.without(seqs[seqs <= oldest])
 
 
 def _row(number: int, terms: bytes) -> Row:

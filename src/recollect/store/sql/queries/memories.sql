@@ -77,3 +77,13 @@ DELETE FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 
 
 -- name: remove_from_index
 DELETE FROM memory_index WHERE tenant_id = :tenant_id AND agent_id = :agent_id AND seq = :seq
+
+-- What the caches of an agent's index and texts compare: whether it is still the same agent, how often its index has
+-- changed, and how often by more than an append.
+-- name: memory_index_state
+SELECT life, revision, rewrites FROM agents WHERE tenant_id = :tenant AND id = :agent
+
+-- name: texts_after
+SELECT seq, folded FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :seq AND archived_at IS NULL
+ORDER BY seq

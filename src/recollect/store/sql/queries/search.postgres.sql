@@ -1,4 +1,4 @@
--- PostgreSQL's own: arrays, full-text and vector search inside the database.
+-- PostgreSQL's own: arrays, and the search of chunks inside the database.
 
 -- As long as the transaction lasts, nobody else writes to the agent.
 -- name: hold_agent
@@ -63,19 +63,43 @@ WHERE tenant_id = :tenant AND embedder_id <> :embedder_id
 UPDATE chunk_index SET embedder_id = NULL, embedding = NULL
 WHERE tenant_id = :tenant AND embedder_id <> :embedder_id
 
--- The parts of BM25 that are the same for memories and chunks: the query's terms; one term in one row (t in i); and the
--- score, from `size` (how many rows, how long on average) and `candidate` (every row that holds a term, once for each).
--- fragment: terms
+-- name: memory_index_after
+SELECT {memory_entry} FROM memory_index
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :seq
+ORDER BY seq LIMIT :limit
+
+-- name: memory_index_rows
+SELECT {memory_entry} FROM memory_index
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
+
+-- An entry as the index in memory takes it.
+-- fragment: memory_entry
+seq, version, kind, expires_at, words::text, embedder_id, halfvec_send(embedding), session_id, role, since
+
+-- All in one piece of big-endian numbers, in no order: ten thousand rows would take three times as long.
+-- name: memory_index_versions
+SELECT string_agg(int8send(seq) || int8send(version) || int8send(coalesce(embedder_id, 0)), '') FROM memory_index
+WHERE tenant_id = :tenant AND agent_id = :agent
+
+-- name: list_these
+SELECT {memory} FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
+  AND (:kind = 'all' OR kind = :kind) AND {listed}
+
+-- BM25: over `term`, the words of the query; `size`, how many rows there are and how long they are on average; and
+-- `candidate`, every row that holds a term, once for each.
+-- name: search_chunks
 WITH term AS (
   SELECT lexeme, quote_literal(lexeme)::tsquery AS query FROM unnest(:terms::text[]) AS lexeme
-)
-
--- fragment: occurrence
-i.seq, i.length, t.lexeme,
+), size AS (
+  SELECT count(*) AS total, avg(length) AS length FROM chunk_index
+  WHERE tenant_id = :tenant AND (:any_category OR category = ANY(:categories))
+), candidate AS (
+  SELECT i.seq, i.length, t.lexeme,
          (SELECT cardinality(w.positions) FROM unnest(i.words) AS w WHERE w.lexeme = t.lexeme)::float8 AS frequency
-
--- fragment: bm25
-, rarity AS (
+  FROM term t JOIN chunk_index i ON i.words @@ t.query
+  WHERE i.tenant_id = :tenant AND (:any_category OR i.category = ANY(:categories))
+), rarity AS (
   SELECT lexeme, ln(1 + (size.total - count(*) + 0.5) / (count(*) + 0.5)) AS weight
   FROM candidate, size GROUP BY lexeme, size.total
 )
@@ -84,68 +108,6 @@ SELECT c.seq,
          AS score
 FROM candidate c JOIN rarity r ON r.lexeme = c.lexeme CROSS JOIN size
 GROUP BY c.seq ORDER BY score DESC, c.seq DESC LIMIT :limit
-
--- Over what one agent can recall now.
--- name: search_memories
-{terms}, size AS (
-  SELECT count(*) AS total, avg(length) AS length FROM memory_index
-  WHERE tenant_id = :tenant AND agent_id = :agent AND kind = ANY(:kinds) AND (expires_at IS NULL OR expires_at > :now)
-), candidate AS (
-  SELECT {occurrence}
-  FROM term t JOIN memory_index i ON i.words @@ t.query
-  WHERE i.tenant_id = :tenant AND i.agent_id = :agent AND i.kind = ANY(:kinds)
-    AND (i.expires_at IS NULL OR i.expires_at > :now)
-){bm25}
-
--- Exact: one agent's vectors are few. MATERIALIZED keeps vectors of other lengths away from the comparison.
--- name: nearest_memories
-WITH own AS MATERIALIZED (
-  SELECT seq, embedding FROM memory_index
-  WHERE tenant_id = :tenant AND agent_id = :agent AND kind = ANY(:kinds) AND embedder_id = :embedder_id
-    AND (expires_at IS NULL OR expires_at > :now)
-)
-SELECT seq, 1 - (embedding <=> :vector::halfvec) AS score FROM own
-ORDER BY embedding <=> :vector::halfvec, seq DESC LIMIT :limit
-
--- All that one agent can recall now, as columns of big-endian numbers: a row each would cost more than the search.
--- name: memory_columns
-SELECT string_agg(int8send(seq), '' ORDER BY seq),
-       string_agg(int8send(coalesce(hashtextextended(session_id, 0), 0)), '' ORDER BY seq),
-       string_agg(int4send(length), '' ORDER BY seq),
-       string_agg(int8send(since), '' ORDER BY seq),
-       string_agg(int2send(
-         CASE WHEN kind <> 'episode' THEN 0 ELSE coalesce(array_position(:speakers::text[], role), 0) END::smallint
-       ), '' ORDER BY seq),
-       string_agg(float4send(
-         (CASE WHEN embedder_id = :embedder_id THEN coalesce(nullif(1 - (embedding <=> :vector::halfvec), 'NaN'), 0)
-          ELSE 'NaN' END)::real
-       ), '' ORDER BY seq)
-FROM memory_index
-WHERE tenant_id = :tenant AND agent_id = :agent AND kind = ANY(:kinds) AND (expires_at IS NULL OR expires_at > :now)
-  AND since <= :until
-
--- Where each of the terms occurs among them, and how often.
--- name: memory_occurrences
-{terms}
-SELECT found.lexeme, string_agg(int8send(found.seq), '' ORDER BY found.seq),
-       string_agg(float4send(found.frequency::real), '' ORDER BY found.seq)
-FROM (
-  SELECT {occurrence}
-  FROM term t JOIN memory_index i ON i.words @@ t.query
-  WHERE i.tenant_id = :tenant AND i.agent_id = :agent AND i.kind = ANY(:kinds)
-    AND (i.expires_at IS NULL OR i.expires_at > :now) AND i.since <= :until
-) AS found
-GROUP BY found.lexeme
-
--- name: search_chunks
-{terms}, size AS (
-  SELECT count(*) AS total, avg(length) AS length FROM chunk_index
-  WHERE tenant_id = :tenant AND (:any_category OR category = ANY(:categories))
-), candidate AS (
-  SELECT {occurrence}
-  FROM term t JOIN chunk_index i ON i.words @@ t.query
-  WHERE i.tenant_id = :tenant AND (:any_category OR i.category = ANY(:categories))
-){bm25}
 
 -- name: chunks_ever
 SELECT last_id FROM shelves WHERE tenant_id = :tenant AND shelf = 'knowledge'

@@ -59,28 +59,17 @@ WHERE tenant_id = :tenant AND embedder_id <> :embedder_id
 UPDATE chunk_index SET embedder_id = NULL, vector = NULL
 WHERE tenant_id = :tenant AND embedder_id <> :embedder_id
 
--- name: memory_index_state
-SELECT life, revision, rewrites FROM agents WHERE tenant_id = :tenant AND id = :agent
-
 -- name: memory_index_after
 SELECT seq, version, kind, expires_at, terms, embedder_id, vector, session_id, role, since FROM memory_index
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :seq
-ORDER BY seq
+ORDER BY seq LIMIT :limit
 
 -- name: memory_index_rows
 SELECT seq, version, kind, expires_at, terms, embedder_id, vector, session_id, role, since FROM memory_index
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (SELECT value FROM json_each(:seqs))
 
 -- name: memory_index_versions
-SELECT seq, version, embedder_id FROM memory_index WHERE tenant_id = :tenant AND agent_id = :agent
-
--- name: texts_state
-SELECT life, revision, rewrites FROM agents WHERE tenant_id = :tenant AND id = :agent
-
--- name: texts_after
-SELECT seq, folded FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :seq AND archived_at IS NULL
-ORDER BY seq
+SELECT seq, version, coalesce(embedder_id, 0) FROM memory_index WHERE tenant_id = :tenant AND agent_id = :agent
 
 -- name: list_these
 SELECT {memory} FROM memories
@@ -93,14 +82,14 @@ SELECT tenant_id, revision, rewrites FROM shelves WHERE tenant_id = :tenant AND 
 -- name: chunk_index_after
 SELECT seq, version, category, NULL, terms, embedder_id, vector, NULL, 'user', 0 FROM chunk_index
 WHERE tenant_id = :tenant AND seq > :seq
-ORDER BY seq
+ORDER BY seq LIMIT :limit
 
 -- name: chunk_index_rows
 SELECT seq, version, category, NULL, terms, embedder_id, vector, NULL, 'user', 0 FROM chunk_index
 WHERE tenant_id = :tenant AND seq IN (SELECT value FROM json_each(:seqs))
 
 -- name: chunk_index_versions
-SELECT seq, version, embedder_id FROM chunk_index WHERE tenant_id = :tenant
+SELECT seq, version, coalesce(embedder_id, 0) FROM chunk_index WHERE tenant_id = :tenant
 
 -- name: archive_memories
 UPDATE memories SET archived_at = :now

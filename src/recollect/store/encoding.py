@@ -1,0 +1,88 @@
+"""A record's index entry as the database keeps it, and back: words and a vector, each a short byte string."""
+
+from __future__ import annotations
+
+import struct
+import sys
+import zlib
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.store.engine import Row
+
+MAX_COUNT = 255
+
+Floats = NDArray[np.float32]
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How an engine hands over the index entries of many records."""
+
+    words: Callable[[Sequence[Any]], Sequence[bytes]]  # as `encode_terms` makes them
+    vectors: Callable[[Sequence[bytes], int], Floats]  # given their length, one row each
+    versions: Callable[[Sequence[Row]], Numbers]  # (seq, version, embedder or 0), one row each
+
+
+@lru_cache(maxsize=65536)
+def word_key(term: str) -> int:
+    """32 bits that stand for a word. Two words of one owner sharing them is rare and costs one weak false match."""
+    key: int = zlib.crc32(term.encode())
+    return key
+
+
+def encode_terms(terms: Sequence[str]) -> bytes:
+    """A record's words as they are stored: (key << 32 | count) for each distinct word, little-endian."""
+    if len(set(terms)) == len(terms):
+        return _little_endian(array("Q", map(_once, terms)))
+    return encode_counts(Counter(terms).items())
+
+
+def encode_counts(counts: Iterable[tuple[str, int]]) -> bytes:
+    """The same of words that are counted already."""
+    return _little_endian(array("Q", [word_key(term) << 32 | min(count, MAX_COUNT) for term, count in counts]))
+
+
+def _little_endian(packed: array[int]) -> bytes:
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return packed.tobytes()
+
+
+@lru_cache(maxsize=65536)
+def _once(term: str) -> int:
+    """A word that occurs once, as most do."""
+    return word_key(term) << 32 | 1
+
+
+def encode_vector(vector: Floats) -> bytes:
+    """A vector as it is stored: a float32 scale, then one signed byte for each dimension."""
+    # The methods, not the functions of the same names: a write of one memory spends a good part of its time here.
+    scale = max(vector.max().item(), -vector.min().item()) / 127 or 1.0
+    values: bytes = (vector * np.float32(1 / scale)).round().astype(np.int8).tobytes()
+    return struct.pack("<f", scale) + values
+
+
+def decode_vectors(blobs: Sequence[bytes], dimensions: int) -> Floats:
+    """The vectors again, one row each."""
+    stored = np.frombuffer(b"".join(blobs), dtype=np.dtype([("scale", "<f4"), ("values", "i1", (dimensions,))]))
+    matrix: Floats = stored["values"].astype(np.float32)
+    matrix *= stored["scale"][:, None]
+    return matrix
+
+
+def _versions(rows: Sequence[Row]) -> Numbers:
+    return np.fromiter(chain.from_iterable(rows), np.int64, 3 * len(rows)).reshape(-1, 3)
+
+
+SHORT = Encoding(words=lambda stored: stored, vectors=decode_vectors, versions=_versions)
+"""As `encode_terms` and `encode_vector` make them."""
