@@ -28,18 +28,27 @@ from recollect.errors import (
 )
 
 if TYPE_CHECKING:
-    from recollect.aio import AsyncRecollect
+    from recollect.agent_memory import AgentMemory
+    from recollect.aio import AsyncAgentMemory, AsyncRecollect, AsyncTenantMemory
     from recollect.api import Recollect
     from recollect.capturing import capture_calls, captured
+    from recollect.model import Hit, Kind, Memory, WorkingMemory
     from recollect.settings import Settings
+    from recollect.tenant_memory import TenantMemory
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AgentMemory",
+    "AsyncAgentMemory",
     "AsyncRecollect",
+    "AsyncTenantMemory",
     "Conflict",
     "Forbidden",
+    "Hit",
     "Invalid",
+    "Kind",
+    "Memory",
     "ModelError",
     "NotFound",
     "OverBudget",
@@ -50,16 +59,26 @@ __all__ = [
     "Settings",
     "StoreBusy",
     "StoreError",
+    "TenantMemory",
     "Unauthorized",
+    "WorkingMemory",
     "capture_calls",
     "captured",
 ]
 
 # Imported on first use: whoever wants only an exception, or only the async face, does not wait for the rest.
 _HOMES = {
+    "AgentMemory": "recollect.agent_memory",
+    "AsyncAgentMemory": "recollect.aio",
     "AsyncRecollect": "recollect.aio",
+    "AsyncTenantMemory": "recollect.aio",
+    "Hit": "recollect.model",
+    "Kind": "recollect.model",
+    "Memory": "recollect.model",
     "Recollect": "recollect.api",
     "Settings": "recollect.settings",
+    "TenantMemory": "recollect.tenant_memory",
+    "WorkingMemory": "recollect.model",
     "capture_calls": "recollect.capturing",
     "captured": "recollect.capturing",
 }
@@ -70,3 +89,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'recollect' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_HOMES[name]), name)
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

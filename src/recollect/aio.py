@@ -9,6 +9,7 @@ Whoever is cancelled no longer waits: a verb that has not begun never does, one 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
@@ -198,7 +199,7 @@ class AsyncTenantMemory:
 class AsyncRecollect:
     """`Recollect`, awaited. It opens its store in the constructor; `async with` or `await close()` lets go of it."""
 
-    def __init__(self, url: str | None = None, **options: Any) -> None:
+    def __init__(self, url: str | os.PathLike[str] | None = None, **options: Any) -> None:
         """The arguments are those of `Recollect`.
 
         Raises: Invalid, StoreError, SchemaMismatch.

@@ -5,6 +5,7 @@ Nothing is kept between calls except what the store holds, so one `Recollect` se
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from recollect.agent_memory import AgentMemory
+from recollect.errors import Invalid
 from recollect.model import ApiKey, Check, Skill
 from recollect.policy.names import checked_owner, checked_tenant
 from recollect.ports import Clock, Embedder, TokenCounter
@@ -39,7 +41,7 @@ class Recollect:
 
     def __init__(
         self,
-        url: str | None = None,
+        url: str | os.PathLike[str] | None = None,
         *,
         settings: Settings | None = None,
         clock: Clock | None = None,
@@ -48,19 +50,19 @@ class Recollect:
         model: GivenModel | None = None,
         replace_embedder: bool = False,
     ) -> None:
-        """Open the store at `url`: `sqlite:///file.db`, `:memory:`, `postgresql://…`; by default a file in the user's
-        data folder. `tokenizer` is an object with `count(text)`, or a function; `model`, an object or a function, takes
-        the place of those the settings name. `replace_embedder` gives up vectors another embedder made, to be made anew
-        by `embed_waiting`.
+        """Open the store at `url`: `sqlite:///file.db`, `:memory:`, `postgresql://…` or a path; by default a file
+        in the user's data folder. `clock` answers with the time and its zone. `tokenizer` is an object with
+        `count(text)`, or a function; `model`, an object or a function, takes the place of those the settings name.
+        `replace_embedder` gives up vectors another embedder made, to be made anew by `embed_waiting`.
 
         Raises: Invalid, StoreError, SchemaMismatch; ModelError when `replace_embedder` finds the new one out of reach.
         """
         self.settings = settings if settings is not None else Settings.load()
         if url is not None:
-            self.settings = replace(self.settings, url=url)
+            self.settings = replace(self.settings, url=os.fspath(url))
         skills = Skills(SkillFolders(self.settings.skills))
         tokens = open_tokenizer(tokenizer or self.settings.tokenizer, folder=self.settings.tiktoken_cache_dir)
-        self._now = clock if clock is not None else _utc_now
+        self._now = _utc_now if clock is None else _checked(clock)
         self._store = open_store(
             self.settings.store_url,
             busy_timeout=self.settings.busy_timeout,
@@ -214,3 +216,14 @@ class Recollect:
 
 def _utc_now() -> datetime:
     return datetime.now(UTC)
+
+
+def _checked(clock: Clock) -> Clock:
+    """The clock, in UTC whatever zone it is set to.
+
+    Raises: Invalid when it does not tell the time.
+    """
+    told: object = clock()
+    if not isinstance(told, datetime) or told.tzinfo is None:
+        raise Invalid("A clock is a function that answers with the time and its zone, such as datetime.now(UTC).")
+    return lambda: clock().astimezone(UTC)

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 
+import pytest
+
+from recollect import Recollect, Settings
+from recollect.cli.doctor import _engine_checks
 from tests.cli.program import Program
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -166,6 +172,18 @@ def test_doctor_asks_the_model_if_told_to_and_names_what_was_damaged(program: Pr
     assert wrong[0].startswith("✗ details: 1 of 1 are missing or damaged: default/build-log-")
     assert wrong[1].startswith("  Restore them from a backup")
     assert wrong[2].startswith("✗ model: small: ")
+
+
+def test_doctor_notices_a_file_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "notes.db"
+    Recollect(path).close()
+    monkeypatch.setattr(os, "access", lambda asked, rights: str(asked) != str(path))  # root may do everything
+
+    found = {check.name: check for check in _engine_checks(Settings(url=f"sqlite:///{path}"))}
+
+    assert not found["file"].is_ok
+    assert str(path) in found["file"].says
+    assert all(check.is_ok for name, check in found.items() if name != "file")
 
 
 def test_doctor_goes_as_far_as_it_can(program: Program) -> None:

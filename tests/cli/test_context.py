@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from recollect import Recollect
@@ -28,6 +30,16 @@ def test_a_prompt_is_shown_and_looked_at_later(program: Program) -> None:
     assert program("seen", made["id"], "--json").json["tokens"] == made["tokens"]
     assert "Bills are paid" in program.on_terminal(100, "seen", made["id"]).out
     assert "1 of" not in program("seen", "--session", "other").out
+
+
+def test_a_person_is_told_the_command_that_shows_it_again_if_there_is_one(program: Program) -> None:
+    program("remember", "Bills are paid on Fridays", "--agent", "mara")
+
+    shown = program.on_terminal(120, "context", "s-1", "hello", "--agent", "mara").out
+    line = re.search(r"tokens; recollect (seen c-\S+ --agent mara)", shown)
+    assert line is not None, shown
+    assert program(*line[1].split()).code == 0
+    assert "recollect seen" not in program.on_terminal(120, "context", "s-1", "hello", "--agent", "nobody").out
 
 
 def test_what_does_not_fit_and_what_is_missing_is_said(program: Program) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
@@ -76,6 +78,15 @@ def test_a_reader_that_leaves_early_is_no_error(filled: Program) -> None:
         process.stdout.close()
         assert (process.wait(30), process.stderr.read()) == (0, b"")
         process.stderr.close()
+
+
+@pytest.mark.parametrize("command", [["list"], ["list", "--json"], ["export", "-"]])
+def test_output_that_finds_no_room_is_one_sentence_and_exit_code_1(filled: Program, command: list[str]) -> None:
+    line = [*filled.command, *command]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(line, cwd=filled.folder, env=filled.environment(), stdout=full, stderr=subprocess.PIPE)
+
+    assert (done.returncode, done.stderr) == (1, b"The output cannot be written (No space left on device).\n")
 
 
 def test_an_interrupt_ends_quietly_with_130(program: Program) -> None:

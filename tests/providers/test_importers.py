@@ -277,10 +277,17 @@ def test_a_conversation_without_its_last_message_is_followed_along_its_newest_br
     assert next(each.user for each in items if isinstance(each, ForeignTurn)) == "What is the capital of France?"
 
 
-@pytest.mark.parametrize("is_zipped", [False, True])
-def test_claude(tmp_path: Path, is_zipped: bool) -> None:
-    plain, archive = tmp_path / "conversations.json", tmp_path / "export.zip"
-    file = zipped(archive, conversations=CLAUDE, memories=REMEMBERED) if is_zipped else written(plain, CLAUDE)
+@pytest.mark.parametrize("form", ["file", "archive", "folder"])
+def test_claude(tmp_path: Path, form: str) -> None:
+    file, has_memories = written(tmp_path / "conversations.json", CLAUDE), form != "file"
+    if form == "archive":
+        file = zipped(tmp_path / "export.zip", conversations=CLAUDE, memories=REMEMBERED)
+    elif form == "folder":
+        file = tmp_path / "unpacked"
+        file.mkdir()
+        written(file / "conversations.json", CLAUDE)
+        written(file / "memories.json", REMEMBERED)
+        written(file / "users.json", [{"uuid": "u"}])
 
     items = read(file, "claude")
 
@@ -294,7 +301,7 @@ def test_claude(tmp_path: Path, is_zipped: bool) -> None:
         ("Likes tea.", ("Personal context",)),
         ("The shop opens at six.", ("project:p-1",)),
     ]
-    assert [each.text for each in items[3:]] == ([each.text for each in remembered] if is_zipped else [])
+    assert [each.text for each in items[3:]] == ([each.text for each in remembered] if has_memories else [])
 
 
 def test_a_file_longer_than_what_is_read_at_once(path: Path) -> None:

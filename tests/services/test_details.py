@@ -413,11 +413,12 @@ def test_json_is_asked_by_path(ann: AgentMemory) -> None:
     assert values("$.items[?@.price > 97].name") == ["n98", "n99"]
     assert values("$..price") == list(range(100))
     assert values("$.nothing") == []
+    assert values("items[3].name") == values(".items[3].name") == ["n3"]  # a model takes the beginning for granted
     page = ann.read_detail(key, json_path="$.items[*]", limit=50)
     assert (page.matches, page.next_offset) == (100, 50)
     rest = ann.read_detail(key, json_path="$.items[*]", offset=50)
     assert len(json.loads(page.content + rest.content)) == 100
-    for wrong in ("items[", "$.items[?@.name =~ /a/]", "", "$.items["):
+    for wrong in ("items[", "$.items[?@.name =~ /a/]", "", "$.items[", "$$items"):
         with pytest.raises(Invalid, match=r"^'.*' is no JSON path( \(see character \d+\))?; one looks like \$\.items"):
             values(wrong)
 

@@ -97,6 +97,9 @@ def test_what_the_caller_says_wins(ann: AgentMemory) -> None:
     assert said(ann, text, category="error", expires_at=START + DAY).expires_at == START + DAY
     assert said(ann, text, category="gossip").expires_at == START + 7 * DAY
     assert said(ann, text, category="gossip").category == "gossip"
+    approval = said(ann, "The budget of the shop", category="approval")
+    assert (approval.category, approval.importance, approval.expires_at) == ("approval", 0.8, START + 90 * DAY)
+    assert said(ann, "The budget of the shop", category="failure").expires_at == START + 14 * DAY
     old = said(ann, "We decided on tea", created_at=START - 10 * DAY)
     assert old.expires_at == START + 80 * DAY
     for wrong in (-0.1, 1.1, float("nan"), True, "high"):

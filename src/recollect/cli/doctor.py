@@ -104,6 +104,9 @@ def _engine_checks(settings: Settings) -> Iterator[Check]:
     if path != IN_MEMORY:
         folder = Path(path).absolute().parent
         yield _folder(folder)
+        if Path(path).exists() and not os.access(path, os.R_OK | os.W_OK):
+            advice = "Become its owner, or let its owner give you the right to write: chmod u+rw."
+            yield Check(name="file", is_ok=False, says=f"{path} cannot be read and written", advice=advice)
         yield _disk(folder)
 
 
@@ -149,7 +152,8 @@ def _store_checks(run: Run, settings: Settings, *, is_quick: bool) -> Iterator[C
         yield Check(name="schema", is_ok=False, says=str(error))
         return
     except RecollectError as error:
-        advice = "Check the address, or use --url; if the file is damaged, restore a backup."
+        is_file = not settings.store_url.startswith(POSTGRES)
+        advice = "Check the address, or use --url" + ("; if the file is damaged, restore a backup." if is_file else ".")
         yield Check(name="store", is_ok=False, says=f"{address}: {error}", advice=advice)
         return
     yield Check(name="store", is_ok=True, says=address)

@@ -6,8 +6,10 @@ four common options, so that they are written down once.
 
 from __future__ import annotations
 
+import errno
 import inspect
 import os
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 
 EVERYWHERE = "Options of every command"
 REFUSED = 1
+UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""What writing to a file that takes no more ends with."""
+
 INTERRUPTED = 130
 
 
@@ -73,6 +78,11 @@ class Run:
     @property
     def tenant(self) -> TenantMemory:
         return self.store.tenant()
+
+    def next_command(self, *words: str) -> str:
+        """A command to type next that means the same store, tenant and agent as this one."""
+        same = [word for name, value in self.flags.items() if value is not None for word in (f"--{name}", str(value))]
+        return shlex.join(["recollect", *words, *same])
 
 
 def _common_options(
@@ -121,8 +131,14 @@ def callback_of(
         except KeyboardInterrupt as error:
             raise typer.Exit(INTERRUPTED) from error
         except BrokenPipeError as error:  # whoever reads our output has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that the interpreter's last flush finds somebody
+            _let_go_of_output()
             raise typer.Exit(0) from error
+        except OSError as error:
+            if error.errno not in UNWRITABLE or error.filename is not None:
+                raise
+            _let_go_of_output()
+            typer.secho(f"The output cannot be written ({error.strerror}).", fg=typer.colors.RED, err=True)
+            raise typer.Exit(REFUSED) from error
 
     options = [*_parameters(command.run)[1:], *_parameters(_common_options)]
     shape = cast(Any, callback)
@@ -131,6 +147,11 @@ def callback_of(
     shape.__doc__ = command.run.__doc__
     shape.__name__ = command.name
     return callback
+
+
+def _let_go_of_output() -> None:
+    """So that the interpreter's last flush finds somebody."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _hint(error: RecollectError, command: Command) -> str:

@@ -8,7 +8,6 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -24,6 +23,7 @@ from recollect.cli.erasure.terminal import TerminalErasure
 from recollect.cli.history.terminal import TerminalHistory
 from recollect.cli.knowledge.terminal import TerminalKnowledge
 from recollect.cli.plain import as_text, details, verdict
+from recollect.cli.table import new_table
 from recollect.cli.transcripts.terminal import TerminalTranscripts
 from recollect.cli.transfer.terminal import TerminalTransfer
 from recollect.cli.view import (
@@ -53,6 +53,9 @@ NARROW = 70
 
 WIDE = 100
 """From here on there is room for explanations."""
+
+TEXTS = ("Memory", "Said", "Value", "Seems to hold", "Name")
+"""The columns of these tables that hold what somebody wrote."""
 
 MOST_SHOWN = 240
 """Characters of a text in a table; `show` has all of it."""
@@ -268,11 +271,9 @@ class TerminalView(
 
 
 def _table(*headers: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False, padding=(0, 1))
-    for header in headers:
-        is_text = header in ("Memory", "Said", "Value", "Done", "Seems to hold", "Name")
-        table.add_column(header, overflow="fold", no_wrap=not is_text, ratio=1 if is_text else None)
-    return table
+    """Its text, if it has one, takes the room that is left; nothing else is broken over lines."""
+    text = next((header for header in headers if header in TEXTS), "")
+    return new_table(*headers, text=text, whole=[header for header in headers if header != text])
 
 
 def _tick(is_ok: bool) -> Text:

@@ -204,7 +204,8 @@ class View(Protocol):
 
     def distributed(self, tables: Sequence[str]) -> None: ...
 
-    def context(self, made: WorkingMemory, *, is_summary: bool) -> None: ...
+    def context(self, made: WorkingMemory, *, is_summary: bool, see: str) -> None:
+        """`see` is the command that shows it again later; empty: none does."""
 
     def context_calls(self, calls: Sequence[ContextCall]) -> None: ...
 

@@ -40,6 +40,9 @@ TTL: Mapping[Category, timedelta | None] = {
 }
 """How long an episode of each category can be recalled; None: for ever."""
 
+ALSO = {"approval": Category.DECISION, "failure": Category.ERROR}
+"""Other names callers have for a category: what goes by one lives and weighs like it."""
+
 LOW = 0.2
 """An episode below this importance goes first in early clean-up."""
 
@@ -92,6 +95,17 @@ def categorise(text: str, role: Role) -> Category:
         if Category.EXPLICIT in found:
             break
     return max(found, key=lambda category: TTL[category] or timedelta.max)
+
+
+def known_category(name: str | None) -> Category | None:
+    """The category a caller's word stands for; None for one of the caller's own.
+
+    >>> known_category("error"), known_category("approval"), known_category("gossip")
+    (<Category.ERROR: 'error'>, <Category.DECISION: 'decision'>, None)
+    """
+    if name is None:
+        return None
+    return ALSO.get(name) or (Category(name) if name in set(Category) else None)
 
 
 def importance_of(text: str, role: Role, category: Category) -> float:

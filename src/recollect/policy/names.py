@@ -70,13 +70,13 @@ def memory_id(seq: int) -> str:
     return f"m-{seq}"
 
 
-def memory_seq(id: str) -> int | None:
+def memory_seq(id: object) -> int | None:
     """The number behind a memory id; None for anything that cannot be one, which is then simply not found.
 
-    >>> memory_seq("m-7"), memory_seq("m-07"), memory_seq("robert'); --")
-    (7, None, None)
+    >>> memory_seq("m-7"), memory_seq("m-07"), memory_seq("robert'); --"), memory_seq(None)
+    (7, None, None, None)
     """
-    match = _MEMORY_ID.fullmatch(id)
+    match = _MEMORY_ID.fullmatch(id) if isinstance(id, str) else None
     return int(match.group(1)) if match else None
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from recollect.errors import Invalid
 from recollect.model import Hit, Recalled, Role, Source
 from recollect.policy.history import FAILURES, OWN_AREAS
-from recollect.policy.importance import Category
+from recollect.policy.importance import Category, known_category
 from recollect.policy.ranking import weighted
 from recollect.policy.relevance import one_line
 
@@ -139,7 +139,7 @@ def checked_purpose(name: str | None) -> Purpose | None:
 def is_wanted(purpose: Purpose, facts: Facts) -> bool:
     """Whether a purpose has a use for a candidate."""
     if facts.source is Source.MEMORY:
-        if facts.role in purpose.roles or facts.category in purpose.categories:
+        if facts.role in purpose.roles or known_category(facts.category) in purpose.categories:
             return True
         return purpose.words is not None and bool(purpose.words.search(" ".join([facts.text, *facts.tags])))
     is_ours = facts.source is Source.AUDIT and facts.action.partition(".")[0] in OWN_AREAS
@@ -159,7 +159,9 @@ def is_failure(facts: Facts) -> bool:
     False
     """
     if facts.source is Source.MEMORY:
-        return facts.category == Category.ERROR or (facts.category is None and bool(_FAILURE.search(facts.text)))
+        return known_category(facts.category) is Category.ERROR or (
+            facts.category is None and bool(_FAILURE.search(facts.text))
+        )
     if facts.source is Source.WORKFLOW:
         return facts.action in FAILURES
     return facts.action.rpartition(".")[2] in FAILURES or bool(_FAILURE.search(facts.text))

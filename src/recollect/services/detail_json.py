@@ -60,6 +60,7 @@ def _values(path: str, text: Text) -> list[Any]:
         raise Invalid(f"A JSON path has at most {MAX_PATH_CHARS} characters.")
     if text.chars > BIG and (path.count("..") > 1 or path.count("$") > 1):
         raise Invalid('So long a text takes at most one ".." in a JSON path, and "$" only at its beginning.')
+    path = _from_root(path)
     jsonpath = import_module("jsonpath")
     environment = _environment(jsonpath)
     try:
@@ -70,7 +71,20 @@ def _values(path: str, text: Text) -> list[Any]:
     try:
         return list(islice((match.obj for match in query.finditer(_document(text))), MAX_VALUES))
     except (jsonpath.JSONPathError, RecursionError) as error:
-        raise Invalid(f"The JSON path cannot be followed: {error}.") from error
+        said = str(error).partition("\n")[0]
+        raise Invalid(f"The JSON path cannot be followed ({said}).") from error
+
+
+def _from_root(path: str) -> str:
+    """The path as the standard writes it, also when its beginning was taken for granted.
+
+    >>> _from_root("items[0].name"), _from_root("[0]"), _from_root(".items"), _from_root("$..name"), _from_root(" ")
+    ('$.items[0].name', '$[0]', '$.items', '$..name', '')
+    """
+    path = path.strip()
+    if not path or path.startswith("$"):
+        return path
+    return f"${path}" if path.startswith((".", "[")) else f"$.{path}"
 
 
 def _environment(jsonpath: Any) -> Any:

@@ -91,15 +91,10 @@ def _judged(
             expires_at or kinds.expiry(kind, created_at),
         )
     judged = importance.categorise(text, role) if category is None else importance.Category.ROUTINE
-    known = _known_category(category) or judged
+    known = importance.known_category(category) or judged  # one of the caller's own lives as long as routine does
     weight = importance.importance_of(text, role, known) if weight is None else weight
     lifetime = importance.TTL[known]
     return category or known.value, weight, expires_at or (None if lifetime is None else created_at + lifetime)
-
-
-def _known_category(category: str | None) -> importance.Category | None:
-    """The category of that name; one of the caller's own making lives as long as routine does."""
-    return importance.Category(category) if category in set(importance.Category) else None
 
 
 def _choice(choices: type[Choice], value: str | None, default: Choice) -> Choice:

@@ -45,6 +45,8 @@ MAX_JOBS_PER_COMMIT = 512
 STATEMENT_CACHE = 200
 WAL_RETRY_PAUSE = 0.02
 NOBODY = 0
+OWNER_ONLY = 0o700
+"""A folder made for memories is nobody else's to look into; one that is there keeps its rights."""
 
 
 class SqliteEngine:
@@ -70,7 +72,7 @@ class SqliteEngine:
         self._closed = threading.Event()
         if not self._in_memory:
             try:
-                Path(path).absolute().parent.mkdir(parents=True, exist_ok=True)
+                Path(path).absolute().parent.mkdir(OWNER_ONLY, parents=True, exist_ok=True)
             except OSError as error:
                 raise StoreError(f"The database folder cannot be made: {error.strerror}.") from error
         with translated():

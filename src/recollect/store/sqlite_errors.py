@@ -32,5 +32,8 @@ def translated() -> Iterator[None]:
         raise StoreError("The database file cannot be opened; check the path and its permissions.") from error
     except apsw.ReadOnlyError as error:
         raise StoreError("The database file cannot be written to; check its permissions.") from error
+    except apsw.IOError as error:
+        message = f"The disk does not do what it is asked ({error}): it may be full, failing or gone."
+        raise StoreError(message) from error
     except apsw.Error as error:
         raise StoreError(f"SQLite failed: {error}.") from error

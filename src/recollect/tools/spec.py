@@ -26,7 +26,7 @@ class Parameter:
         if self.type == "array":
             schema["items"] = {"type": "string"}
         if self.choices:
-            schema["enum"] = list(self.choices)
+            schema["enum"] = [str(choice) for choice in self.choices]  # plain strings for whatever writes it down
         return schema
 
 

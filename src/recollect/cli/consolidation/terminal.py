@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from recollect.cli.table import new_table
 from recollect.cli.view import one_line, proposal_outcome
 from recollect.model import Proposal, ProposalState
 
@@ -22,11 +21,7 @@ class TerminalConsolidation:
         if not proposals:
             self._console.print(Text(if_none, style="dim"))
             return
-        table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False, padding=(0, 1))
-        for header in ("Id", "State", "Becomes"):
-            table.add_column(header, no_wrap=True)
-        table.add_column("Instead of", overflow="fold")
-        table.add_column("Memory", overflow="fold", ratio=1)
+        table = new_table("Id", "State", "Becomes", "Instead of", "Memory", whole=("Id", "State", "Becomes"))
         for each in proposals:
             said = Text.assemble(one_line(each.text), "\n", (one_line(each.reason), "dim"))
             folded = Text(", ".join(fold.id for fold in each.folds))

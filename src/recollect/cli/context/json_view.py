@@ -13,7 +13,7 @@ from recollect.model import ContextCall, Json, WorkingMemory
 class JsonContext:
     """The part of `View` that is about working memory, as JSON."""
 
-    def context(self, made: WorkingMemory, *, is_summary: bool) -> None:
+    def context(self, made: WorkingMemory, *, is_summary: bool, see: str) -> None:
         write_json(asdict(made))
 
     def context_calls(self, calls: Sequence[ContextCall]) -> None:

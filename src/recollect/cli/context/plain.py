@@ -14,7 +14,7 @@ EMPTY = "-"
 class PlainContext:
     """The part of `View` that is about working memory, as lines."""
 
-    def context(self, made: WorkingMemory, *, is_summary: bool) -> None:
+    def context(self, made: WorkingMemory, *, is_summary: bool, see: str) -> None:
         if is_summary:
             _print_blocks(made)
             return

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from recollect.cli.context.plain import item_line, truncation_line
+from recollect.cli.table import new_table
 from recollect.cli.view import safe
 from recollect.model import ContextCall, WorkingMemory
 
@@ -23,7 +22,7 @@ class TerminalContext:
 
     _console: Console
 
-    def context(self, made: WorkingMemory, *, is_summary: bool) -> None:
+    def context(self, made: WorkingMemory, *, is_summary: bool, see: str) -> None:
         if is_summary:
             self._blocks(made)
             return
@@ -31,15 +30,14 @@ class TerminalContext:
             self._console.print(Text(message["role"], style=COLOURS.get(message["role"], "")))
             self._console.print(Padding(Text(safe(message["content"])), (0, 2, 1, 2)))
         self._truncations(made)
-        self._console.print(Text(f" {made.tokens:,} of {made.budget:,} tokens; recollect seen {made.id}", style="dim"))
+        again = f"; {safe(see)}" if see else ""
+        self._console.print(Text(f" {made.tokens:,} of {made.budget:,} tokens{again}", style="dim"))
 
     def context_calls(self, calls: Sequence[ContextCall]) -> None:
         if not calls:
             self._console.print(Text("No prompt was put together for this agent yet.", style="dim"))
             return
-        table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False, padding=(0, 1))
-        for header in ("Call", "When", "Session", "Tokens"):
-            table.add_column(header, overflow="fold", no_wrap=header != "Session")
+        table = new_table("Call", "When", "Session", "Tokens", text="", whole=("Call", "When", "Tokens"))
         for call in calls:
             tokens = Text(f"{call.tokens:,} of {call.budget:,}", style="yellow" if call.truncations else "")
             when = Text(f"{call.at.astimezone():%Y-%m-%d %H:%M}", style="dim")
@@ -50,7 +48,7 @@ class TerminalContext:
         self._blocks(call)
 
     def _blocks(self, made: WorkingMemory | ContextCall) -> None:
-        table = _table("Block", "Tokens", "What is in it")
+        table = new_table("Block", "Tokens", "What is in it")
         for block in made.blocks:
             lines = Text()
             for item in block.items:
@@ -67,12 +65,3 @@ class TerminalContext:
         for each in made.truncations:
             line = truncation_line(each.message, each.tokens_removed, each.dropped_references)
             self._console.print(Text(f" {line}", style="yellow"))
-
-
-def _table(*headers: str) -> Table:
-    """A table whose last column takes the room that is left."""
-    table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False, padding=(0, 1))
-    for header in headers[:-1]:
-        table.add_column(header, overflow="fold")
-    table.add_column(headers[-1], overflow="fold", ratio=1)
-    return table

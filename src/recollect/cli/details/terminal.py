@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
+from recollect.cli.table import new_table
 from recollect.cli.view import mark, one_line, safe
 from recollect.model import Detail, DetailPage
 from recollect.policy.references import reference
@@ -28,10 +27,7 @@ class TerminalDetails:
         if not found:
             self._console.print(Text("There is nothing here.", style="dim"))
             return
-        table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False, padding=(0, 1))
-        table.add_column("Type", overflow="fold")
-        table.add_column("Lines", justify="right")
-        table.add_column("Key, and what it is", overflow="fold", ratio=1)
+        table = new_table("Type", "Lines", "Key, and what it is", numbers=["Lines"])
         for each in found:
             about = Text.assemble(
                 (safe(each.key), "cyan"), f"\n{one_line(each.description)}\n", (one_line(each.summary), "dim")

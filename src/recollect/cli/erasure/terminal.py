@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from recollect.cli.table import new_table
 from recollect.cli.view import json_value, one_line, safe
 from recollect.model import Receipt
 
@@ -22,10 +21,8 @@ class TerminalErasure:
     def erasure(self, receipt: Receipt) -> None:
         if receipt.found:
             self._found(receipt)
-        table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False, padding=(0, 1))
-        table.add_column("Table")
-        table.add_column("Would be removed" if receipt.is_dry_run else "Removed", justify="right")
-        table.add_column("Would lose its words" if receipt.is_dry_run else "Lost its words", justify="right")
+        counted = ("Would be removed", "Would lose its words") if receipt.is_dry_run else ("Removed", "Lost its words")
+        table = new_table("Table", *counted, text="", numbers=counted)
         for name in sorted({*receipt.removed, *receipt.cleared}):
             table.add_row(name, _count(receipt.removed.get(name)), _count(receipt.cleared.get(name)))
         self._console.print(table if table.row_count else Text("Nothing mentions it.", style="dim"))
@@ -36,10 +33,7 @@ class TerminalErasure:
             self._console.print(Text(f"Receipt {receipt.hash}, {json_value(receipt.at)}", style="green"))
 
     def _found(self, receipt: Receipt) -> None:
-        table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False, padding=(0, 1))
-        for header in ("Table", "Agent", "Id"):
-            table.add_column(header, overflow="fold")
-        table.add_column("Says", overflow="fold", ratio=1)
+        table = new_table("Table", "Agent", "Id", "Says")
         for each in receipt.found[:SHOWN]:
             said = Text(one_line(each.excerpt), style="dim" if each.is_cleared else "")
             table.add_row(each.table, Text(safe(each.agent)), Text(safe(each.id), style="cyan"), said)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from recollect.cli.history.plain import in_prompt, message_of, step_text
+from recollect.cli.table import new_table
 from recollect.cli.view import mark, missing_hint, one_line, safe
 from recollect.model import AuditEvent, Explanation, Outcome, Workflow, WorkflowStep
 
@@ -28,7 +27,7 @@ class TerminalHistory:
         if not events:
             self._console.print(Text("Nothing of that kind was done.", style="dim"))
             return
-        table = _table("Event", *(() if self._is_narrow else ("When", "Agent")), "Done")
+        table = new_table("Event", *(() if self._is_narrow else ("When", "Agent")), "Done")
         for each in events:
             more = (Text(_time(each.at), style="dim"), _id(each.agent_id or ""))
             table.add_row(str(each.id), *(() if self._is_narrow else more), _cut(message_of(each)))
@@ -56,7 +55,7 @@ class TerminalHistory:
         if not workflows:
             self._console.print(Text("No workflow was begun yet.", style="dim"))
             return
-        table = _table("Workflow", *(() if self._is_narrow else ("Begun",)), "Name")
+        table = new_table("Workflow", *(() if self._is_narrow else ("Begun",)), "Name")
         for each in workflows:
             when = () if self._is_narrow else (Text(_time(each.created_at), style="dim"),)
             table.add_row(_id(each.id), *when, Text(one_line(each.name)))
@@ -67,7 +66,7 @@ class TerminalHistory:
         if not steps:
             self._console.print(Text("It has no steps yet.", style="dim"))
             return
-        table = _table("Step", *(() if self._is_narrow else ("When", "Agent")), "Status", "Output")
+        table = new_table("Step", *(() if self._is_narrow else ("When", "Agent")), "Status", "Output")
         for each in steps:
             more = (Text(_time(each.completed_at), style="dim"), _id(each.agent_id or ""))
             table.add_row(
@@ -79,15 +78,6 @@ class TerminalHistory:
     def _go_on(self, next_cursor: str | None) -> None:
         if next_cursor is not None:
             self._console.print(Text(f" There is more: add --after {safe(next_cursor)}", style="dim"))
-
-
-def _table(*headers: str) -> Table:
-    """A table whose last column takes the room that is left."""
-    table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False, padding=(0, 1))
-    for header in headers[:-1]:
-        table.add_column(header, overflow="fold")
-    table.add_column(headers[-1], overflow="fold", ratio=1)
-    return table
 
 
 def _id(id: str) -> Text:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from recollect.cli.knowledge.plain import about, failed, state
+from recollect.cli.table import new_table
 from recollect.cli.view import one_line, safe
 from recollect.model import Chunk, Document, Skill
 from recollect.services.ingested import Change, Ingested
@@ -22,7 +22,7 @@ class TerminalKnowledge:
     _console: Console
 
     def ingested(self, ingested: Ingested) -> None:
-        table = _table("Change", "Id", "Passages", "Document")
+        table = new_table("Change", "Id", "Passages", "Document")
         for each in ingested.documents:
             document, style = each.document, "dim" if each.change is Change.UNCHANGED else "green"
             change, name = Text(each.change.value, style=style), Text(one_line(document.source or document.title))
@@ -40,7 +40,7 @@ class TerminalKnowledge:
         if not documents:
             self._console.print(Text("There are no documents; take some in with: recollect ingest PATH", style="dim"))
             return
-        table = _table("Id", "State", "Category", "Title")
+        table = new_table("Id", "State", "Category", "Title")
         for each in documents:
             title = Text(one_line(each.title))
             if each.source:
@@ -64,7 +64,7 @@ class TerminalKnowledge:
             for skill in skills:
                 self._console.print(Padding(Text(safe(skill.body)), (1, 2)))
         elif skills:
-            table = _table("Skill", "For", "What it is for")
+            table = new_table("Skill", "For", "What it is for")
             for skill in skills:
                 agents = ", ".join(skill.agents) or "everybody"
                 table.add_row(Text(safe(skill.name), style="cyan"), safe(agents), Text(one_line(skill.description)))
@@ -73,12 +73,3 @@ class TerminalKnowledge:
             self._console.print(Text("No skills; name folders of SKILL.md files in the setting skills.", style="dim"))
         for problem in problems:
             self._console.print(Text(one_line(problem), style="red"))
-
-
-def _table(*headers: str) -> Table:
-    """A table whose last column takes the room that is left."""
-    table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False, padding=(0, 1))
-    for header in headers[:-1]:
-        table.add_column(header, overflow="fold")
-    table.add_column(headers[-1], overflow="fold", ratio=1)
-    return table

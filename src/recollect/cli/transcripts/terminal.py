@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from recollect.cli.table import new_table
 from recollect.cli.view import mark, one_line, safe
 from recollect.model import Conversation, Message, Role, Session
 
@@ -24,11 +23,7 @@ class TerminalTranscripts:
         if not sessions:
             self._console.print(Text("No conversations yet.", style="dim"))
             return
-        table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False)
-        table.add_column("Session", overflow="fold")  # an id is never cut: somebody may want to type it
-        table.add_column("Last used", no_wrap=True)
-        table.add_column("Messages", justify="right")
-        table.add_column("Summary", overflow="fold", ratio=1)
+        table = new_table("Session", "Last used", "Messages", "Summary", whole=["Last used"], numbers=["Messages"])
         for each in sessions:
             used = each.updated_at.astimezone().strftime("%Y-%m-%d %H:%M")
             table.add_row(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from recollect.cli.table import new_table
 from recollect.cli.transfer.plain import told_refused
 from recollect.cli.view import one_line
 from recollect.model import Exported, Imported
@@ -20,7 +19,7 @@ class TerminalTransfer:
     _console: Console
 
     def exported(self, exported: Exported, path: Path) -> None:
-        table = _table("What", "Rows")
+        table = new_table("What", "Rows", text="", numbers=["Rows"])
         for name, count in exported.counts.items():
             table.add_row(Text(name, style="cyan"), f"{count:,}")
         self._console.print(table)
@@ -29,7 +28,8 @@ class TerminalTransfer:
             self._console.print(Text(one_line(problem), style="red"))
 
     def imported(self, imported: Imported) -> None:
-        table = _table("What", "Would be added" if imported.is_dry_run else "Added", "There already")
+        counted = ("Would be added" if imported.is_dry_run else "Added", "There already")
+        table = new_table("What", *counted, text="", numbers=counted)
         for name in dict.fromkeys([*imported.added, *imported.present]):
             new, old = imported.added.get(name, 0), imported.present.get(name, 0)
             style = "green" if new else "dim"
@@ -40,10 +40,3 @@ class TerminalTransfer:
             self._console.print(Text("Nothing came in.", style="dim"))
         for line in told_refused(imported):
             self._console.print(Text(line, style="red"))
-
-
-def _table(*headers: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False, padding=(0, 1))
-    for place, header in enumerate(headers):
-        table.add_column(header, justify="right" if place else "left")
-    return table

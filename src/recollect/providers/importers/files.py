@@ -1,4 +1,6 @@
-"""Files of other programs, plain or inside a ZIP archive, read piece by piece; and what their values stand for here."""
+"""Files of other programs, plain, in a folder or inside a ZIP archive, read piece by piece; and what their values stand
+for here.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -38,12 +40,17 @@ class Damaged(Exception):
 
 @contextmanager
 def opened(path: Path, member: re.Pattern[str]) -> Iterator[Sequence[tuple[str, IO[str]]]]:
-    """The file as text or, of an archive, those inside it whose name is a `member`, each with its name.
+    """The file as text or, of an archive or a folder, those inside it whose name is a `member`, each with its name.
 
     Raises: Invalid when the archive is damaged or encrypted; OSError.
     """
+    if path.is_dir():
+        with ExitStack() as stack:
+            found = sorted(each for each in path.iterdir() if each.is_file() and member.fullmatch(each.name))
+            yield [(each.name, stack.enter_context(_opened(each))) for each in found]
+        return
     if not zipfile.is_zipfile(path):
-        with path.open(encoding="utf-8-sig", errors="replace") as file:
+        with _opened(path) as file:
             yield [(path.name, file)]
         return
     try:
@@ -54,17 +61,19 @@ def opened(path: Path, member: re.Pattern[str]) -> Iterator[Sequence[tuple[str, 
         raise Invalid(f"{path.name}: the archive cannot be unpacked ({error}).") from error
 
 
+def _opened(path: Path) -> IO[str]:
+    return path.open(encoding="utf-8-sig", errors="replace")
+
+
 def _text(file: IO[bytes]) -> IO[str]:
     return io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace")
 
 
 def head(path: Path, member: re.Pattern[str]) -> str:
-    """The beginning of the file, or of the first fitting one in an archive; nothing if there is none.
+    """The beginning of the file, or of the first fitting one in an archive or a folder; nothing if there is none.
 
     Raises: OSError.
     """
-    if path.is_dir():
-        return ""
     try:
         with opened(path, member) as files:
             return files[0][1].read(HEAD_CHARS) if files else ""

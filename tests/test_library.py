@@ -1,0 +1,83 @@
+"""Opening the library: its public names, and what `Recollect` takes."""
+
+from __future__ import annotations
+
+import json
+import stat
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recollect
+from recollect import AgentMemory, AsyncRecollect, Hit, Invalid, Kind, Memory, NotFound, Recollect, WorkingMemory
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def test_what_the_verbs_answer_with_can_be_named_in_annotations() -> None:
+    assert set(recollect.__all__) <= set(dir(recollect))
+    with Recollect(":memory:") as store:
+        atlas: AgentMemory = store.agent("atlas")
+        kept: Memory = atlas.remember("Prefers tabs over spaces")
+        hits: list[Hit] = list(atlas.recall("tabs"))
+        made: WorkingMemory = atlas.context("s-1", "tabs?")
+
+        assert isinstance(atlas, AgentMemory)
+        assert isinstance(store.tenant(), recollect.TenantMemory)
+        assert (isinstance(kept, Memory), kept.kind) == (True, Kind.NOTE)
+        assert isinstance(hits[0], Hit)
+        assert isinstance(made, WorkingMemory)
+
+
+def test_a_store_is_also_opened_by_its_path(tmp_path: Path) -> None:
+    with Recollect(tmp_path / "notes.db") as store:
+        store.agent().remember("Prefers tabs over spaces")
+    with Recollect(f"sqlite:///{tmp_path}/notes.db") as store:
+        assert len(store.agent().list()) == 1
+    opened = AsyncRecollect(tmp_path / "notes.db")
+    assert len(opened.sync.agent().list()) == 1
+    opened.sync.close()
+
+
+def test_a_folder_made_for_memories_is_its_owners_alone(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    Recollect(tmp_path / "share" / "notes.db").close()
+    assert stat.S_IMODE((tmp_path / "share").stat().st_mode) == 0o700
+
+    Recollect(tmp_path / "notes.db").close()
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755  # one that was there is left as it is
+
+
+def test_a_clock_tells_the_time_and_its_zone() -> None:
+    with Recollect(":memory:", clock=lambda: NOON.astimezone(timezone(timedelta(hours=5)))) as store:
+        kept = store.agent().remember("Prefers tabs over spaces")
+        assert (kept.created_at, kept.created_at.tzinfo) == (NOON, UTC)
+    for wrong in (lambda: NOON.replace(tzinfo=None), lambda: "noon"):
+        clock: Any = wrong
+        with pytest.raises(Invalid, match="a function that answers with the time and its zone"):
+            Recollect(":memory:", clock=clock)
+
+
+@pytest.mark.parametrize("id", [None, 7, b"m-1", "m-01"])
+def test_what_can_be_no_id_is_not_found(id: Any) -> None:
+    with Recollect(":memory:") as store:
+        store.agent().remember("Prefers tabs over spaces")
+        for ask in (store.agent().get, store.agent().forget, store.agent().history, store.agent().approve):
+            with pytest.raises(NotFound):
+                ask(id)
+
+
+@pytest.mark.parametrize("form", ["openai", "anthropic", "mcp"])
+def test_a_tool_is_described_in_plain_values(form: str) -> None:
+    with Recollect(":memory:") as store:
+        tools = store.agent().tools(form=form)
+
+    def kinds(value: Any) -> set[type]:
+        if isinstance(value, dict):
+            return set().union(*map(kinds, value.values()))
+        return set().union(*map(kinds, value)) if isinstance(value, list) else {type(value)}
+
+    assert kinds(tools) <= {str, bool}
+    assert json.loads(json.dumps(tools)) == tools
