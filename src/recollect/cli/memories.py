@@ -60,7 +60,7 @@ def remember(
     scope: Annotated[Scope | None, typer.Option(help="Whom or what it is about.", show_default=False)] = None,
     importance: Importance = None,
     session: Annotated[str | None, typer.Option(help="The conversation it comes from.", show_default=False)] = None,
-    category: Annotated[str | None, typer.Option(help="What it is; an episode lives by it.", show_default=False)] = None,
+    category: Annotated[str | None, typer.Option(help="What an episode lives by.", show_default=False)] = None,
     supersedes: Annotated[
         str | None, typer.Option(metavar="ID", help="The memory this one corrects.", show_default=False)
     ] = None,

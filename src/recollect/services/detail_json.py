@@ -58,9 +58,9 @@ def _values(path: str, text: Text) -> list[Any]:
         )
     if len(path) > MAX_PATH_CHARS:
         raise Invalid(f"A JSON path has at most {MAX_PATH_CHARS} characters.")
+    path = _from_root(path)
     if text.chars > BIG and (path.count("..") > 1 or path.count("$") > 1):
         raise Invalid('So long a text takes at most one ".." in a JSON path, and "$" only at its beginning.')
-    path = _from_root(path)
     jsonpath = import_module("jsonpath")
     environment = _environment(jsonpath)
     try:
