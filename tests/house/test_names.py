@@ -25,7 +25,7 @@ MAY_CATCH_ALL = {
     ("recollect.providers.onnx_embedder", "encode"): "the runtime's errors share no narrower type",
     ("recollect.providers.onnx_embedder", "_opened"): "a file of the wrong kind has no narrower type",
     ("recollect.server.mcp.protocol", "_contained"): "logs it and answers without its text, which may be somebody's",
-    ("recollect.services.workers", "_do"): "hands the error to whoever asks for the result",
+    ("recollect.services.workers", "do"): "hands the error to whoever asks for the result",
     ("recollect.server.request_id", "__call__"): "the last one who can answer; what nobody foresaw goes to the log",
 }
 

@@ -21,6 +21,7 @@ from recollect.server.admin.guard import ConsoleGuard
 from recollect.server.admin.logins import Logins
 from recollect.server.admin.routes import ROUTERS
 from recollect.server.asked import HeadAsGet, nothing_unheard
+from recollect.server.direct import Direct
 from recollect.server.errors import add_error_handlers
 from recollect.server.guard import BodyLimit, HostGuard
 from recollect.server.limits import InFlight
@@ -49,6 +50,29 @@ from recollect.server.rest import (
 )
 from recollect.server.rest.answers import ErrorBody
 from recollect.server.scopes import SCOPES
+from recollect.server.threads import Threads
+
+GROUPS = (
+    health,
+    metrics,
+    agents,
+    memories,
+    sessions,
+    details,
+    context,
+    capture,
+    audit,
+    upkeep,
+    erasure,
+    knowledge,
+    skills,
+    keys,
+    workflows,
+    consolidation,
+    agent_runs,
+    transfer,
+)
+"""The routes of the REST API."""
 
 THREADS = 64
 """Endpoints run in worker threads. So many writes may wait at once, and those that wait share a commit."""
@@ -91,26 +115,7 @@ def create_app(
     app.state.recollect = recollect
     app.state.runner = AgentRunner(recollect) if runner is None else runner
     recollect.tenant()  # a tenant that cannot be one is refused now, not with the first request
-    for group in (
-        health,
-        metrics,
-        agents,
-        memories,
-        sessions,
-        details,
-        context,
-        capture,
-        audit,
-        upkeep,
-        erasure,
-        knowledge,
-        skills,
-        keys,
-        workflows,
-        consolidation,
-        agent_runs,
-        transfer,
-    ):
+    for group in GROUPS:
         app.include_router(group.router, dependencies=[Depends(nothing_unheard)])
     for pages in ROUTERS:
         app.include_router(pages)
@@ -127,7 +132,9 @@ def _add_guards(app: FastAPI, recollect: Recollect, *, no_auth: bool, hosts: Seq
     """What a request passes before it reaches a route."""
     app.state.logins = Logins(recollect)
     app.state.metrics = Metrics(recollect)
-    app.add_middleware(HeadAsGet)  # the last one added is the first to see a request
+    routes = [each for group in GROUPS for each in group.router.routes if isinstance(each, APIRoute)]
+    app.add_middleware(Direct, routes=routes, threads=Threads(most=THREADS))  # the last one added sees a request first
+    app.add_middleware(HeadAsGet)
     app.add_middleware(BodyLimit)
     app.add_middleware(KeyGuard, recollect=recollect, logins=app.state.logins, router=app.router, no_auth=no_auth)
     app.add_middleware(InFlight, most=recollect.settings.max_requests)

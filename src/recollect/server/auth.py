@@ -2,33 +2,62 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import Depends, Path, Request
+from starlette.types import Scope
 
 from recollect.api import AgentMemory, Recollect, TenantMemory
 from recollect.errors import Unauthorized
 from recollect.server.access import NO_KEY, Access
 
 
+class Asked(NamedTuple):
+    """A request, and the parameters in its path."""
+
+    scope: Scope
+    path: Mapping[str, str]
+
+
+def _recollect(asked: Asked) -> Recollect:
+    recollect: Recollect = asked.scope["app"].state.recollect
+    return recollect
+
+
+def _possible_access(asked: Asked) -> Access | None:
+    access: Access | None = asked.scope["state"]["access"]
+    return access
+
+
+def _access(asked: Asked) -> Access:
+    access = _possible_access(asked)
+    if access is None:
+        raise Unauthorized(NO_KEY)
+    return access
+
+
+def _tenant(asked: Asked) -> TenantMemory:
+    return _recollect(asked).tenant(_access(asked).tenant)
+
+
+def _agent(asked: Asked) -> AgentMemory:
+    return _tenant(asked).agent(asked.path["agent"])
+
+
 async def current_recollect(request: Request) -> Recollect:
     """The store this app serves."""
-    recollect: Recollect = request.app.state.recollect
-    return recollect
+    return _recollect(Asked(request.scope, request.path_params))
 
 
 async def possible_access(request: Request) -> Access | None:
     """Who is asking, if anybody said so; only for routes without a key."""
-    access: Access | None = request.state.access
-    return access
+    return _possible_access(Asked(request.scope, request.path_params))
 
 
 async def current_access(request: Request) -> Access:
     """Raises: Unauthorized, should a route without a key ask for it."""
-    access: Access | None = request.state.access
-    if access is None:
-        raise Unauthorized(NO_KEY)
-    return access
+    return _access(Asked(request.scope, request.path_params))
 
 
 CurrentRecollect = Annotated[Recollect, Depends(current_recollect)]
@@ -36,20 +65,28 @@ CurrentAccess = Annotated[Access, Depends(current_access)]
 PossibleAccess = Annotated[Access | None, Depends(possible_access)]
 
 
-async def current_tenant(recollect: CurrentRecollect, access: CurrentAccess) -> TenantMemory:
+async def current_tenant(request: Request) -> TenantMemory:
     """The tenant of this request: the key's, or that of the settings on a server without keys."""
-    return recollect.tenant(access.tenant)
+    return _tenant(Asked(request.scope, request.path_params))
 
 
 CurrentTenant = Annotated[TenantMemory, Depends(current_tenant)]
 
 
 async def current_agent(
-    tenant: CurrentTenant,
-    agent: Annotated[str, Path(description="The agent's id.", examples=["atlas"])],
+    request: Request, agent: Annotated[str, Path(description="The agent's id.", examples=["atlas"])]
 ) -> AgentMemory:
     """The memory of the agent in the path, within the tenant of this request."""
-    return tenant.agent(agent)
+    return _agent(Asked(request.scope, {"agent": agent}))
 
 
 CurrentAgent = Annotated[AgentMemory, Depends(current_agent)]
+
+DEPENDENCIES: Mapping[Callable[..., Any], Callable[[Asked], Any]] = {
+    current_recollect: _recollect,
+    possible_access: _possible_access,
+    current_access: _access,
+    current_tenant: _tenant,
+    current_agent: _agent,
+}
+"""The same without the framework; see `direct`."""

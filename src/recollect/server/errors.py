@@ -88,6 +88,11 @@ def add_error_handlers(app: FastAPI) -> None:
 
 async def _recollect_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RecollectError)
+    return refusal(request, error)
+
+
+def refusal(request: Request, error: RecollectError) -> JSONResponse:
+    """The answer for what recollect refuses or fails at."""
     status = STATUS.get(error.code, 500)
     if status >= 500:
         log.error("%s %s failed (%s): %s", request.method, request.url.path, request.state.request_id, error)
@@ -134,6 +139,11 @@ def _path(path: Sequence[object]) -> str:
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
+    return http_refusal(request, error)
+
+
+def http_refusal(request: Request, error: HTTPException) -> JSONResponse:
+    """The answer for what has only an HTTP status."""
     method, path = request.method[:20], request.url.path[:200]
     if error.status_code == 404:
         near = nearest(path)

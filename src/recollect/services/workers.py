@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from recollect.errors import StoreError
 
 T = TypeVar("T")
-Job = tuple[Future[Any], Callable[[], Any]]
+Job = tuple[Callable[[], Any], Future[Any]]
 
 AT_ONCE = max(1, (os.cpu_count() or 1) // 2)
 """How many turns are under way at a time where they compute: more threads would only get in each other's way."""
@@ -61,7 +61,7 @@ class Workers:
                 threading.Thread(target=self._serve, name="recollect-worker", daemon=True).start()
             else:
                 self._free -= 1
-            self._jobs.put((future, work))
+            self._jobs.put((work, future))
         return future
 
     def begin(self, turn: Turn[Any]) -> None:
@@ -136,7 +136,7 @@ class Workers:
 
     def _serve(self) -> None:
         while (job := self._jobs.get()) is not None:
-            _do(*job)
+            do(*job)
             del job  # what was asked and answered is not kept until the next question
             with self._lock:
                 self._free += 1
@@ -148,7 +148,7 @@ class Turn(Generic[T]):
     def __init__(self, works: Sequence[Callable[[], T]]) -> None:
         self.futures: Sequence[Future[T]] = [Future() for _ in works]
         self.is_under_way = False
-        self._waiting: deque[Job] = deque(zip(self.futures, works, strict=True))
+        self._waiting: deque[Job] = deque(zip(works, self.futures, strict=True))
 
     @property
     def waiting(self) -> int:
@@ -162,11 +162,20 @@ class Turn(Generic[T]):
                 job = self._waiting.popleft()
             except IndexError:  # another thread was faster
                 return
-            _do(*job)
+            do(*job)
 
 
-def _do(future: Future[Any], work: Callable[[], Any]) -> None:
+class Outcome(Protocol):
+    """Where the end of some work is told."""
+
+    def set_result(self, result: Any, /) -> None: ...
+
+    def set_exception(self, error: BaseException, /) -> None: ...
+
+
+def do(work: Callable[[], Any], outcome: Outcome) -> None:
+    """Do it, and tell what it returned or raised."""
     try:
-        future.set_result(work())
+        outcome.set_result(work())
     except BaseException as error:  # noqa: BLE001  raised again where the result is asked for
-        future.set_exception(error)
+        outcome.set_exception(error)
