@@ -7,7 +7,7 @@ import sys
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -22,13 +22,14 @@ MAX_COUNT = 255
 
 Floats = NDArray[np.float32]
 Numbers = NDArray[np.int64]
+Codes = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
     """How an engine hands over the index entries of many records."""
 
-    words: Callable[[Sequence[Any]], Sequence[bytes]]  # as `encode_terms` makes them
+    words: Callable[[Sequence[Any]], tuple[Codes, Numbers]]  # of all, one after the other; how many each has
     vectors: Callable[[Sequence[bytes], int], Floats]  # given their length, one row each
     versions: Callable[[Sequence[Row]], Numbers]  # (seq, version, embedder or 0), one row each
 
@@ -41,27 +42,31 @@ def word_key(term: str) -> int:
 
 
 def encode_terms(terms: Sequence[str]) -> bytes:
-    """A record's words as they are stored: (key << 32 | count) for each distinct word, little-endian."""
+    """A record's words as they are stored: the code of each distinct word, little-endian."""
     if len(set(terms)) == len(terms):
-        return _little_endian(array("Q", map(_once, terms)))
-    return encode_counts(Counter(terms).items())
-
-
-def encode_counts(counts: Iterable[tuple[str, int]]) -> bytes:
-    """The same of words that are counted already."""
-    return _little_endian(array("Q", [word_key(term) << 32 | min(count, MAX_COUNT) for term, count in counts]))
-
-
-def _little_endian(packed: array[int]) -> bytes:
+        packed = array("Q", map(once, terms))
+    else:
+        packed = array("Q", [word_code(term, count) for term, count in Counter(terms).items()])
     if sys.byteorder == "big":
         packed.byteswap()
     return packed.tobytes()
 
 
+def word_code(term: str, count: int) -> int:
+    """A word and how often it occurs."""
+    return word_key(term) << 32 | min(count, MAX_COUNT)
+
+
 @lru_cache(maxsize=65536)
-def _once(term: str) -> int:
-    """A word that occurs once, as most do."""
-    return word_key(term) << 32 | 1
+def once(term: str) -> int:
+    """The code of a word that occurs once, as most do."""
+    return word_code(term, 1)
+
+
+def decode_terms(blobs: Sequence[bytes]) -> tuple[Codes, Numbers]:
+    """The codes again, and how many of them are each record's."""
+    codes = np.frombuffer(b"".join(blobs), dtype="<u8").astype(np.uint64)
+    return codes, np.fromiter(map(len, blobs), np.int64, len(blobs)) // 8
 
 
 def encode_vector(vector: Floats) -> bytes:
@@ -84,5 +89,5 @@ def _versions(rows: Sequence[Row]) -> Numbers:
     return np.fromiter(chain.from_iterable(rows), np.int64, 3 * len(rows)).reshape(-1, 3)
 
 
-SHORT = Encoding(words=lambda stored: stored, vectors=decode_vectors, versions=_versions)
+SHORT = Encoding(words=decode_terms, vectors=decode_vectors, versions=_versions)
 """As `encode_terms` and `encode_vector` make them."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,17 +89,16 @@ class OwnerIndex:
         return seqs[~is_same], np.setdiff1d(stored[:, 0], seqs[is_same], assume_unique=True)
 
     def append(self, stored: Sequence[Row]) -> None:
-        """Add rows (seq, version, group, expires_at, terms, embedder_id, vector, session_id, role, since), all new."""
+        """Add rows (seq, version, group, end, terms, embedder_id, vector, session_id, role, since), all new. An end is
+        None, a time or its seconds; terms and vector are in this index's encoding."""
         if not stored:
             return
         seqs, versions, groups, expiries, entries, embedder_ids, vectors, sessions, roles, since = zip(
             *stored, strict=True
         )
-        terms = self.encoding.words(entries)
         first = self._rows.count
         numbers = np.arange(first, first + len(stored), dtype=np.uint64)
-        words = np.frombuffer(b"".join(terms), dtype="<u8").astype(np.uint64)
-        per_row = np.fromiter((len(blob) // 8 for blob in terms), np.int64, len(terms))
+        words, per_row = self.encoding.words(entries)
         packed = words | (np.repeat(numbers, per_row) << np.uint64(8))
         embedded = np.fromiter(
             (id == self.embedder.id and blob is not None for id, blob in zip(embedder_ids, vectors, strict=True)),
@@ -118,7 +116,7 @@ class OwnerIndex:
             seqs=np.array(seqs, np.int64),
             versions=np.array(versions, np.int64),
             groups=groups,
-            expiries=np.fromiter((_seconds(expiry) for expiry in expiries), np.float64, len(stored)),
+            expiries=np.fromiter(map(_seconds, expiries), np.float64, len(stored)),
             lengths=lengths.astype(np.float32),
             embedded=embedded,
             matrix=matrix,
@@ -360,5 +358,7 @@ def _speaker(kind: str, role: str) -> int:
 _SPEAKERS = {role.value: number for number, role in enumerate(SPEAKERS) if role is not None}
 
 
-def _seconds(expiry: str | datetime | None) -> float:
-    return NEVER if expiry is None else moment(expiry).timestamp()
+def _seconds(expiry: str | float | None) -> float:
+    if expiry is None:
+        return NEVER
+    return moment(expiry).timestamp() if isinstance(expiry, str) else expiry

@@ -19,7 +19,7 @@ import numpy as np
 from recollect.model import Match
 from recollect.policy.ranking import BM25_B, BM25_K1
 from recollect.ports import Vector
-from recollect.store.encoding import Encoding, Floats, Numbers, encode_counts, encode_terms
+from recollect.store.encoding import Codes, Encoding, Floats, Numbers, once, word_code
 from recollect.store.engine import Row, Unit
 from recollect.store.index_cache import Read
 from recollect.store.memory_search import MemorySearch
@@ -38,7 +38,7 @@ class PostgresIndex(MemorySearch):
     """`engine.SearchIndex` in memory and in SQL."""
 
     def __init__(self, read: Read, *, numbers: Callable[[Sequence[int]], Any], max_bytes: int) -> None:
-        super().__init__(read, encoding=_SENT, numbers=numbers, max_bytes=max_bytes)
+        super().__init__(read, encoding=SENT, numbers=numbers, max_bytes=max_bytes)
         self._read = read
 
     def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
@@ -113,18 +113,24 @@ def _distinct(terms: Sequence[str]) -> list[str]:
 _WORD = re.compile(r"'((?:[^'\\]|''|\\\\)*)':([0-9,]+)")
 
 
-def words_of(tsvector: str) -> bytes:
-    """A tsvector that PostgreSQL wrote, as `encode_terms` writes the same words."""
-    if "," not in tsvector and "''" not in tsvector and "\\" not in tsvector:  # plain words, once each, as mostly
-        return encode_terms(tsvector[1:-3].split("':1 '") if tsvector else ())
-    return encode_counts(
-        (term.replace("''", "'").replace("\\\\", "\\"), places.count(",") + 1)
-        for term, places in _WORD.findall(tsvector)
-    )
+def _words(stored: Sequence[str]) -> tuple[Codes, Numbers]:
+    """The words of tsvectors that PostgreSQL wrote."""
+    codes: list[int] = []
+    per_row = []
+    for each in stored:
+        before = len(codes)
+        if "," in each or "''" in each or "\\" in each:
+            codes += [_word_code(term, places) for term, places in _WORD.findall(each)]
+        elif each:  # plain words, once each, as mostly
+            codes += map(once, each[1:-3].split("':1 '"))
+        per_row.append(len(codes) - before)
+    return np.array(codes, np.uint64), np.array(per_row, np.int64)
 
 
-def _words(stored: Sequence[str]) -> Sequence[bytes]:
-    return [words_of(each) for each in stored]
+def _word_code(term: str, places: str) -> int:
+    if "'" in term or "\\" in term:
+        term = term.replace("''", "'").replace("\\\\", "\\")
+    return once(term) if places == "1" else word_code(term, places.count(",") + 1)
 
 
 def _vectors(sent: Sequence[bytes], dimensions: int) -> Floats:
@@ -138,7 +144,7 @@ def _versions(rows: Sequence[Row]) -> Numbers:
     return np.frombuffer(sent or b"", ">i8").astype(np.int64).reshape(-1, 3)
 
 
-_SENT = Encoding(words=_words, vectors=_vectors, versions=_versions)
+SENT = Encoding(words=_words, vectors=_vectors, versions=_versions)
 
 
 def _in_categories(categories: Collection[str]) -> dict[str, object]:

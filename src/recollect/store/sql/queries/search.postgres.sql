@@ -74,7 +74,8 @@ WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
 
 -- An entry as the index in memory takes it.
 -- fragment: memory_entry
-seq, version, kind, expires_at, words::text, embedder_id, halfvec_send(embedding), session_id, role, since
+seq, version, kind, extract(epoch FROM expires_at)::float8, words::text, embedder_id, halfvec_send(embedding), session_id,
+role, since
 
 -- All in one piece of big-endian numbers, in no order: ten thousand rows would take three times as long.
 -- name: memory_index_versions
