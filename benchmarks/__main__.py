@@ -10,13 +10,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import contexts, details, maintenance, recalls, searches, server, transfers, writes
+from benchmarks import contexts, details, maintenance, postgres, recalls, searches, server, transfers, writes
 from benchmarks.measure import printed
 from benchmarks.recall.__main__ import main as measure_recall
 
 PARTS = {
     "writes": writes,
     "searches": searches,
+    "postgres": postgres,
     "recalls": recalls,
     "details": details,
     "contexts": contexts,

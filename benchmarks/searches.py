@@ -35,7 +35,7 @@ def measured(folder: Path) -> Iterator[Line]:
 
     def ours() -> None:
         for query, vector in zip(queries, wanted, strict=True):
-            found = _searched(store, query, vector)
+            found = searched(store, query, vector)
             assert len(found) <= 2 * LIMIT
 
     def bare() -> None:
@@ -50,7 +50,7 @@ def measured(folder: Path) -> Iterator[Line]:
         ours()  # loads the index
         took, least = (total / QUERIES for total in best_of_turns([ours, bare], turns=TURNS))
         name = f"search in {OWN:,} memories, {crowd:,} agent{'s' if crowd > 1 else ''}"
-        yield Line(name, _ms(took), _ms(least), took / least, "<= 3", took <= 3 * least)
+        yield Line(name, milliseconds(took), milliseconds(least), took / least, "<= 3", took <= 3 * least)
     store.close()
     floor.close()
     yield _first_search(folder)
@@ -68,15 +68,15 @@ def _first_search(folder: Path) -> Line:
 
     def open_and_search() -> None:
         fresh = _opened(path)
-        _searched(fresh, texts[0], vector)
+        searched(fresh, texts[0], vector)
         fresh.close()
 
     took = min(seconds(open_and_search) for _ in range(3))
     least = seconds(path.read_bytes)
     return Line(
         f"first search after opening {LARGE:,}",
-        _ms(took),
-        _ms(least) + " (reading the file)",
+        milliseconds(took),
+        milliseconds(least) + " (reading the file)",
         took / least,
         f"<= {FIRST_SEARCH_SECONDS} s",
         took <= FIRST_SEARCH_SECONDS,
@@ -89,7 +89,7 @@ def _opened(path: Path) -> SqlStore:
     return store
 
 
-def _searched(store: SqlStore, query: str, vector: Vector) -> dict[int, object]:
+def searched(store: SqlStore, query: str, vector: Vector) -> dict[int, object]:
     """What recall does: everything weighed, the best ten and the records behind them."""
     owner, asked = Owner("acme", "atlas"), Asked.read(query, NOW)
     evidence = store.weigh_memories(owner, asked.terms, vector, kinds=tuple(Kind), now=NOW)
@@ -104,5 +104,5 @@ def _add_others(store: SqlStore, made: int, crowd: int) -> None:
         store.add_memories(memories(owner, texts), matrix)
 
 
-def _ms(seconds_each: float) -> str:
+def milliseconds(seconds_each: float) -> str:
     return f"{seconds_each * 1000:.2f} ms"

@@ -25,6 +25,12 @@ from recollect.store.postings import NO_WORDS, Packed, Words, row_numbers
 from recollect.store.rows import moment
 
 NEVER = np.inf
+HIDDEN = -np.inf
+"""Ends before any moment."""
+
+HIDDEN_SHARE = 0.05
+"""Of an index may be rows that cannot be found any more."""
+
 SCORE_DIGITS = 5
 
 MAX_VIEWS = 4
@@ -69,22 +75,22 @@ class OwnerIndex:
 
     @property
     def seqs(self) -> Numbers:
-        """The records' numbers, in the order in which they came."""
-        return self._rows.seqs[: self._rows.count]
+        """The numbers of the records that can be found, in the order in which they came."""
+        return self._rows.seqs[: self._rows.count][self._rows.is_kept]
 
     def differing(self, stored: Numbers) -> tuple[Numbers, Numbers]:
         """Of rows (seq, version, embedder), the numbers that are held otherwise or no longer stored, and those that are
         stored and not held so. What lies above `last_seq` is left out."""
         stored = stored[stored[:, 0] <= self.last_seq]
         stored = stored[np.argsort(stored[:, 0])]
-        rows, seqs = self._rows, self.seqs
+        rows, seqs, kept = self._rows, self.seqs, np.flatnonzero(self._rows.is_kept)
         at = np.searchsorted(stored[:, 0], seqs)
         is_same = at < len(stored)
         number, version, embedder_id = stored[at[is_same]].T
         is_same[is_same] = (
             (number == seqs[is_same])
-            & (version == rows.versions[: rows.count][is_same])
-            & ((embedder_id == self.embedder.id) == rows.embedded[: rows.count][is_same])
+            & (version == rows.versions[kept[is_same]])
+            & ((embedder_id == self.embedder.id) == rows.embedded[kept[is_same]])
         )
         return seqs[~is_same], np.setdiff1d(stored[:, 0], seqs[is_same], assume_unique=True)
 
@@ -127,20 +133,36 @@ class OwnerIndex:
         self.last_seq = max(self.last_seq, *seqs)
         self._words = self._words.extended(packed)
 
+    def hiding(self, seqs: Numbers) -> OwnerIndex:
+        """The same index in which these records are not found any more. Their place is taken back once it is worth it:
+        to leave out one of ten thousand, ten thousand vectors would have to be moved."""
+        rows = self._rows
+        stays = rows.is_kept & ~np.isin(rows.seqs[: rows.count], seqs)
+        if np.count_nonzero(stays) < (1 - HIDDEN_SHARE) * rows.count:
+            return self._with_only(stays)
+        kept = self._like(replace(rows, expiries=np.where(stays, rows.expiries[: rows.count], HIDDEN)))
+        kept._words = self._words
+        return kept
+
     def without(self, seqs: Numbers) -> OwnerIndex:
         """The same index with these records left out."""
-        kept = OwnerIndex(self.embedder, self.encoding)
         rows = self._rows
-        stays = ~np.isin(rows.seqs[: rows.count], seqs)
+        return self._with_only(rows.is_kept & ~np.isin(rows.seqs[: rows.count], seqs))
+
+    def _with_only(self, stays: NDArray[np.bool_]) -> OwnerIndex:
+        kept = self._like(self._rows.filtered(stays))
         new_number = np.cumsum(stays, dtype=np.uint64) - np.uint64(1)
-        kept._rows = rows.filtered(stays)
-        kept.last_seq = self.last_seq
         packed = np.concatenate((self._words.inverted, self._words.tail))
         numbers = row_numbers(packed)
         packed, numbers = packed[stays[numbers]], numbers[stays[numbers]]
         outer = packed & np.uint64(0xFFFFFFFF000000FF)
         kept._words = Words(np.sort(outer | (new_number[numbers] << np.uint64(8))), NO_WORDS)
         return kept
+
+    def _like(self, rows: _Rows) -> OwnerIndex:
+        other = OwnerIndex(self.embedder, self.encoding)
+        other.last_seq, other._rows = self.last_seq, rows
+        return other
 
     def search(self, terms: Sequence[str], wanted: Wanted, limit: int) -> list[Match]:
         """Rows that hold any of the words, by BM25 with the statistics of the wanted rows."""
@@ -296,6 +318,11 @@ class _Rows:
     @property
     def nbytes(self) -> int:
         return sum(int(getattr(self, name).nbytes) for name in _COLUMNS)
+
+    @property
+    def is_kept(self) -> NDArray[np.bool_]:
+        """Which rows can be found at all."""
+        return self.expiries[: self.count] > HIDDEN
 
     def extended(self, *, groups: Sequence[str], **new: NDArray[np.generic]) -> _Rows:
         """With more rows, written into spare room where there is some. Whoever holds the old value sees no change."""
