@@ -128,7 +128,8 @@ def test_a_listing_is_newest_first_and_goes_on(store: Store, ann: Owner) -> None
 
     first = store.list_details(ann, limit=2)
     assert [each.key for each in first] == ["d-4", "d-3"]
-    assert [each.key for each in store.list_details(ann, before=first[-1])] == ["d-2", "d-0"]
+    place = first[-1].created_at, first[-1].key
+    assert [each.key for each in store.list_details(ann, before=place)] == ["d-2", "d-0"]
     assert [each.key for each in store.list_details(ann, session_id="s-0")] == ["d-4", "d-2", "d-0"]
     assert [each.key for each in store.list_details(ann, is_active=False)] == ["d-1"]
     assert len(store.list_details(ann, is_active=None)) == 5
@@ -153,6 +154,8 @@ def test_a_search_counts_words_then_takes_the_newest(store: Store, ann: Owner) -
     assert found("1%0") == found("n_m") == found("nothing") == []
     assert store.search_details(ann, ["npm"], session_id="s-9") == []
     assert len(store.search_details(ann, ["npm"], limit=1)) == 1
+    assert [each.key for each in store.search_details(ann, ["npm"], offset=1, limit=5)] == ["npm-install"]
+    assert store.search_details(ann, ["npm"], offset=2) == []
 
 
 def test_the_same_text_is_kept_once_for_a_tenant(store: SqlStore, place: Place, ann: Owner, bob: Owner) -> None:

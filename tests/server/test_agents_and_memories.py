@@ -44,6 +44,7 @@ def test_an_agent_is_made_read_changed_and_deleted(client: httpx2.Client, ann: s
         "colour": "",
         "icon": "",
         "is_active": True,
+        "active": True,
         "created_at": "",
         "updated_at": "",
         "memories_count": NOTHING_YET,
@@ -52,6 +53,10 @@ def test_an_agent_is_made_read_changed_and_deleted(client: httpx2.Client, ann: s
     changed = client.patch(ann, json={"colour": "green", "is_active": False}).json()
     assert (changed["colour"], changed["is_active"], changed["name"]) == ("green", False, "Ann")
     assert client.get(ann).json() == changed
+    assert client.patch(ann, json={}).json() == client.patch(ann, json={"colour": "green"}).json() == changed
+    assert client.patch(ann, json={"active": True}).json()["is_active"] is True
+    assert client.patch(ann, json={"active": False}).json()["active"] is False
+    assert client.patch(ann, json={"active": True, "is_active": True}).status_code == 422
     assert client.delete(ann).status_code == 204
     assert client.get(ann).status_code == 404
 
@@ -172,6 +177,7 @@ def test_memories_are_filtered(client: httpx2.Client, ann: str) -> None:
     assert texts(client, ann, q="likes t") == ["Likes TEA"]
     assert texts(client, ann, q="%") == []
     assert texts(client, ann, kind="", tag="", q="", cursor="", limit=2) == ["Sleeps late", "Likes coffee"]
+    assert texts(client, ann, state="", kind="", tag="", q="") == texts(client, ann)
 
 
 def test_a_journal_entry_expires_and_can_still_be_listed(client: httpx2.Client, ann: str, clock: MovableClock) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import httpx2
+import pytest
 
 from tests.server.live import client_of
 
@@ -49,3 +50,50 @@ def test_the_last_full_page_says_that_it_is_the_last(client: httpx2.Client, ann:
 
     assert [item["id"] for item in first["items"] + second["items"]] == ["m-4", "m-3", "m-2", "m-1"]
     assert second["next_cursor"] is None
+
+
+@pytest.mark.parametrize(
+    ("make", "listing", "one"),
+    [
+        ("{ann}/memories", "{ann}/memories?kind=note", "id"),
+        ("{ann}/details", "{ann}/details?q=", "memory_key"),
+        ("/api/kb/documents", "/api/kb/documents?category=paged", "id"),
+        ("/api/chat/sessions", "/api/chat/sessions?agent={id}", "id"),
+    ],
+)
+def test_what_was_just_listed_may_be_deleted(
+    client: httpx2.Client, ann: str, make: str, listing: str, one: str
+) -> None:
+    make, listing = make.replace("{ann}", ann), listing.replace("{ann}", ann).replace("{id}", ann.rpartition("/")[2])
+    for number in range(5):
+        bodies = {
+            "memories": {"text": f"fact {number}"},
+            "details": {"content": f"text {number}"},
+            "documents": {"title": f"{ann} {number}", "text": "a", "category": "paged"},
+            "sessions": {"agent_id": ann.rpartition("/")[2]},
+        }
+        client.post(make, json=bodies[make.rpartition("/")[2]]).raise_for_status()
+
+    cursor, deleted = "", []
+    while cursor is not None:
+        answer = client.get(f"{listing}&limit=2&cursor={cursor}")
+        assert answer.status_code == 200, answer.text
+        for item in answer.json()["items"]:
+            deleted.append(item[one])
+            assert client.delete(f"{make}/{item[one]}").status_code == 204
+        cursor = answer.json()["next_cursor"]
+
+    assert len(set(deleted)) == len(deleted) == 5
+
+
+def test_a_search_for_details_pages_to_the_end(client: httpx2.Client, ann: str) -> None:
+    for number in range(5):
+        client.post(f"{ann}/details", json={"content": f"text {number}", "description": f"plan {number}"})
+
+    cursor, found = "", []
+    while cursor is not None:
+        page = client.get(f"{ann}/details", params={"q": "plan", "limit": 2, "cursor": cursor}).json()
+        found += [item["description"] for item in page["items"]]
+        cursor = page["next_cursor"]
+
+    assert found == [f"plan {number}" for number in (4, 3, 2, 1, 0)]

@@ -193,6 +193,24 @@ def test_a_listing_goes_on(ann: AgentMemory, clock: Clock) -> None:
 
     assert first + rest == keys
 
+    last = ann.get_detail(keys[1])
+    ann.delete_detail(last.key)
+    assert [each.key for each in ann.list_details(before=(last.created_at, last.key))] == rest
+    with pytest.raises(NotFound):
+        ann.list_details(before=last.key)
+
+
+def test_a_search_goes_on(ann: AgentMemory, clock: Clock) -> None:
+    keys = []
+    for number in range(5):
+        clock.forward(seconds=1)
+        keys.insert(0, ann.store_detail(f"text {number}").key)
+
+    assert [each.key for each in ann.search_details("text", offset=3, limit=5)] == keys[3:]
+    for query, offset in (("text", -1), ("text", 10**10), ("", 1)):
+        with pytest.raises(Invalid, match="offset"):
+            ann.search_details(query, offset=offset)
+
 
 def test_a_hidden_detail_is_kept_but_neither_found_nor_read(ann: AgentMemory) -> None:
     key = ann.store_detail("text", description="plan").key

@@ -335,6 +335,20 @@ def test_what_cannot_be_taken_in_is_explained(tenant: TenantMemory, folder: Path
     assert tenant.list_documents() == []
 
 
+def test_the_same_text_from_two_at_once_is_added_once(tenant: TenantMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+    embedding = tenant._services.ingest._embedding
+    embed = embedding.of_texts
+
+    def meanwhile(texts: Sequence[str]) -> Any:
+        monkeypatch.undo()
+        assert tenant.ingest(POLICY, title="Rules").documents[0].change is Change.ADDED
+        return embed(texts)
+
+    monkeypatch.setattr(embedding, "of_texts", meanwhile)
+    assert tenant.ingest(POLICY, title="Rules").documents[0].change is Change.UNCHANGED
+    assert actions(tenant) == ["document.add"]
+
+
 def test_a_change_that_somebody_else_made_first_is_not_undone(
     tenant: TenantMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

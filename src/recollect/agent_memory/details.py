@@ -7,6 +7,7 @@ from typing import Any
 
 from recollect.agent_memory.view import AgentView
 from recollect.model import Detail, DetailPage
+from recollect.ports import Place
 from recollect.services.pieces import Text
 from recollect.services.recall import checked_limit
 
@@ -67,14 +68,16 @@ class AgentDetails(AgentView):
             json_path=json_path,
         )
 
-    def search_details(self, query: str = "", *, session_id: str | None = None, limit: int = 20) -> Sequence[Detail]:
+    def search_details(
+        self, query: str = "", *, session_id: str | None = None, offset: int = 0, limit: int = 20
+    ) -> Sequence[Detail]:
         """Details in whose key, type, description, summary or source the words stand: most of the words first, then
-        the newest. Without a word: the newest.
+        the newest; `offset` of them are passed over. Without a word: the newest.
 
         Raises: Invalid.
         """
         return self._services.details.search(
-            self.owner, query, session_id=session_id, limit=checked_limit(limit, most=MAX_PAGE)
+            self.owner, query, session_id=session_id, offset=offset, limit=checked_limit(limit, most=MAX_PAGE)
         )
 
     def list_details(
@@ -82,18 +85,22 @@ class AgentDetails(AgentView):
         *,
         session_id: str | None = None,
         is_active: bool | None = True,
-        before: str | None = None,
+        before: str | Place | None = None,
         limit: int = 100,
     ) -> Sequence[Detail]:
-        """Details, newest first; `before` (a key) continues a listing; `is_active` False lists hidden ones, None all.
+        """Details, newest first; `is_active` False lists hidden ones, None all. `before` continues a listing: a key, or
+        `(created_at, key)`, which may be gone by now.
 
-        Raises: Invalid; NotFound when `before` is gone.
+        Raises: Invalid; NotFound when the key is gone.
         """
+        if isinstance(before, str):
+            last = self.get_detail(before)
+            before = last.created_at, last.key
         return self._store.list_details(
             self.owner,
             session_id=session_id,
             is_active=is_active,
-            before=None if before is None else self.get_detail(before),
+            before=before,
             limit=checked_limit(limit, most=MAX_PAGE),
         )
 

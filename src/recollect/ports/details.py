@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from recollect.model import Detail, Owner
+from recollect.ports.transcripts import Place
 
 
 class ContentDraft(Protocol):
@@ -64,16 +65,16 @@ class DetailStore(Protocol):
         *,
         session_id: str | None = None,
         is_active: bool | None = True,
-        before: Detail | None = None,
+        before: Place | None = None,
         limit: int = 100,
     ) -> Sequence[Detail]:
-        """Newest first, beginning behind `before`; `is_active` None lists all."""
+        """Newest first, beginning behind `before` (when one was stored, and its key); `is_active` None lists all."""
 
     def search_details(
-        self, owner: Owner, words: Sequence[str], *, session_id: str | None = None, limit: int = 20
+        self, owner: Owner, words: Sequence[str], *, session_id: str | None = None, offset: int = 0, limit: int = 20
     ) -> Sequence[Detail]:
         """Active ones in whose key, type, description, summary or source any of the words stands, ignoring case: those
-        with most of the words first, then the newest."""
+        with most of the words first, then the newest, without the first `offset`."""
 
     def set_detail_active(self, owner: Owner, key: str, is_active: bool) -> Detail:
         """Raises: NotFound."""

@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 from recollect.model import Message, Owner, Session
 
 Place: TypeAlias = tuple[datetime, str]
-"""Where a listing of sessions goes on: behind the one last used then, of that id."""
+"""Where a listing by time goes on: behind what has that time and that id, whether or not it is still there."""
 
 
 def place_of(session: Session) -> Place:

@@ -96,7 +96,7 @@ class Checkup:
         last = None
         while page := self._store.list_details(owner, is_active=None, before=last, limit=PAGE):
             yield from (detail.key for detail in page)
-            last = page[-1]
+            last = page[-1].created_at, page[-1].key
 
     def _is_whole(self, owner: Owner, key: str, *, is_quick: bool) -> bool:
         try:

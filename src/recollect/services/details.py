@@ -29,6 +29,7 @@ from recollect.services.secrets import SecretGuard
 
 NO_SUCH_DETAIL = "There is no such detail."
 EMPTY = "There is nothing to store: the content is empty."
+MAX_OFFSET = 1_000_000_000
 MAX_WORDS = 20
 KEY_ATTEMPTS = 5
 NOT_A_CHARACTER = "\ufffd"
@@ -131,17 +132,22 @@ class Details:
         return self._store.get_detail(owner, key)
 
     def search(
-        self, owner: Owner, query: str = "", *, session_id: str | None = None, limit: int = 20
+        self, owner: Owner, query: str = "", *, session_id: str | None = None, offset: int = 0, limit: int = 20
     ) -> Sequence[Detail]:
-        """Those in whose key, type, description, summary or source most of the words stand; without words the newest.
+        """Those in whose key, type, description, summary or source most of the words stand; without words the newest,
+        from the first one on.
 
         Raises: Invalid.
         """
         words = list(dict.fromkeys(fold(checked_text(query, what="query")).split()))[:MAX_WORDS]
         session = rules.checked_session(session_id)
+        if type(offset) is not int or not 0 <= offset <= MAX_OFFSET:
+            raise Invalid(f"offset is a whole number from 0 to {MAX_OFFSET:,}.")
         if not words:
+            if offset:
+                raise Invalid("offset goes with words to look for; list the details to see all of them.")
             return self._store.list_details(owner, session_id=session, limit=limit)
-        return self._store.search_details(owner, words, session_id=session, limit=limit)
+        return self._store.search_details(owner, words, session_id=session, offset=offset, limit=limit)
 
     def set_active(self, owner: Owner, key: str, is_active: bool) -> Detail:
         """Hide a detail, which is then kept but neither found nor read, or show it again.

@@ -142,8 +142,7 @@ class Ingest:
             updated_at=now,
         )
         document, reading = self._without_secrets(document, reading, name)
-        change = Change.ADDED if old is None else Change.UPDATED
-        return self._put(document, passages(document.title, reading.parts), change)
+        return self._put(document, passages(document.title, reading.parts))
 
     def update(self, tenant: str, id: str, wishes: Wishes) -> Document:
         """Change a document's title or category, publish it or take it back.
@@ -175,26 +174,31 @@ class Ingest:
         if new.title != old.title or new.category != old.category:
             self._checked_names(new)
         texts = [retitled(chunk.text, old.title, new.title) for chunk in chunks]
-        return self._put(replace(new, updated_at=self._now()), texts, Change.UPDATED, was=chunks)
+        return self._put(replace(new, updated_at=self._now()), texts, was=chunks)
 
-    def _put(
-        self, document: Document, texts: Sequence[str], change: Change, *, was: Sequence[Chunk] | None = None
-    ) -> IngestedDocument:
+    def _put(self, document: Document, texts: Sequence[str], *, was: Sequence[Chunk] | None = None) -> IngestedDocument:
         """`was`: only if these are still the document's passages, which `texts` were made of."""
         vectors = self._embedding.of_texts(texts)
         tenant, id = document.tenant, document.id
-        action, done = CHANGES[change]
-        message = f"Document {id} was {done} ({len(texts)} passage{'' if len(texts) == 1 else 's'})."
+        count = f"{len(texts)} passage{'' if len(texts) == 1 else 's'}"
 
-        def put() -> Document:
+        def put() -> tuple[Document, Change]:
             if was is not None and self._store.list_chunks(tenant, id) != was:
                 self._store.get_document(tenant, id)  # it may be gone
                 raise Conflict("Someone else changed this document meanwhile; try again.")
+            there = self._store.find_documents(tenant, [id]).get(id)
+            if (
+                there is not None
+                and replace(document, created_at=there.created_at, updated_at=there.updated_at) == there
+            ):
+                return there, Change.UNCHANGED  # somebody else was given the same, and was quicker
             stored = self._store.put_document(document, texts, vectors)
-            self._record(tenant, action, message, id)
-            return stored
+            change = Change.ADDED if stored.created_at == document.created_at and there is None else Change.UPDATED
+            action, done = CHANGES[change]
+            self._record(tenant, action, f"Document {id} was {done} ({count}).", id)
+            return stored, change
 
-        stored = self._store.transaction(tenant, put)
+        stored, change = self._store.transaction(tenant, put)
         if any(vector is None for vector in vectors):
             self._embedding.wake()
         return IngestedDocument(document=stored, change=change, passages=len(texts))

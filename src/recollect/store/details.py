@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from recollect.errors import NotFound
 from recollect.model import Agent, Detail, Owner
 from recollect.policy.text import fold
-from recollect.ports import Content, ContentDraft
+from recollect.ports import Content, ContentDraft, Place
 from recollect.store.agents import make_agent, whose
 from recollect.store.content import ChunkFile
 from recollect.store.content_files import ContentFiles
@@ -85,23 +85,28 @@ class DetailRows(Units):
         *,
         session_id: str | None = None,
         is_active: bool | None = True,
-        before: Detail | None = None,
+        before: Place | None = None,
         limit: int = 100,
     ) -> Sequence[Detail]:
         values = {
             "session": session_id,
             "is_active": is_active,
-            "before_at": AFTER_ALL if before is None else before.created_at,
-            "before_key": "" if before is None else before.key,
+            "before_at": AFTER_ALL if before is None else before[0],
+            "before_key": "" if before is None else before[1],
             "limit": limit,
         }
         rows = self._read(owner.tenant, lambda unit: unit.all("list_details", **whose(owner), **values))
         return [detail_from(row) for row in rows]
 
     def search_details(
-        self, owner: Owner, words: Sequence[str], *, session_id: str | None = None, limit: int = 20
+        self, owner: Owner, words: Sequence[str], *, session_id: str | None = None, offset: int = 0, limit: int = 20
     ) -> Sequence[Detail]:
-        values = {"words": self._engine.texts([fold(word) for word in words]), "session": session_id, "limit": limit}
+        values = {
+            "words": self._engine.texts([fold(word) for word in words]),
+            "session": session_id,
+            "offset": offset,
+            "limit": limit,
+        }
         rows = self._read(owner.tenant, lambda unit: unit.all("search_details", **whose(owner), **values))
         return [detail_from(row) for row in rows]
 

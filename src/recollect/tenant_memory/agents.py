@@ -47,13 +47,18 @@ class Agents(TenantView):
         return self._store.list_agents(self.id, after=checked_text(after, what="after"), limit=limit)
 
     def update_agent(self, id: str, **fields: Unpack[AgentFields]) -> Agent:
-        """Raises: NotFound, Invalid."""
+        """Change an agent; what it says already is no change.
+
+        Raises: NotFound, Invalid.
+        """
         checked = checked_agent_fields(fields)
         owner, now = checked_owner(id, self.id), self._services.now()
-        store = self._store
+        old = self._store.get_agent(owner)
+        if replace(old, **checked) == old:
+            return old
 
         def update() -> Agent:
-            return store.update_agent(replace(store.get_agent(owner), updated_at=now, **checked))
+            return self._store.update_agent(replace(self._store.get_agent(owner), updated_at=now, **checked))
 
         return self._recorded(owner.agent, "agent.update", "edited", update)
 

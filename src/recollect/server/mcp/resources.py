@@ -24,6 +24,7 @@ from mcp.types import (
 from recollect.errors import Invalid, NotFound
 from recollect.model import Detail, DetailPage
 from recollect.server.mcp.offer import Offer
+from recollect.server.rest.cursor import decode_place, encode_place
 from recollect.tools.bounds import MAX_CHARS
 
 SCHEME = "recollect"
@@ -78,17 +79,18 @@ class Address:
 
 
 def listed(offer: Offer, cursor: str | None) -> ListResourcesResult:
-    """Everything there is to read: first the private memory and the skills, then stored texts, newest first. The
-    cursor is the key of the last one.
+    """Everything there is to read: first the private memory and the skills, then stored texts, newest first.
 
-    Raises: Invalid, NotFound.
+    Raises: Invalid.
     """
     found = [] if cursor else [*_lasting(offer)]
     if not is_offered(offer, DETAILS):
         return ListResourcesResult(resources=found)
-    stored = offer.memory.list_details(before=cursor, limit=PAGE + 1)
+    stored = offer.memory.list_details(before=decode_place(DETAILS, cursor) if cursor else None, limit=PAGE + 1)
     found += [_detail(offer, each) for each in stored[:PAGE]]
-    return ListResourcesResult(resources=found, next_cursor=stored[PAGE - 1].key if len(stored) > PAGE else None)
+    last = stored[PAGE - 1] if len(stored) > PAGE else None
+    next_cursor = None if last is None else encode_place(DETAILS, (last.created_at, last.key))
+    return ListResourcesResult(resources=found, next_cursor=next_cursor)
 
 
 def templates(offer: Offer) -> ListResourceTemplatesResult:

@@ -66,13 +66,14 @@ class AgentBody(_Told):
     colour: str
     icon: str
     is_active: bool
+    active: Annotated[bool, Field(description="The same as is_active.")]
     created_at: datetime
     updated_at: datetime
     memories_count: MemoriesCount
 
     @classmethod
     def of(cls, agent: Agent, count: MemoriesCount) -> Self:
-        return cls._of(agent, memories_count=count)
+        return cls._of(agent, memories_count=count, active=agent.is_active)
 
 
 class MemoryBody(_Told):

@@ -6,7 +6,7 @@ OpenAPI document come from the library's own tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
@@ -62,11 +62,17 @@ class Given(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     is_query: ClassVar[bool] = False
+    other_names: ClassVar[Mapping[str, str]] = {}  # by which fields are understood too
 
     @model_validator(mode="before")
     @classmethod
     def _known_fields(cls, given: Any) -> Any:
-        for name in given if isinstance(given, dict) else ():
+        if not isinstance(given, dict):
+            return given
+        for also, name in cls.other_names.items():
+            if also in given and name not in given:
+                given = {name if key == also else key: value for key, value in given.items()}
+        for name in given:
             if name not in cls.model_fields:
                 raise PydanticCustomError(
                     "unknown_field",
@@ -92,8 +98,9 @@ class Patch(Given):
 
 
 class AgentPatch(Patch):
-    """What to change on an agent; what is left out stays."""
+    """What to change on an agent; what is left out stays. `is_active` may be called `active`."""
 
+    other_names: ClassVar[Mapping[str, str]] = {"active": "is_active"}
     name: Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": MAX_CHARS["name"]})] = ""
     system_prompt: Annotated[str, Field(json_schema_extra={"maxLength": MAX_CHARS["system_prompt"]})] = ""
     model: Annotated[str, Field(json_schema_extra={"maxLength": MAX_CHARS["model"]})] = ""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import re
+from datetime import UTC, datetime
 
 from recollect.errors import Invalid
+from recollect.ports import Place
 
 NOT_OURS = "The cursor is not one this listing gave; begin again without it."
 NUMBER = re.compile("[0-9]{1,18}")
@@ -43,3 +45,22 @@ def decode_number(listing: str, cursor: str) -> int:
     if not NUMBER.fullmatch(last):
         raise Invalid(NOT_OURS)
     return int(last)
+
+
+def encode_place(listing: str, place: Place) -> str:
+    """Where a listing by time goes on, also when what stood there is gone by then."""
+    return encode(listing, f"{place[0].isoformat()} {place[1]}")
+
+
+def decode_place(listing: str, cursor: str) -> Place:
+    """Raises: Invalid."""
+    at, _, id = decode(listing, cursor).partition(" ")
+    try:
+        moment = datetime.fromisoformat(at)
+        is_ours = moment.tzinfo is not None and id != "" and id.isprintable()
+        moment = moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        is_ours = False
+    if not is_ours:
+        raise Invalid(NOT_OURS)
+    return moment, id

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
+from recollect.api import AgentMemory
 from recollect.server.auth import CurrentAgent
 from recollect.server.rest import cursor
 from recollect.server.rest.detail_shapes import (
@@ -19,6 +21,7 @@ from recollect.server.rest.detail_shapes import (
 )
 
 LISTING = "details"
+SEARCH = "found details"
 
 router = APIRouter(prefix="/api/agents/{agent}/details", tags=["details"])
 Key = Annotated[str, Path(description="The detail's key.", examples=["npm-install-x7k2m9qp"])]
@@ -40,16 +43,25 @@ def store_detail(memory: CurrentAgent, body: NewDetail) -> DetailBody:
 
 @router.get("")
 def list_details(memory: CurrentAgent, wanted: Annotated[DetailFilter, Query()]) -> DetailList:
-    """Details, newest first; with `q`, those that have most of its words first, and no further page."""
+    """Details, newest first; with `q`, those that have most of its words first."""
     if wanted.q.strip():
-        found = memory.search_details(wanted.q, session_id=wanted.session_id, limit=wanted.limit)
-        return DetailList(items=[DetailBody.of(each) for each in found], next_cursor=None)
-    before = cursor.decode(LISTING, wanted.cursor) if wanted.cursor else None
-    found = memory.list_details(session_id=wanted.session_id, before=before, limit=wanted.limit)
-    has_more = len(found) == wanted.limit and bool(
-        memory.list_details(session_id=wanted.session_id, before=found[-1].key, limit=1)
-    )
-    next_cursor = cursor.encode(LISTING, found[-1].key) if has_more else None
+        return _found(memory, wanted)
+    listed = partial(memory.list_details, session_id=wanted.session_id)
+    found = listed(before=cursor.decode_place(LISTING, wanted.cursor) if wanted.cursor else None, limit=wanted.limit)
+    last = (found[-1].created_at, found[-1].key) if found else None
+    has_more = len(found) == wanted.limit and bool(listed(before=last, limit=1))
+    next_cursor = cursor.encode_place(LISTING, last) if last and has_more else None
+    return DetailList(items=[DetailBody.of(each) for each in found], next_cursor=next_cursor)
+
+
+def _found(memory: AgentMemory, wanted: DetailFilter) -> DetailList:
+    """A page of a search; the cursor counts what was shown."""
+    search = partial(memory.search_details, wanted.q, session_id=wanted.session_id)
+    start = cursor.decode_number(SEARCH, wanted.cursor) if wanted.cursor else 0
+    found = search(offset=start, limit=wanted.limit)
+    end = start + len(found)
+    has_more = len(found) == wanted.limit and bool(search(offset=end, limit=1))
+    next_cursor = cursor.encode(SEARCH, str(end)) if has_more else None
     return DetailList(items=[DetailBody.of(each) for each in found], next_cursor=next_cursor)
 
 

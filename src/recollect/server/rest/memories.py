@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 
 from recollect.agent_memory import MAX_PAGE
+from recollect.model import State
 from recollect.server.auth import CurrentAgent, CurrentRecollect
 from recollect.server.rest import cursor
 from recollect.server.rest.answers import (
@@ -46,7 +47,7 @@ def list_memories(
         kind=wanted.kind or None,
         tag=wanted.tag,
         query=wanted.q,
-        state=wanted.state,
+        state=wanted.state or State.LIVE,
         as_of=wanted.as_of,
     )
     one_more = 1 if 1 <= wanted.limit < MAX_PAGE else 0  # tells whether there is another page

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
 from recollect.api import AgentMemory, TenantMemory
-from recollect.errors import Invalid
-from recollect.policy.names import is_session
-from recollect.ports import Place, place_of
+from recollect.ports import place_of
 from recollect.server.auth import CurrentTenant
 from recollect.server.rest import cursor
 from recollect.server.rest.bodies import Paging
@@ -36,9 +33,9 @@ SessionId = Annotated[str, Path(description="The session's id.", examples=["s-7"
 def list_sessions(tenant: CurrentTenant, wanted: Annotated[SessionFilter, Query()]) -> SessionPage:
     """Conversations, the one used last first."""
     listed = (tenant.agent(wanted.agent) if wanted.agent else tenant).sessions
-    found = listed(before=_decoded(wanted.cursor) if wanted.cursor else None, limit=wanted.limit)
+    found = listed(before=cursor.decode_place(SESSIONS, wanted.cursor) if wanted.cursor else None, limit=wanted.limit)
     has_more = len(found) == wanted.limit and bool(listed(before=place_of(found[-1]), limit=1))
-    next_cursor = _encoded(place_of(found[-1])) if has_more else None
+    next_cursor = cursor.encode_place(SESSIONS, place_of(found[-1])) if has_more else None
     return SessionPage(items=[SessionBody.of(each) for each in found], next_cursor=next_cursor)
 
 
@@ -92,19 +89,3 @@ def _owner(tenant: TenantMemory, id: str) -> AgentMemory:
     Raises: NotFound.
     """
     return tenant.agent(tenant.session(id).owner.agent)
-
-
-def _encoded(place: Place) -> str:
-    return cursor.encode(SESSIONS, f"{place[0].isoformat()} {place[1]}")
-
-
-def _decoded(given: str) -> Place:
-    """Raises: Invalid."""
-    at, _, id = cursor.decode(SESSIONS, given).partition(" ")
-    try:
-        moment = datetime.fromisoformat(at)
-    except ValueError:
-        raise Invalid(cursor.NOT_OURS) from None
-    if moment.tzinfo is None or not is_session(id):
-        raise Invalid(cursor.NOT_OURS)
-    return moment, id

@@ -12,7 +12,7 @@ SELECT {detail} FROM (
   WHERE d.tenant_id = :tenant AND d.agent_id = :agent AND d.is_active
     AND (:session::text IS NULL OR d.session_id = :session::text)
 ) AS scored
-WHERE found > 0 ORDER BY found DESC, created_at DESC, key DESC LIMIT :limit
+WHERE found > 0 ORDER BY found DESC, created_at DESC, key DESC LIMIT :limit OFFSET :offset
 
 -- Locked before it is looked at: whoever stored a detail with it has committed by then, and the next statement sees it.
 -- name: lock_content

@@ -11,7 +11,7 @@ SELECT {detail} FROM (
   WHERE d.tenant_id = :tenant AND d.agent_id = :agent AND d.is_active = 1
     AND (:session IS NULL OR d.session_id = :session)
 )
-WHERE found > 0 ORDER BY found DESC, created_at DESC, key DESC LIMIT :limit
+WHERE found > 0 ORDER BY found DESC, created_at DESC, key DESC LIMIT :limit OFFSET :offset
 
 -- name: list_known_contents
 SELECT DISTINCT content_hash FROM details
