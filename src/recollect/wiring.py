@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from recollect.model import Kind
+from recollect.model import Kind, Owner
 from recollect.ports import ArchiveFiles, Clock, DocumentFiles, ForeignFormats, Models, Store, TokenCounter
 from recollect.services.assemble import Assemble
 from recollect.services.capture import Capture
@@ -132,7 +132,7 @@ def wired(store: Store, embedding: Embedding, outside: Outside, *, now: Clock, s
         guard=guard,
         echoes=echoes,
         maintain=Maintain(store, embedding, now, quota=settings.episode_quota),
-        checkup=Checkup(store, now),
+        checkup=Checkup(store, now, agent=Owner(settings.tenant, settings.agent)),
         retrieved=retrieved,
         workflows=Workflows(store, guard, now),
         tokens=tokens,

@@ -85,7 +85,7 @@ def test_what_was_done_behind_its_back_is_named(recollect: Recollect, fresh_plac
 
     assert list(quick) == ["index"]
     assert {name: check.says for name, check in whole.items()} == {
-        "index": "2 texts are missing from it, 1 of its entries are out of date",
+        "index": "texts missing from it: 2; entries that are out of date: 1",
         "details": f"1 of 2 are missing or damaged: atlas/{key}",
         "audit log": "acme: Event 2 was changed after it was written.",
     }
@@ -115,6 +115,25 @@ def test_lines_of_the_notes_file_that_are_none_are_named(fresh_place: Place, clo
 
     assert list(found) == ["notes"]
     assert found["notes"].says.startswith("lines of the file that are none: line 2: ")
+
+
+def test_notes_that_are_nobodys_yet_are_looked_at_and_stay_nobodys(
+    fresh_place: Place, clock: Clock, tmp_path: Path
+) -> None:
+    folder = tmp_path / ".aegis" / "memory"
+    folder.mkdir(parents=True)
+    (folder / "memories.jsonl").write_text("not a note\n")
+    with fresh_place.open(clock, workspace=tmp_path) as store:
+        assert (
+            broken(list(store.check()))["notes"].says
+            == "lines of the file that are none: line 1: It is not valid JSON."
+        )
+        store.agent("ann").remember("I count", kind="core")
+        store.agent("bob").remember("I count, too", kind="core")
+        assert len(store.tenant().count_memories_by_agent(["ann", "bob"])) == 2
+        assert broken(list(store.check()))["notes"].says.count("line 1") == 1
+
+        assert store.agent("bob").remember("Prefers tabs").id in (folder / "memories.jsonl").read_text()
 
 
 def test_a_damaged_page_is_noticed(fresh_place: Place, clock: Clock) -> None:

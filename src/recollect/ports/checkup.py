@@ -23,4 +23,5 @@ class CheckupStore(Protocol):
         """How many contents `sweep_contents` would remove."""
 
     def find_damaged_notes(self, owner: Owner) -> Sequence[str] | None:
-        """The lines of the agent's file of notes that are none, and why; None if its notes are in the database."""
+        """The lines of the agent's file of notes that are none, and why; None if its notes are in the database. A file
+        that is nobody's yet is looked at for whoever asks."""

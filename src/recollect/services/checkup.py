@@ -31,9 +31,11 @@ T = TypeVar("T")
 class Checkup:
     """One look over every tenant."""
 
-    def __init__(self, store: Store, now: Clock) -> None:
+    def __init__(self, store: Store, now: Clock, *, agent: Owner) -> None:
+        """`agent` is who would use a workspace's notes, should nobody have yet."""
         self._store = store
         self._now = now
+        self._agent = agent
 
     def __call__(self, *, is_quick: bool = False, progress: Progress | None = None) -> Sequence[Check]:
         """`is_quick` leaves out what reads everything: each page of the database, each text, each event."""
@@ -66,7 +68,7 @@ class Checkup:
         missing, surplus = sum(each.missing for each in gaps), sum(each.surplus for each in gaps)
         if not missing and not surplus:
             return Check(name="index", is_ok=True, says="agrees with what is stored")
-        says = f"{missing:,} texts are missing from it, {surplus:,} of its entries are out of date"
+        says = f"texts missing from it: {missing:,}; entries that are out of date: {surplus:,}"
         advice = "Export the tenants and import them into a new store: that builds it anew."
         return Check(name="index", is_ok=False, says=says, advice=advice)
 
@@ -111,8 +113,9 @@ class Checkup:
 
     def _notes(self, tenants: Sequence[str]) -> Check | None:
         """None if nobody's notes are in a file."""
-        files = [self._store.find_damaged_notes(owner) for owner in self._agents(tenants)]
-        lines = [line for file in files if file is not None for line in file]
+        agents = dict.fromkeys([*self._agents(tenants), self._agent])
+        files = [self._store.find_damaged_notes(owner) for owner in agents]
+        lines = list(dict.fromkeys(line for file in files if file is not None for line in file))
         if lines:
             says = f"lines of the file that are none: {_first(lines)}"
             advice = "Mend or remove them; all others work as ever."

@@ -20,7 +20,7 @@ from recollect.policy.text import content_hash
 from recollect.ports import EmbedTexts, Glimpse, Vector
 from recollect.store.engine import Engine
 from recollect.store.erasure import NOTES_FILE
-from recollect.store.notes_claim import is_claimed_by
+from recollect.store.notes_claim import claimant, is_claimed_by
 from recollect.store.notes_file import NotesFile
 from recollect.store.notes_index import NotesIndex
 from recollect.store.workspace_transfer import WorkspaceTransfer
@@ -61,6 +61,19 @@ class WorkspaceStore(WorkspaceTransfer):
                     return None
                 self._files[owner] = NotesFile(self._workspace, owner)
             return self._files[owner]
+
+    def _notes_looked_at(self, owner: Owner, *, if_nobodys: bool = False) -> NotesFile | None:
+        """The same for who goes over all agents, which must not make the file anybody's.
+
+        Raises: StoreError.
+        """
+        try:
+            owning = claimant(self._workspace)
+        except OSError as error:
+            raise StoreError(f"The workspace cannot be used: {error.strerror}.") from error
+        if owning is None:
+            return NotesFile(self._workspace, owner) if if_nobodys else None
+        return self.notes_of(owner) if owning == owner else None
 
     def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None]) -> Sequence[Memory]:
         notes = [memory for memory in memories if memory.kind is Kind.NOTE]
@@ -161,13 +174,13 @@ class WorkspaceStore(WorkspaceTransfer):
             self.delete_memory(owner, note.id)
 
     def find_damaged_notes(self, owner: Owner) -> Sequence[str] | None:
-        file = self.notes_of(owner)
+        file = self._notes_looked_at(owner, if_nobodys=True)
         return None if file is None else [f"line {each.line}: {each.reason}" for each in file.damaged()]
 
     def count_memories_by_agent(self, tenant: str, agents: Collection[str]) -> Mapping[str, Mapping[Kind, int]]:
         counts = dict(super().count_memories_by_agent(tenant, agents))
         for agent, of_kinds in counts.items():
-            file = self.notes_of(Owner(tenant, agent))
+            file = self._notes_looked_at(Owner(tenant, agent))
             if file is not None:
                 counts[agent] = {**of_kinds, Kind.NOTE: of_kinds[Kind.NOTE] + len(file.all())}
         return counts
