@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from recollect import Recollect, Settings
 from tests.postgres_server import PostgresServer
 
 MARKERS = {
@@ -37,6 +38,14 @@ def postgres_server() -> Iterator[PostgresServer]:
     """PostgreSQL 18 with pgvector. A server that does not start is an error, never a skip."""
     with PostgresServer.start() as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recollect]:
+    """A store for this module, with the settings it names as `SETTINGS`."""
+    named = getattr(request.module, "SETTINGS", {})
+    with Recollect(settings=Settings(url=f"sqlite:///{tmp_path_factory.mktemp('store')}/memory.db", **named)) as store:
+        yield store
 
 
 @pytest.fixture(scope="module")

@@ -59,13 +59,6 @@ class Door:
 
 
 @pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recollect]:
-    settings = Settings(url=f"sqlite:///{tmp_path_factory.mktemp('store') / 'memory.db'}")
-    with Recollect(settings=settings) as recollect:
-        yield recollect
-
-
-@pytest.fixture(scope="module")
 def door(opened: Recollect) -> Iterator[Door]:
     tenants = ("acme", "other", "default")
     keys = {(each, scope): opened.tenant(each).add_key(scope).key for each in tenants for scope in KeyScope}

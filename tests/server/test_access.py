@@ -19,6 +19,7 @@ from recollect.server.scopes import SCOPES, ScopeTable
 from recollect.settings import Settings
 from tests.server.live import client_of, serving
 
+SETTINGS = {"tenant": "settings"}
 VALUES = {
     "agent": "ann",
     "id": "m-1",
@@ -45,13 +46,6 @@ class Door:
 def forgotten_route(app: FastAPI) -> None:
     """A route somebody added without a word about keys."""
     app.add_api_route("/api/forgotten", lambda: {"ok": True}, methods=["GET"])
-
-
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recollect]:
-    settings = Settings(url=f"sqlite:///{tmp_path_factory.mktemp('store') / 'memory.db'}", tenant="settings")
-    with Recollect(settings=settings) as recollect:
-        yield recollect
 
 
 @pytest.fixture(scope="module")

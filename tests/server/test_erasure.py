@@ -10,17 +10,11 @@ import pytest
 
 from recollect.api import Recollect
 from recollect.model import KeyScope
-from recollect.settings import Settings
 from tests.server.live import client_of, serving
 
+SETTINGS = {"embedder": "off"}
+
 pytestmark = pytest.mark.proves("X5")
-
-
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recollect]:
-    settings = Settings(url=f"sqlite:///{tmp_path_factory.mktemp('store') / 'memory.db'}", embedder="off")
-    with Recollect(settings=settings) as recollect:
-        yield recollect
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ import pytest
 
 from recollect.api import Recollect
 from recollect.server.scopes import SCOPES
-from recollect.settings import Settings
 from tests.server.live import client_of, serving
 
 pytestmark = pytest.mark.proves("E12")
@@ -52,13 +51,6 @@ BODIES: dict[str, Any] = {
 CHANGING = re.compile(
     r'"\d{4}-\d\d-\d\dT[\d:.]+Z"|"[0-9a-f]{16,64}"|\b[0-9a-f]{8}-[0-9a-f-]{27}\b|[a-z]+-[0-9a-f]{12,32}'
 )
-
-
-@pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recollect]:
-    settings = Settings(url=f"sqlite:///{tmp_path_factory.mktemp('store') / 'memory.db'}")
-    with Recollect(settings=settings) as recollect:
-        yield recollect
 
 
 @pytest.fixture(scope="module")

@@ -128,8 +128,8 @@ def test_notes_that_are_nobodys_yet_are_looked_at_and_stay_nobodys(
             broken(list(store.check()))["notes"].says
             == "lines of the file that are none: line 1: It is not valid JSON."
         )
-        store.agent("ann").remember("I count", kind="core")
-        store.agent("bob").remember("I count, too", kind="core")
+        store.tenant().add_agent("ann")
+        store.tenant().add_agent("bob")
         assert len(store.tenant().count_memories_by_agent(["ann", "bob"])) == 2
         assert broken(list(store.check()))["notes"].says.count("line 1") == 1
 
