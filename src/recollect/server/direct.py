@@ -109,7 +109,9 @@ class Plan:
         for name, giver in self.givers.items():
             values[name] = giver(asked)
         told = self.endpoint(**values)
-        return b"" if self.answers is None else self.answers.dump_json(self.answers.validate_python(told))
+        return (
+            b"" if self.answers is None else self.answers.dump_json(self.answers.validate_python(told), by_alias=True)
+        )
 
     async def send(self, content: bytes, send: Send) -> None:
         headers = [] if self.answers is None else [(b"content-length", str(len(content)).encode())]
