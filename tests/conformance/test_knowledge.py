@@ -210,10 +210,44 @@ def test_putting_embedding_and_deleting_at_once_do_not_stop_each_other(store: St
         list(threads.map(write, range(6)))
 
 
+def test_a_shelf_too_large_for_memory_answers_alike(store: Store, tenant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    words = ["tea", "o'neil", "back\\\\slash", "straße", "cup", "pot", "milk"]
+
+    def some(id: str, category: str) -> None:
+        texts = [" ".join(rng.choice(words, size=rng.integers(1, 12))) for _ in range(30)]
+        vectors = [vector(*rng.normal(size=DIMENSIONS)) if number % 5 else None for number in range(30)]
+        store.put_document(document(id, tenant, category=category), texts, vectors)
+
+    def answers() -> list[tuple[list[int], list[float]]]:
+        asked = [("tea", ()), ("o'neil cup milk", ()), ("straße pot", ("x",)), ("milk", ("x", "y")), ("none", ())]
+        found = [store.search_chunks(tenant, query, categories=only, limit=20) for query, only in asked]
+        found += [store.nearest_chunks(tenant, vector(1, 0.5), categories=only, limit=20) for only in ((), ("y",))]
+        return [(seqs(each), [round(match.score, 3) for match in each]) for each in found]
+
+    for change in (
+        lambda: some("a", "x"),
+        lambda: some("b", "y"),
+        lambda: some("a", "y"),
+        lambda: store.put_document(document("b", tenant, is_published=False), ["tea"], [None]),
+        lambda: store.delete_document(tenant, "a"),
+        lambda: some("a", "x"),
+    ):
+        change()
+        held = answers()
+        with monkeypatch.context() as patch:
+            patch.setattr(postgres_index, "SHELF_SHARE", 0)
+            store.forget_cached(tenant)
+            for (numbers, scores), (others, told) in zip(answers(), held, strict=True):
+                assert scores == pytest.approx(told, abs=0.003)
+                assert sorted(numbers) == sorted(others)
+
+
 def test_a_full_page_is_found_whatever_else_the_index_holds(
     place: Place, store: Store, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_index, "EXACT_BELOW", 0)  # as if every tenant were large
+    monkeypatch.setattr(postgres_index, "SHELF_SHARE", 0)  # as if every tenant were large
+    monkeypatch.setattr(postgres_index, "EXACT_BELOW", 0)
     rng = np.random.default_rng(3)
     for other in (owner().tenant for _ in range(4)):  # right beside the question, and not ours
         crowd = [vector(1, *rng.normal(scale=0.01, size=DIMENSIONS - 1)) for _ in range(300)]

@@ -25,8 +25,8 @@ from recollect.store.postings import NO_WORDS, Packed, Words, row_numbers
 from recollect.store.rows import moment
 
 NEVER = np.inf
-HIDDEN = -np.inf
-"""Ends before any moment."""
+ALWAYS = HIDDEN = -np.inf
+"""Before any moment: what ends then is never found, and all else is found as of then."""
 
 HIDDEN_SHARE = 0.05
 """Of an index may be rows that cannot be found any more."""
@@ -177,7 +177,7 @@ class OwnerIndex:
             return []
         holding, total = _holding(words, terms), rows.count
         full = float(sum(np.log1p((total - min(len(each), total) + 0.5) / (len(each) + 0.5)) for each in holding))
-        found = _search(rows, holding, Wanted((), -np.inf), limit)
+        found = _search(rows, holding, Wanted((), ALWAYS), limit)
         return [Match(match.seq, min(1.0, match.score / full)) for match in found]
 
     def nearest(self, vector: Floats, wanted: Wanted, limit: int) -> list[Match]:

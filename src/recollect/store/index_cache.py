@@ -107,6 +107,15 @@ class IndexCache:
             for shelf in [shelf for shelf in self._cached if shelf.tenant == tenant]:
                 self._total -= self._cached.pop(shelf).nbytes
 
+    def is_held(self, shelf: Shelf) -> bool:
+        return shelf in self._cached
+
+    def drop(self, shelf: Shelf) -> None:
+        """Drop one index."""
+        with self._lock:
+            cached = self._cached.pop(shelf, None)
+            self._total -= 0 if cached is None else cached.nbytes
+
     def current(self, shelf: Shelf) -> OwnerIndex:
         """The shelf's index as of now."""
         with self._lock:

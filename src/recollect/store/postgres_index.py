@@ -1,9 +1,9 @@
-"""Search on PostgreSQL: memories in memory, a tenant's shared shelf inside the database.
+"""Search on PostgreSQL: in memory, but for a tenant's shared shelf that is too large for it.
 
-Words: the program cuts and stems them, PostgreSQL keeps them as a tsvector; chunks are scored there with the same BM25
-as the index in memory uses. Vectors: kept in half precision. A shelf has an approximate index (HNSW) once it is large.
-Such an index answers a filtered question with too few rows and no warning, so it is asked to go on until it has enough,
-and if it still falls short the exact way is taken.
+Words: the program cuts and stems them, PostgreSQL keeps them as a tsvector. Vectors: kept in half precision. What is
+searched inside the database is scored with the same BM25 as in memory, and has an approximate index of its vectors
+(HNSW). Such an index answers a filtered question with too few rows and no warning, so it is asked to go on until it has
+enough, and if it still falls short the exact way is taken.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from recollect.policy.ranking import BM25_B, BM25_K1
 from recollect.ports import Vector
 from recollect.store.encoding import Codes, Encoding, Floats, Numbers, once, word_code
 from recollect.store.engine import Row, Unit
-from recollect.store.index_cache import Read
+from recollect.store.index import ALWAYS, OwnerIndex, Wanted
+from recollect.store.index_cache import Read, Shelf
 from recollect.store.memory_search import MemorySearch
 
 EXACT_BELOW = 20_000
@@ -34,12 +35,20 @@ MAX_POSITIONS = 255
 """A tsvector keeps at most this many places of one word."""
 
 
+SHELF_SHARE = 0.5
+"""Of the memory for indexes may be one tenant's shelf."""
+
+CHUNK_BYTES = 700
+"""About what a chunk takes in memory, but for its vector: some eighty words."""
+
+
 class PostgresIndex(MemorySearch):
     """`engine.SearchIndex` in memory and in SQL."""
 
     def __init__(self, read: Read, *, numbers: Callable[[Sequence[int]], Any], max_bytes: int) -> None:
         super().__init__(read, encoding=SENT, numbers=numbers, max_bytes=max_bytes)
         self._read = read
+        self._max_bytes = max_bytes
 
     def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
         self._embedder.check(vectors)
@@ -56,12 +65,18 @@ class PostgresIndex(MemorySearch):
     def search_chunks(
         self, tenant: str, terms: Sequence[str], *, categories: Collection[str], limit: int
     ) -> Sequence[Match]:
+        index = self._held_chunks(tenant)
+        if index is not None:
+            return index.search(terms, Wanted(categories, ALWAYS), limit)
         values = {"terms": _distinct(terms), "limit": limit, **_in_categories(categories), **_BM25}
         return _matches(self._read(tenant, lambda unit: unit.all("search_chunks", tenant=tenant, **values)))
 
     def nearest_chunks(
         self, tenant: str, vector: Vector, *, categories: Collection[str], limit: int
     ) -> Sequence[Match]:
+        index = self._held_chunks(tenant)
+        if index is not None:
+            return index.nearest(vector, Wanted(categories, ALWAYS), limit)
         values = {
             "tenant": tenant,
             "embedder_id": self._embedder.id,
@@ -80,6 +95,18 @@ class PostgresIndex(MemorySearch):
             return unit.all("nearest_chunks", **values)
 
         return _matches(self._read(tenant, nearest))
+
+    def _held_chunks(self, tenant: str) -> OwnerIndex | None:
+        """The index of a tenant's shelf; None if it is too large to be held."""
+        shelf, most = Shelf(tenant), SHELF_SHARE * self._max_bytes
+        if not self._indexes.is_held(shelf):
+            row = self._read(tenant, lambda unit: unit.one("chunks_ever", tenant=tenant))
+            if row is not None and row[0] * (CHUNK_BYTES + 4 * self._embedder.dimensions) > most:
+                return None
+        index = self._indexes.current(shelf)
+        if index.nbytes > most:
+            self._indexes.drop(shelf)
+        return index
 
 
 _BM25 = {"k1": BM25_K1, "b": BM25_B}

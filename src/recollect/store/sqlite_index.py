@@ -8,11 +8,9 @@ from typing import Any
 from recollect.model import Match
 from recollect.ports import Vector
 from recollect.store.encoding import SHORT, encode_terms, encode_vector
-from recollect.store.index import Wanted
+from recollect.store.index import ALWAYS, Wanted
 from recollect.store.index_cache import Read, Shelf
 from recollect.store.memory_search import MemorySearch
-
-ALWAYS = float("-inf")
 
 
 class SqliteIndex(MemorySearch):

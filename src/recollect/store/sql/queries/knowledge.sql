@@ -40,3 +40,6 @@ UPDATE kb_chunks SET position = :position WHERE tenant_id = :tenant AND id = :id
 
 -- name: add_chunk
 INSERT INTO kb_chunks ({chunk}) VALUES ({:chunk})
+
+-- name: chunk_index_state
+SELECT tenant_id, revision, rewrites FROM shelves WHERE tenant_id = :tenant AND shelf = 'knowledge'

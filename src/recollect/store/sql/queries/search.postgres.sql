@@ -1,4 +1,4 @@
--- PostgreSQL's own: arrays, and the search of chunks inside the database.
+-- PostgreSQL's own: arrays, index entries as numbers and texts, and the search of a large shelf inside the database.
 
 -- As long as the transaction lasts, nobody else writes to the agent.
 -- name: hold_agent
@@ -81,6 +81,22 @@ role, since
 -- name: memory_index_versions
 SELECT string_agg(int8send(seq) || int8send(version) || int8send(coalesce(embedder_id, 0)), '') FROM memory_index
 WHERE tenant_id = :tenant AND agent_id = :agent
+
+-- name: chunk_index_after
+SELECT {chunk_entry} FROM chunk_index
+WHERE tenant_id = :tenant AND seq > :seq
+ORDER BY seq LIMIT :limit
+
+-- name: chunk_index_rows
+SELECT {chunk_entry} FROM chunk_index
+WHERE tenant_id = :tenant AND seq = ANY(:seqs)
+
+-- fragment: chunk_entry
+seq, version, category, NULL, words::text, embedder_id, halfvec_send(embedding), NULL, 'user', 0
+
+-- name: chunk_index_versions
+SELECT string_agg(int8send(seq) || int8send(version) || int8send(coalesce(embedder_id, 0)), '') FROM chunk_index
+WHERE tenant_id = :tenant
 
 -- name: list_these
 SELECT {memory} FROM memories

@@ -76,9 +76,6 @@ SELECT {memory} FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (SELECT value FROM json_each(:seqs))
   AND (:kind = 'all' OR kind = :kind) AND {listed}
 
--- name: chunk_index_state
-SELECT tenant_id, revision, rewrites FROM shelves WHERE tenant_id = :tenant AND shelf = 'knowledge'
-
 -- name: chunk_index_after
 SELECT seq, version, category, NULL, terms, embedder_id, vector, NULL, 'user', 0 FROM chunk_index
 WHERE tenant_id = :tenant AND seq > :seq
