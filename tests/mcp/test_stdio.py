@@ -217,3 +217,20 @@ def test_it_ends_soon_when_it_should(tmp_path: Path, ending: signal.Signals | No
 
     with Recollect(settings=Settings(url=f"sqlite:///{tmp_path}/memories.db")) as store:
         assert [memory.text for memory in store.agent().list()] == ["Prefers tabs"]
+
+
+def test_a_person_who_starts_it_is_told_what_it_waits_for(tmp_path: Path) -> None:
+    ours, theirs = os.openpty()
+    with subprocess.Popen(
+        command(tmp_path), stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path, env=environment()
+    ) as process:
+        os.close(theirs)
+        assert process.stderr is not None
+        first, _, last = (process.stderr.readline() for _ in range(3))
+        os.write(ours, b"\x04")
+        out, more = process.communicate(timeout=30)
+    os.close(ours)
+
+    assert first.startswith(b"This waits for an agent host to speak MCP")
+    assert last == b"Ctrl-D ends it.\n"
+    assert (out, more, process.returncode) == (b"", b"", 0)

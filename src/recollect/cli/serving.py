@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -58,6 +59,12 @@ def serve(
     server.serve(run.settings, no_auth=no_auth)
 
 
+NO_HOST = """This waits for an agent host to speak MCP to it. A host starts it by itself, for instance after:
+claude mcp add recollect -- recollect mcp
+Ctrl-D ends it."""
+"""For a person who types the command to see what it does."""
+
+
 def mcp(
     run: Run,
     sets: Annotated[
@@ -66,6 +73,8 @@ def mcp(
 ) -> None:
     """Be an MCP server on standard input and output, for one agent."""
     run.flags |= {"tool_sets": sets}
+    if sys.stdin is not None and sys.stdin.isatty():
+        typer.secho(NO_HOST, dim=True, err=True)
     server = optional_module("recollect.server.mcp", needs="The MCP server", extra="mcp")
     server.run_stdio(run.settings)
 
