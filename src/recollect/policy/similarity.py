@@ -181,9 +181,12 @@ def strengths(evidence: Evidence, question: Asked, *, words_share: float) -> Flo
 
 def nearest(evidence: Evidence) -> Sequence[float]:
     """The greatest cosine, if there is one."""
-    if evidence.cosines is None or np.isnan(evidence.cosines).all():
+    if evidence.cosines is None or not len(evidence.cosines):
         return ()
-    return (float(np.nanmax(evidence.cosines)),)
+    greatest = float(evidence.cosines.max())  # NaN, if there is one anywhere
+    if greatest == greatest:
+        return (greatest,)
+    return () if np.isnan(evidence.cosines).all() else (float(np.nanmax(evidence.cosines)),)
 
 
 def fused(words: Floats | None, meaning: Floats | None, *, words_share: float = 0.0) -> Floats:
@@ -260,8 +263,11 @@ def timeliness(question: Asked, since: NDArray[np.float64]) -> Floats:
 
 
 def _meaning(cosines: Floats) -> Floats:
-    known = cosines[~np.isnan(cosines)]
-    average = float(known.sum()) / (len(known) + DOUBT)
+    known, total = cosines, float(cosines.sum())
+    if total != total:  # some have no vector yet
+        known = cosines[~np.isnan(cosines)]
+        total = float(known.sum())
+    average = total / (len(known) + DOUBT)
     away: Floats = (cosines - np.float32(average)) / np.float32(MEANING_FULL * max(1 - average, 1e-3))
     # What is farther than the average says next to nothing, but even there the nearer comes first.
     meaning: Floats = np.where(away > 0, away + FAR, FAR * np.exp(np.minimum(away, 0)))

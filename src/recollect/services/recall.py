@@ -165,16 +165,16 @@ class Recall:
     def _wait(self, turn: Turn[Any], needed: Collection[Future[Any]]) -> None:
         """Until the deadline at most. Nobody is held up for long by a turn that takes long, not even by itself."""
         waited, patience, has_begun = 0.0, self._deadline * IN_TURN_SHARE, False
-        while needed and waited < patience:
+        while waited < patience:
             step = min(HOLD, patience - waited)
-            needed = wait(needed, timeout=step).not_done
+            if turn.wait(step):
+                return
             waited += step
-            if has_begun and needed:
+            if has_begun:
                 self._workers.pass_on(turn)
             has_begun = turn.is_under_way
-        if needed:
-            self._workers.give_up(turn)
-            wait(needed, timeout=self._deadline - patience)
+        self._workers.give_up(turn)
+        wait(needed, timeout=self._deadline - patience)
 
     def _merged(
         self,

@@ -148,6 +148,7 @@ class Turn(Generic[T]):
     def __init__(self, works: Sequence[Callable[[], T]]) -> None:
         self.futures: Sequence[Future[T]] = [Future() for _ in works]
         self.is_under_way = False
+        self._ended = threading.Event()
         self._waiting: deque[Job] = deque(zip(works, self.futures, strict=True))
 
     @property
@@ -163,6 +164,12 @@ class Turn(Generic[T]):
             except IndexError:  # another thread was faster
                 return
             do(*job)
+        if all(future.done() for future in self.futures):
+            self._ended.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Until all of it is done, or for so long; whether it is."""
+        return self._ended.wait(seconds)
 
 
 class Outcome(Protocol):

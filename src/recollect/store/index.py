@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from operator import is_not
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +64,7 @@ class OwnerIndex:
         self._rows = _Rows.empty(embedder.dimensions)
         self._words = Words(NO_WORDS, NO_WORDS)
         self._views: Mapping[frozenset[str], _View] = {}
+        self._counted: tuple[tuple[object, ...], int] = ((), 0)  # what `nbytes` was last asked of, and what it was
 
     @property
     def count(self) -> int:
@@ -70,8 +72,13 @@ class OwnerIndex:
 
     @property
     def nbytes(self) -> int:
-        views = sum(view.nbytes for view in self._views.values())
-        return EMPTY_BYTES + self._rows.nbytes + int(self._words.inverted.nbytes + self._words.tail.nbytes) + views
+        rows, words, views = held = (self._rows, self._words, self._views)
+        known, nbytes = self._counted
+        if not known or any(map(is_not, known, held)):  # seldom, and it is asked at every search
+            nbytes = EMPTY_BYTES + rows.nbytes + int(words.inverted.nbytes + words.tail.nbytes)
+            nbytes += sum(view.nbytes for view in views.values())
+            self._counted = (held, nbytes)
+        return nbytes
 
     @property
     def seqs(self) -> Numbers:
@@ -173,9 +180,9 @@ class OwnerIndex:
         """The same among all rows; a score is the share of what a text of average length would have that holds every
         one of the words once, also those nobody holds: 1 at most."""
         rows, words = self._rows, self._words
-        if not rows.count:
-            return []
         holding, total = _holding(words, terms), rows.count
+        if not any(map(len, holding)):
+            return []
         full = float(sum(np.log1p((total - min(len(each), total) + 0.5) / (len(each) + 0.5)) for each in holding))
         found = _search(rows, holding, Wanted((), ALWAYS), limit)
         return [Match(match.seq, min(1.0, match.score / full)) for match in found]

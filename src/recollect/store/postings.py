@@ -37,17 +37,23 @@ class Words:
 
     def holding(self, key: int) -> Packed:
         """Every occurrence of one word."""
-        first, behind = np.uint64(key << 32), np.uint64(key << 32 | 0xFFFFFFFF)
-        low, high = np.searchsorted(self.inverted, first), np.searchsorted(self.inverted, behind, side="right")
+        low = self.inverted.searchsorted(np.uint64(key << 32))
+        high = self.inverted.searchsorted(np.uint64(key << 32 | 0xFFFFFFFF), side="right")
+        if not len(self.tail):
+            return self.inverted[low:high]
         late = self.tail[(self.tail >> np.uint64(32)) == np.uint64(key)]
         return np.concatenate((self.inverted[low:high], late))
 
     def occurrences(self, key: int, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats]:
         """Where one word occurs and how often; `places` numbers the rows anew, and leaves those out that get -1."""
         found = self.holding(key)
-        found = found[row_numbers(found) < len(places)]
-        at = places[row_numbers(found)]
+        numbers = row_numbers(found)
+        if len(numbers) and numbers.max() >= len(places):  # of rows that came meanwhile
+            found, numbers = found[numbers < len(places)], numbers[numbers < len(places)]
+        at = places[numbers]
         counts = (found & np.uint64(0xFF)).astype(np.float32)
+        if not len(at) or at.min() >= 0:
+            return at, counts
         return at[at >= 0], counts[at >= 0]
 
 
