@@ -12,7 +12,6 @@ from typing import Any
 
 from anyio.to_thread import run_sync
 from fastapi.responses import JSONResponse
-from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -23,6 +22,7 @@ from recollect.model import ApiKey, KeyScope
 from recollect.policy.keys import allows
 from recollect.server.admin.logins import COOKIE, Logins, is_console
 from recollect.server.errors import CHALLENGE, STATUS, error_response
+from recollect.server.headers import header
 from recollect.server.limits import Buckets
 from recollect.server.scopes import UNKNOWN_PATH, Rule, ScopeTable
 
@@ -96,9 +96,9 @@ class KeyGuard:
     async def _key(self, scope: Scope) -> ApiKey:
         """Raises: Unauthorized, StoreError."""
         if is_console(scope["path"]):  # a browser sends the console's cookie, and only there
-            sent = cookie_parser(Headers(scope=scope).get("cookie", "")).get(COOKIE, "")
+            sent = cookie_parser(header(scope, b"cookie") or "").get(COOKIE, "")
             return await run_sync(self._logins.key, sent)
-        kind, _, sent = Headers(scope=scope).get("authorization", "").partition(" ")
+        kind, _, sent = (header(scope, b"authorization") or "").partition(" ")
         if kind.lower() != "bearer" or not sent.strip():
             raise Unauthorized(NO_KEY)
         sent = sent.strip()

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 from collections.abc import Collection
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from fastapi import HTTPException
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from recollect.server.errors import error_response
+from recollect.server.headers import header
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 EVERYWHERE = frozenset({"0.0.0.0", "::"})
@@ -49,20 +50,20 @@ class HostGuard:
             await error_response(403, refusal)(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> str | None:
-        headers = Headers(scope=scope)
-        host = headers.get("host", "").lower()
+        host = (header(scope, b"host") or "").lower()
         name = host_name(host)
         if name not in self._hosts and not (self._is_everywhere and is_address(name)):
             return (
                 "This server does not answer to that Host name; use the address it was started on, "
                 "or name this one when starting it: --public-host."
             )
-        origin = headers.get("origin")
+        origin = header(scope, b"origin")
         if origin is not None and _place(origin) != host:
             return "A web page from another origin may ask nothing here."
         return None
 
 
+@lru_cache(maxsize=256)  # nearly all requests name the same one
 def host_name(host: str) -> str:
     """A Host header without its port; empty when it is not one.
 
@@ -108,12 +109,13 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        length = headers.get("content-length", "")
+        length = header(scope, b"content-length") or ""
         is_file = scope["path"] in FILE_ROUTES
         most = MAX_FILE_BYTES if is_file else MAX_BODY_BYTES
         if length.isdecimal() and int(length[:20]) > most:
-            if headers.get("expect", "").lower() != "100-continue":  # who waits for a go-ahead has sent nothing yet
+            if (
+                header(scope, b"expect") or ""
+            ).lower() != "100-continue":  # who waits for a go-ahead has sent nothing yet
                 await _discard(receive)
             await error_response(413, _too_large(most), headers={"Connection": "close"})(scope, receive, send)
             return

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
-import uuid
 
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from recollect.server.errors import error_response
+from recollect.server.headers import header
 
 HEADER = "X-Request-Id"
+_NAME = HEADER.lower().encode()
 _ACCEPTABLE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 log = logging.getLogger("recollect.server")
@@ -27,8 +28,8 @@ class RequestId:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = Headers(scope=scope).get(HEADER, "")
-        request_id = given if _ACCEPTABLE.fullmatch(given) else uuid.uuid4().hex[:16]
+        given = header(scope, _NAME) or ""
+        request_id = given if _ACCEPTABLE.fullmatch(given) else os.urandom(8).hex()
         scope.setdefault("state", {})["request_id"] = request_id
         has_started = False
 
@@ -36,7 +37,7 @@ class RequestId:
             nonlocal has_started
             if message["type"] == "http.response.start":
                 has_started = True
-                MutableHeaders(scope=message)[HEADER] = request_id
+                message["headers"] = [*message.get("headers", ()), (_NAME, request_id.encode())]
             await send(message)
 
         try:

@@ -6,9 +6,11 @@ whole, cannot be taken back, or decides what is trusted is for an admin.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from operator import itemgetter
+from typing import Any
 
 from recollect.model import KeyScope
 
@@ -147,7 +149,7 @@ class ScopeTable:
     """The table, ready to be asked for each request."""
 
     def __init__(self, scopes: Mapping[str, KeyScope | None] = {**SCOPES, **CONSOLE}) -> None:
-        self._by_shape: dict[tuple[str, int], list[tuple[list[str], Rule]]] = {}
+        self._by_shape: dict[tuple[str, int], dict[tuple[int, ...], _Shape]] = {}
         self._by_beginning: list[tuple[str, str, Rule]] = []
         for route, scope in scopes.items():
             method, _, path = route.partition(" ")
@@ -155,7 +157,9 @@ class ScopeTable:
                 self._by_beginning.append((method, path.removesuffix(REST), Rule(path, scope)))
             else:
                 parts = path.split("/")
-                self._by_shape.setdefault((method, len(parts)), []).append((parts, Rule(path, scope)))
+                names = tuple(place for place, part in enumerate(parts) if part[:1] == "{")
+                shapes = self._by_shape.setdefault((method, len(parts)), {})
+                shapes.setdefault(names, _Shape(len(parts), names)).add(parts, Rule(path, scope))
 
     def find(self, method: str, path: str) -> Rule | None:
         """The rule of a request; where several fit, the strictest.
@@ -165,11 +169,28 @@ class ScopeTable:
         """
         method = "GET" if method == "HEAD" else method
         parts = path.split("/")
-        fitting = [rule for shape, rule in self._by_shape.get((method, len(parts)), ()) if _fits(shape, parts)]
+        shapes = self._by_shape.get((method, len(parts)))
+        fitting = [rule for shape in shapes.values() if (rule := shape.find(parts)) is not None] if shapes else []
         fitting += [
             rule for each, start, rule in self._by_beginning if each == method and path.startswith(start.rstrip("/"))
         ]
         return max(fitting, key=_strictness, default=None)
+
+
+class _Shape:
+    """Routes of one length that have names in the same places: found by the words between them."""
+
+    def __init__(self, length: int, names: Sequence[int]) -> None:
+        self._names = names
+        self._words = itemgetter(*(place for place in range(length) if place not in names))
+        self._rules: dict[Any, Rule] = {}
+
+    def add(self, parts: Sequence[str], rule: Rule) -> None:
+        self._rules[self._words(parts)] = max(rule, self._rules.get(self._words(parts), rule), key=_strictness)
+
+    def find(self, parts: Sequence[str]) -> Rule | None:
+        rule = self._rules.get(self._words(parts))
+        return rule if rule is not None and all(parts[place] for place in self._names) else None
 
 
 def nearest(path: str) -> str:
@@ -197,10 +218,6 @@ def nearest(path: str) -> str:
 
 def _likeness(want: str, part: str) -> float:
     return SequenceMatcher(a=want, b=part.lower()).ratio() if want != part else 1.0
-
-
-def _fits(shape: list[str], parts: list[str]) -> bool:
-    return all(want == part or (want[:1] == "{" and part) for want, part in zip(shape, parts, strict=True))
 
 
 def _strictness(rule: Rule) -> int:

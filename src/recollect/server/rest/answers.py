@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import cache
+from operator import attrgetter
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field
@@ -33,8 +36,15 @@ class _Told(BaseModel):
 
     @classmethod
     def _of(cls, record: object, **computed: Any) -> Self:
-        taken = {name: getattr(record, name) for name in cls.model_fields if name not in computed}
-        return cls(**taken, **computed)
+        names, read = _fields(cls, *computed)
+        return cls(**dict(zip(names, read(record), strict=True)), **computed)
+
+
+@cache
+def _fields(told: type[BaseModel], *computed: str) -> tuple[Sequence[str], Callable[[object], Sequence[Any]]]:
+    """The names that are taken from a record, several at least, and what takes them."""
+    names = tuple(name for name in told.model_fields if name not in computed)
+    return names, attrgetter(*names)
 
 
 class ErrorBody(BaseModel):
