@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -17,7 +19,7 @@ from recollect.model import KeyScope
 from recollect.policy.keys import allows
 from recollect.server.scopes import SCOPES, ScopeTable
 from recollect.settings import Settings
-from tests.server.live import client_of, serving
+from tests.server.live import client_of, serving, wait_until
 
 SETTINGS = {"tenant": "settings"}
 VALUES = {
@@ -267,9 +269,23 @@ def test_a_key_that_asks_too_often_is_slowed_down_and_others_are_not(tmp_path: P
         fast, calm = (recollect.tenant(tenant).add_key("read").key for tenant in ("acme", "other"))
         with serving(recollect, no_auth=False) as address, client_of(address, fast) as client:
             answers = [client.get("/api/agents") for _ in range(5)]
+            assert client.get("/health").status_code == 200
             with client_of(address, calm) as other:
                 assert other.get("/api/agents").status_code == 200
 
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
     assert answers[-1].json()["code"] == "rate_limited"
     assert 90 <= int(answers[-1].headers["Retry-After"]) <= 100
+
+
+def test_a_busy_server_still_says_that_it_is_well(tmp_path: Path) -> None:
+    settings = Settings(url=f"sqlite:///{tmp_path / 'memory.db'}", embedder="off", max_requests=1)
+    head = b"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
+    with Recollect(settings=settings) as recollect, serving(recollect) as address, client_of(address) as client:
+        with socket.create_connection(("127.0.0.1", urlsplit(address).port)) as slow:
+            slow.sendall(b"POST /api/agents HTTP/1.1\r\n" + head)
+            wait_until(lambda: client.get("/api/agents").status_code == 503)
+            refused = client.get("/api/agents")
+            assert (refused.json()["code"], refused.headers["Retry-After"]) == ("overloaded", "1")
+            assert client.get("/health").status_code == 200
+        wait_until(lambda: client.get("/api/agents").status_code == 200)

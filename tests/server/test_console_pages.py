@@ -106,6 +106,14 @@ def test_memories_are_found_by_text_kind_tag_and_state(browser: Browser, ann: Ag
 
 
 @pytest.mark.proves("J5")
+def test_a_slash_too_many_leads_to_the_page(browser: Browser, ann: AgentMemory) -> None:
+    ann.remember("tea")
+
+    for page in ("/admin", "/admin/keys", home(ann)):
+        moved = browser.get(f"{page}/?after=x")
+        assert (moved.status_code, moved.headers["Location"]) == (303, f"{page}?after=x")
+
+
 def test_an_agent_without_memories_says_so(recollect: Recollect, browser: Browser) -> None:
     id = f"new-{uuid.uuid4().hex[:8]}"
     recollect.tenant().add_agent(id, name="Newcomer")
@@ -201,6 +209,11 @@ def test_conversations_are_read_in_order(browser: Browser, ann: AgentMemory) -> 
     assert "question 50." in read(rest)
     assert links(rest, "Read on") == []
     assert browser.get(f"{home(ann)}/sessions/s-9").status_code == 404
+    known, unknown = (ann.remember("tea", kind="journal", session_id=id).id for id in ("s-1", "s-9"))
+    assert links(browser.get(f"{home(ann)}/memories/{known}"), "s-1") == [f"{home(ann)}/sessions/s-1"]
+    shown = browser.get(f"{home(ann)}/memories/{unknown}")
+    assert "Conversation s-9" in read(shown)
+    assert links(shown, "s-9") == []
     assert browser.get(f"{home(ann)}/sessions", at="yesterday", id="s-1").status_code == 400
 
 

@@ -41,7 +41,10 @@ def serve(
     openai_summary_model: OpenaiSummaryModel = None,
     openai_summary_base_url: OpenaiSummaryBaseUrl = None,
 ) -> None:
-    """Serve REST over HTTP until Ctrl-C. On its first start it makes an admin key and shows it once."""
+    """Serve REST, MCP and the console over HTTP until Ctrl-C.
+
+    On its first start it makes an admin key and shows it once.
+    """
     run.flags |= {
         "host": host,
         "port": port,

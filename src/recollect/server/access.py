@@ -84,7 +84,7 @@ class KeyGuard:
             wait = {"Retry-After": str(math.ceil(error.retry_after))} if isinstance(error, StoreBusy) else None
             return error_response(STATUS[error.code], str(error), error.code, headers=wait)
         pause = self._buckets.take(f"{key.tenant}/{key.id}")
-        if pause:
+        if pause and rule.scope is not None:
             state["refused"] = "rate"
             return error_response(429, TOO_FAST, "rate_limited", headers={"Retry-After": str(math.ceil(pause))})
         if rule.scope is not None and not allows(key.scope, rule.scope):

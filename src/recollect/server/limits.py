@@ -14,6 +14,10 @@ from recollect.server.errors import error_response
 
 MAX_BUCKETS = 10_000
 RETRY_AFTER = 1
+HEALTH = "/health"
+SPARE = 8
+"""Places that only those who ask for the server's health are given: whoever watches it must not take busy for dead."""
+
 OVERLOADED = "The server has as many requests under way as it can handle; try again in a moment."
 
 
@@ -56,7 +60,7 @@ class InFlight:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if self.count >= self._most:
+        if self.count >= self._most + (SPARE if scope["path"] == HEALTH else 0):
             scope.setdefault("state", {})["refused"] = "load"
             refusal = error_response(503, OVERLOADED, "overloaded", headers={"Retry-After": str(RETRY_AFTER)})
             await refusal(scope, receive, send)

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from recollect.agent_memory import ANY_STATE, PAGE
-from recollect.errors import Conflict, Invalid
+from recollect.errors import Conflict, Invalid, NotFound
 from recollect.server.admin.logins import PATH
 from recollect.server.admin.pages import page, place
 from recollect.server.auth import CurrentAgent, CurrentTenant
@@ -114,10 +114,19 @@ def _one(
         memory=record,
         versions=memory.history(id),
         similar=memory.similar(id),
+        is_conversation=_is_conversation(memory, record.session_id),
         problem=problem,
         text=record.text if text is None else text,
         tags=", ".join(record.tags) if tags is None else tags,
     )
+
+
+def _is_conversation(memory: CurrentAgent, id: str | None) -> bool:
+    """Whether there is something to read: a memory may name a session that nobody logged, or that was deleted."""
+    try:
+        return id is not None and memory.session(id) is not None
+    except NotFound:
+        return False
 
 
 def _lines(text: str) -> str:

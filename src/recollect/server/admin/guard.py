@@ -41,6 +41,10 @@ class ConsoleGuard:
             await self._app(scope, receive, send)
             return
         answer = _Answer(scope, receive, send)
+        if scope["method"] in SAFE_METHODS and scope["path"].endswith("/"):
+            without = RedirectResponse(_address(scope, scope["path"].rstrip("/")), status_code=303)
+            await without(scope, receive, answer.send)
+            return
         # Whose Origin it is, HostGuard has looked at; what sends none is no form in a browser of today.
         if scope["method"] not in SAFE_METHODS and "origin" not in Headers(scope=scope):
             await error_response(403, NOT_OURS)(scope, receive, answer.send)
@@ -89,6 +93,10 @@ class _Answer:
 
 def _login_for(scope: Scope) -> str:
     """The form, and where to go after it."""
-    query = scope["query_string"].decode("latin-1")
-    wanted = quote(scope["path"]) + (f"?{query}" if query else "")
+    wanted = _address(scope, scope["path"])
     return f"{PATH}/login" + ("" if wanted == PATH else f"?next={quote(wanted, safe='')}")
+
+
+def _address(scope: Scope, path: str) -> str:
+    query = scope["query_string"].decode("latin-1")
+    return quote(path) + (f"?{query}" if query else "")
