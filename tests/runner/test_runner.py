@@ -185,6 +185,11 @@ def test_an_agent_is_asked_by_its_own_model_prompt_and_tools(store: Recollect, e
     assert [tool["function"]["name"] for tool in body["tools"]] == ["memory_search"]
     assert "save_to_core" not in body["messages"][0]["content"], "no advice about tools it does not have"
 
+    store.tenant().update_agent("atlas", tools=["journal", "memory_search"])
+    ask(store, "Hello again")
+    names = [tool["function"]["name"] for tool in endpoint.bodies[-1]["tools"]]
+    assert sorted(names) == ["memory_search", "save_to_core", "save_to_journal"]
+
 
 def test_pieces_are_told_as_they_come(store: Recollect, atlas: AgentMemory, endpoint: ModelServer) -> None:
     endpoint.script.extend([calls("memory_search", query="tabs"), talks("Ta", "bs", ".")])

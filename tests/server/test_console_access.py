@@ -15,7 +15,7 @@ from recollect.policy.keys import allows
 from recollect.server.app import create_app
 from recollect.server.scopes import CONSOLE
 from tests.server.conftest import MovableClock
-from tests.server.console import Browser, read
+from tests.server.console import Browser, links, read
 from tests.server.live import client_of, serving
 
 VALUES = {"agent": "ann", "id": "m-1", "code": "nonsense", "name": "console.css"}
@@ -65,6 +65,7 @@ def test_a_login_opens_what_its_key_allows(recollect: Recollect, address: str, r
         assert answer.status_code < 500
         if answer.status_code == 403:
             assert f"the scope {scope.value}; this takes one with the scope {needed.value}" in read(answer)
+            assert links(answer, "To the agents") == ["/admin"]
 
 
 def test_after_the_login_one_is_where_one_wanted_to_be(recollect: Recollect, browser: Browser) -> None:

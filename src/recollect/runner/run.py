@@ -133,11 +133,12 @@ class AgentRunner:
         if self._recollect.model is not None:  # which can only talk
             return []
         offered = catalog.in_sets(self._recollect.settings.tool_sets)
-        return [tool for tool in offered if _is_allowed(agent, tool.name)]
+        return [tool for tool in offered if _is_allowed(agent, tool.name, tool.set)]
 
 
-def _is_allowed(agent: Agent | None, tool: str) -> bool:
-    return agent is None or not agent.tools or tool in agent.tools
+def _is_allowed(agent: Agent | None, *names: str) -> bool:
+    """Whether an agent may use what has these names: its own, and that of the set it is in."""
+    return agent is None or not agent.tools or any(name in agent.tools for name in names)
 
 
 def _checked(question: AgentQuestion) -> AgentQuestion:

@@ -83,6 +83,7 @@ class KeyGuard:
                 return None
             wait = {"Retry-After": str(math.ceil(error.retry_after))} if isinstance(error, StoreBusy) else None
             return error_response(STATUS[error.code], str(error), error.code, headers=wait)
+        state["access"] = Access(tenant=key.tenant, scope=key.scope, key_id=key.id)  # also a page that refuses says who
         pause = self._buckets.take(f"{key.tenant}/{key.id}")
         if pause and rule.scope is not None:
             state["refused"] = "rate"
@@ -90,7 +91,6 @@ class KeyGuard:
         if rule.scope is not None and not allows(key.scope, rule.scope):
             sentence = f"This key has the scope {key.scope.value}; this takes one with the scope {rule.scope.value}."
             return error_response(403, sentence, "forbidden")
-        state["access"] = Access(tenant=key.tenant, scope=key.scope, key_id=key.id)
         return None
 
     async def _key(self, scope: Scope) -> ApiKey:

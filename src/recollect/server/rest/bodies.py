@@ -104,7 +104,13 @@ class AgentPatch(Patch):
     name: Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": MAX_CHARS["name"]})] = ""
     system_prompt: Annotated[str, Field(json_schema_extra={"maxLength": MAX_CHARS["system_prompt"]})] = ""
     model: Annotated[str, Field(json_schema_extra={"maxLength": MAX_CHARS["model"]})] = ""
-    tools: Annotated[list[str], Field(json_schema_extra={"maxItems": MAX_TOOLS})] = []
+    tools: Annotated[
+        list[str],
+        Field(
+            description="By name or by set; empty: all there are.",
+            json_schema_extra={"maxItems": MAX_TOOLS},
+        ),
+    ] = []
     knowledge_categories: Annotated[
         list[str], Field(description="Of documents it may search; empty: all.", json_schema_extra={"maxItems": 100})
     ] = []
