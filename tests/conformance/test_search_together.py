@@ -23,7 +23,7 @@ from recollect.policy.text import terms
 from recollect.store import index_cache
 from recollect.store.sqlstore import SqlStore
 from tests.conformance.conftest import Place
-from tests.conformance.examples import DIMENSIONS, EMBEDDER, LATER, NOW, note, owner, vector
+from tests.conformance.examples import DIMENSIONS, EMBEDDER, LATER, NOW, document, note, owner, vector
 
 
 @pytest.fixture
@@ -280,3 +280,46 @@ def test_an_index_that_could_not_be_read_to_the_end_is_read_again(
     writer.delete_memory(ann, "m-2")
 
     assert found(reader, ann) == set(range(1, 11)) - {2}
+
+
+def test_passages_are_seen_by_every_process_as_soon_as_they_are_stored(
+    stores: Callable[[], SqlStore], ann: Owner
+) -> None:
+    tenant, writers, readers = ann.tenant, [stores() for _ in range(3)], [stores() for _ in range(2)]
+    there: dict[str, str] = {}  # the word that finds a document's passages
+    done = threading.Event()
+
+    def hits(store: SqlStore, word: str) -> int:
+        return len(store.search_chunks(tenant, word, limit=100))
+
+    def write(number: int) -> None:
+        store, id = writers[number], f"d{number}"
+        for turn in range(12):
+            word = f"word{number}x{turn}"
+            there.pop(id, None)
+            store.put_document(document(id, tenant), [f"{word} one", f"{word} two", "ever the same"], [vector(1)] * 3)
+            there[id] = word
+            if turn % 5 == 4:
+                there.pop(id)
+                store.delete_document(tenant, id)
+
+    def search(store: SqlStore) -> int:
+        rounds = 0
+        while not done.is_set():
+            for id, word in list(there.items()):
+                found = hits(store, word)
+                assert found == 2 or there.get(id) != word
+            rounds += 1
+        return rounds
+
+    with ThreadPoolExecutor(5) as threads:
+        searching = [threads.submit(search, store) for store in readers]
+        try:
+            list(threads.map(write, range(3)))
+        finally:
+            done.set()
+        assert all(each.result() for each in searching)
+    for store in (*readers, *writers):
+        assert [hits(store, word) for word in there.values()] == [2] * len(there)
+        assert hits(store, "ever same") == len(store.nearest_chunks(tenant, vector(1), limit=100)) - 2 * len(there)
+        assert hits(store, "ever same") == 3

@@ -21,7 +21,7 @@ from recollect.store.index import OwnerIndex
 
 NO_EMBEDDER = Registered(0, "", 0)
 
-BATCH = 20_000
+BATCH = 100_000
 """Rows that are read at once: more of them would be in memory twice."""
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import IsolationLevel, errors
+from psycopg import errors
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from recollect.errors import Conflict, RecollectError, SchemaMismatch, StoreBusy, StoreError
@@ -71,10 +71,10 @@ class PostgresEngine:
         self.index = PostgresIndex(self.read, numbers=self.numbers, max_bytes=index_cache_bytes)
 
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
-        return self._run(tenant, work, isolation=IsolationLevel.REPEATABLE_READ, read_only=True)
+        return self._run(tenant, work, begin="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def write(self, tenant: str, work: Callable[[Unit], T]) -> T:
-        return self._run(tenant, work, isolation=IsolationLevel.READ_COMMITTED, read_only=False)
+        return self._run(tenant, work, begin="BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
 
     def numbers(self, seqs: Sequence[int]) -> list[int]:
         return list(seqs)
@@ -120,24 +120,26 @@ class PostgresEngine:
             raise StoreError(FORKED)
         return self._pool.connection()
 
-    def _run(self, tenant: str, work: Callable[[Unit], T], *, isolation: IsolationLevel, read_only: bool) -> T:
+    def _run(self, tenant: str, work: Callable[[Unit], T], *, begin: str) -> T:
         """Do `work` in a transaction. A connection that died in the pool, as all do when the server restarts, shows it
         when the transaction is to begin: then nothing has been done yet, and the next one is tried."""
+        if tenant:  # the registries belong to no tenant, and need none to be read
+            begin = f"{begin}; SET LOCAL recollect.tenant = '{checked_tenant(tenant)}'"
         with translated():
             for _ in range(self._pool.max_size + 1):
-                with self._connection() as connection:
-                    connection.isolation_level, connection.read_only = isolation, read_only
+                with self._connection() as connection:  # takes the transaction back if an error passes by
                     is_begun = False
                     try:
-                        with connection.transaction():
-                            if tenant:  # the registries belong to no tenant, and need none to be read
-                                connection.execute(f"SET LOCAL recollect.tenant = '{checked_tenant(tenant)}'")
-                            is_begun = True
-                            return work(_PostgresUnit(connection, self._queries, tenant))
+                        connection.execute(begin, prepare=False)  # in one go: each costs a way to the server and back
+                        is_begun = True
+                        done = work(_PostgresUnit(connection, self._queries, tenant))
+                        connection.commit()
+                        return done
                     except psycopg.OperationalError:
-                        if connection.broken:  # the server may come back with an older state: a backup, a stand-by
-                            self.index.clear()
-                        if is_begun or not connection.broken:
+                        if not connection.broken:
+                            raise
+                        self.index.clear()  # the server may come back with an older state: a backup's, a stand-by's
+                        if is_begun:
                             raise
             raise StoreError("The PostgreSQL server went away; check its log.")
 
