@@ -104,7 +104,9 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("problem", BROKEN)
-def test_what_is_wrong_is_said_with_file_and_line(folder: Path, write: Write, problem: str) -> None:
+def test_what_is_wrong_is_said_with_file_and_line(
+    folder: Path, write: Write, problem: str, caplog: pytest.LogCaptureFixture
+) -> None:
     content, line, says = BROKEN[problem]
     path = write("x", content)
 
@@ -112,6 +114,7 @@ def test_what_is_wrong_is_said_with_file_and_line(folder: Path, write: Write, pr
         opened(folder)
     assert str(refusal.value).startswith(f"{path}:{line}: ")
     assert says in str(refusal.value)
+    assert caplog.records == []  # it is said once, and nothing was read before that could stay in use
 
 
 def test_a_file_that_is_no_text_is_refused(folder: Path, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:

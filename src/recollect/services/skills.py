@@ -30,8 +30,10 @@ class Skills:
         self._broken: dict[str, str] = {}  # what is wrong with a file, by its path; "" for a folder's
         self._doubled: dict[str, str] = {}
         self._by_name: Sequence[Skill] = ()
+        self._is_in_use = False
         for problem in self.problems():
             raise Invalid(problem)
+        self._is_in_use = True
 
     def __call__(self) -> Sequence[Skill]:
         """All of them, by name."""
@@ -86,6 +88,6 @@ class Skills:
         return [named[name] for name in sorted(named)]
 
     def _report(self, where: dict[str, str], path: str, problem: str, *, is_known: bool = False) -> None:
-        if where.get(path) != problem and not is_known:
+        if self._is_in_use and where.get(path) != problem and not is_known:
             log.warning("A skill was not read; what was read before stays in use. %s", problem)
         where[path] = problem
