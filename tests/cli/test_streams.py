@@ -53,6 +53,22 @@ def test_on_a_terminal_everything_fits_its_width(filled: Program, width: int, na
     assert "Everything works." in ended[names.index("doctor")].out
 
 
+def test_on_a_narrow_terminal_what_is_typed_again_is_on_one_line(program: Program) -> None:
+    (program.folder / "refunds.md").write_text("# Refunds\n\nPaid to Erik within 14 days.\n")
+    document = program("ingest", "refunds.md").out.split("\t")[1]
+    program("log", "monday-morning", "--user", "Who is Erik?", "--assistant", "He pays refunds.")
+    detail = program("details", "store", "-", "--json", given="line\n" * 9).json["memory_key"]
+
+    for command, wanted in (
+        (["ingest", "refunds.md"], "refunds.md"),
+        (["kb", "list"], document),
+        (["sessions"], "monday-morning"),
+        (["details", "list"], detail),
+        (["erase", "Erik", "--dry-run"], "monday-morning/1"),
+    ):
+        assert wanted in program.on_terminal(40, *command).out, command
+
+
 def test_in_a_pipe_there_are_no_frames_and_no_colours(filled: Program) -> None:
     names = ("list", "recall", "doctor", "help", "usage")
     for name, each in zip(names, filled.all(*(SHOWN[name] for name in names)), strict=True):

@@ -18,6 +18,7 @@ class TerminalDetails:
     """The part of `View` that is about details, in tables."""
 
     _console: Console
+    _is_narrow: bool
 
     def detail_stored(self, detail: Detail) -> None:
         self._console.print(Text(mark(True), style="green"), Text(one_line(reference(detail.key, detail.description))))
@@ -27,12 +28,12 @@ class TerminalDetails:
         if not found:
             self._console.print(Text("There is nothing here.", style="dim"))
             return
-        table = new_table("Type", "Lines", "Key, and what it is", numbers=["Lines"])
+        table = new_table(*(() if self._is_narrow else ("Type", "Lines")), "Key, and what it is", numbers=["Lines"])
         for each in found:
             about = Text.assemble(
                 (safe(each.key), "cyan"), f"\n{one_line(each.description)}\n", (one_line(each.summary), "dim")
             )
-            table.add_row(safe(each.type), f"{each.lines:,}", about)
+            table.add_row(*(() if self._is_narrow else (safe(each.type), f"{each.lines:,}")), about)
         self._console.print(table)
 
     def detail_part(self, page: DetailPage) -> None:

@@ -17,6 +17,7 @@ class TerminalErasure:
     """The part of `View` that is about erasure, in tables."""
 
     _console: Console
+    _is_narrow: bool
 
     def erasure(self, receipt: Receipt) -> None:
         if receipt.found:
@@ -33,10 +34,11 @@ class TerminalErasure:
             self._console.print(Text(f"Receipt {receipt.hash}, {json_value(receipt.at)}", style="green"))
 
     def _found(self, receipt: Receipt) -> None:
-        table = new_table("Table", "Agent", "Id", "Says")
+        table = new_table(*(() if self._is_narrow else ("Table", "Agent")), "Id", "Says")
         for each in receipt.found[:SHOWN]:
             said = Text(one_line(each.excerpt), style="dim" if each.is_cleared else "")
-            table.add_row(each.table, Text(safe(each.agent)), Text(safe(each.id), style="cyan"), said)
+            whose = () if self._is_narrow else (each.table, Text(safe(each.agent)))
+            table.add_row(*whose, Text(safe(each.id), style="cyan"), said)
         self._console.print(table)
         if len(receipt.found) > SHOWN:
             self._console.print(Text(f"… and {len(receipt.found) - SHOWN:,} more", style="dim"))

@@ -20,13 +20,15 @@ class TerminalKnowledge:
     """The part of `View` that is about knowledge, in tables."""
 
     _console: Console
+    _is_narrow: bool
 
     def ingested(self, ingested: Ingested) -> None:
-        table = new_table("Change", "Id", "Passages", "Document")
+        table = new_table("Change", *(() if self._is_narrow else ("Id", "Passages")), "Document")
         for each in ingested.documents:
             document, style = each.document, "dim" if each.change is Change.UNCHANGED else "green"
             change, name = Text(each.change.value, style=style), Text(one_line(document.source or document.title))
-            table.add_row(change, Text(document.id, style="cyan"), f"{each.passages:,}", name)
+            more = (Text(document.id, style="cyan"), f"{each.passages:,}")
+            table.add_row(change, *(() if self._is_narrow else more), name)
         for id in ingested.removed:
             table.add_row(Text("removed", style="yellow"), Text(id, style="cyan"))
         if table.row_count:
@@ -40,12 +42,13 @@ class TerminalKnowledge:
         if not documents:
             self._console.print(Text("There are no documents; take some in with: recollect ingest PATH", style="dim"))
             return
-        table = new_table("Id", "State", "Category", "Title")
+        table = new_table("Id", *(() if self._is_narrow else ("State", "Category")), "Title", whole=["Id"])
         for each in documents:
             title = Text(one_line(each.title))
             if each.source:
                 title.append(f"  {one_line(each.source)}", style="dim")
-            table.add_row(Text(each.id, style="cyan"), state(each), Text(one_line(each.category)), title)
+            more = (state(each), Text(one_line(each.category)))
+            table.add_row(Text(each.id, style="cyan"), *(() if self._is_narrow else more), title)
         self._console.print(table)
         if next_cursor is not None:
             self._console.print(Text(f" There are more: add --after {next_cursor}", style="dim"))

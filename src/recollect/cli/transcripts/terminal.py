@@ -18,17 +18,18 @@ class TerminalTranscripts:
     """The part of `View` that is about conversations, in tables."""
 
     _console: Console
+    _is_narrow: bool
 
     def sessions(self, sessions: Sequence[Session], *, next_cursor: str | None) -> None:
         if not sessions:
             self._console.print(Text("No conversations yet.", style="dim"))
             return
-        table = new_table("Session", "Last used", "Messages", "Summary", whole=["Last used"], numbers=["Messages"])
+        more = () if self._is_narrow else ("Last used", "Summary")
+        table = new_table("Session", "Messages", *more, whole=["Last used"], numbers=["Messages"])
         for each in sessions:
             used = each.updated_at.astimezone().strftime("%Y-%m-%d %H:%M")
-            table.add_row(
-                Text(safe(each.id), style="cyan"), used, str(each.message_count), Text(one_line(each.summary))
-            )
+            about = () if self._is_narrow else (used, Text(one_line(each.summary)))
+            table.add_row(Text(safe(each.id), style="cyan"), str(each.message_count), *about)
         self._console.print(table)
         if next_cursor is not None:
             self._console.print(Text(f" There is more: add --before {safe(next_cursor)}", style="dim"))
