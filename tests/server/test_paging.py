@@ -97,3 +97,24 @@ def test_a_search_for_details_pages_to_the_end(client: httpx2.Client, ann: str) 
         cursor = page["next_cursor"]
 
     assert found == [f"plan {number}" for number in (4, 3, 2, 1, 0)]
+
+
+def test_history_and_keys_page_too(client: httpx2.Client, ann: str) -> None:
+    client.post(f"{ann}/memories", json={"text": "fact 0"})
+    for number in range(1, 6):
+        client.patch(f"{ann}/memories/m-1", json={"text": f"fact {number}"}).raise_for_status()
+        client.post("/api/keys", json={"scope": "read", "name": f"key {number}"}).raise_for_status()
+
+    for path, field in ((f"{ann}/memories/m-1/history", "version"), ("/api/keys", "id")):
+        whole = client.get(path).json()
+        assert whole["next_cursor"] is None
+        cursor, found = "", []
+        while cursor is not None:
+            page = client.get(path, params={"limit": 2, "cursor": cursor}).json()
+            assert 1 <= len(page["items"]) <= 2
+            found += page["items"]
+            cursor = page["next_cursor"]
+        assert found == whole["items"]
+        assert len({each[field] for each in found}) >= 5
+        assert client.get(path, params={"limit": 0}).status_code == 400
+        assert client.get(path, params={"cursor": "x"}).status_code == 400

@@ -358,7 +358,7 @@ class KeyPage(BaseModel):
     """Keys, oldest first."""
 
     items: list[KeyBody]
-    next_cursor: None = None
+    next_cursor: str | None = None
 
 
 class Alive(BaseModel):

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Query
 
+from recollect.agent_memory import MAX_PAGE
 from recollect.server.auth import CurrentTenant
+from recollect.server.rest import cursor
 from recollect.server.rest.answers import IssuedKeyBody, KeyBody, KeyPage
-from recollect.server.rest.bodies import NewKey
+from recollect.server.rest.bodies import NewKey, Paging
+from recollect.services.recall import checked_limit
+
+LISTING = "keys"
 
 router = APIRouter(prefix="/api/keys", tags=["keys"])
 KeyId = Annotated[str, Path(description="The key's id: the part of it between tenant and secret.")]
 
 
 @router.get("")
-def list_keys(tenant: CurrentTenant) -> KeyPage:
+def list_keys(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) -> KeyPage:
     """The tenant's keys, oldest first, also those that were revoked or have expired. Never the keys themselves."""
-    return KeyPage(items=[KeyBody.of(each) for each in tenant.list_keys()])
+    limit = checked_limit(paging.limit, most=MAX_PAGE)
+    keys = tenant.list_keys()  # to which new ones are only added
+    end = (cursor.decode_number(LISTING, paging.cursor) if paging.cursor else 0) + limit
+    next_cursor = cursor.encode(LISTING, str(end)) if end < len(keys) else None
+    return KeyPage(items=[KeyBody.of(each) for each in keys[end - limit : end]], next_cursor=next_cursor)
 
 
 @router.post("", status_code=201)

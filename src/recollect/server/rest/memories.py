@@ -27,10 +27,12 @@ from recollect.server.rest.answers import (
     VersionBody,
     VersionPage,
 )
-from recollect.server.rest.bodies import Doubt, MemoryFilter, MemoryPatch, NewMemory, Prompted, Question
+from recollect.server.rest.bodies import Doubt, MemoryFilter, MemoryPatch, NewMemory, Paging, Prompted, Question
+from recollect.services.recall import checked_limit
 from recollect.tools.lookalikes import lookalikes
 
 LISTING = "memories"
+VERSIONS = "versions"
 
 router = APIRouter(prefix="/api/agents/{agent}", tags=["memories"])
 MemoryId = Annotated[str, Path(description="The memory's id.", examples=["m-7"])]
@@ -108,9 +110,13 @@ def delete_memory(memory: CurrentAgent, id: MemoryId) -> None:
 
 
 @router.get("/memories/{id}/history")
-def list_versions(memory: CurrentAgent, id: MemoryId) -> VersionPage:
+def list_versions(memory: CurrentAgent, id: MemoryId, paging: Annotated[Paging, Query()]) -> VersionPage:
     """What a memory said before its edits, newest first."""
-    return VersionPage(items=[VersionBody.of(version) for version in memory.history(id)])
+    limit = checked_limit(paging.limit, most=MAX_PAGE)
+    newest = cursor.decode_number(VERSIONS, paging.cursor) if paging.cursor else None
+    left = [each for each in memory.history(id) if newest is None or each.version < newest]
+    next_cursor = cursor.encode(VERSIONS, str(left[limit - 1].version)) if len(left) > limit else None
+    return VersionPage(items=[VersionBody.of(each) for each in left[:limit]], next_cursor=next_cursor)
 
 
 @router.get("/memories/{id}/similar")
