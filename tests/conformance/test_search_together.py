@@ -251,6 +251,25 @@ def test_an_agent_made_anew_is_another_one_in_every_process(stores: Callable[[],
             assert found(reader, ann, text) == set()
 
 
+def test_nothing_of_what_was_erased_stays_in_the_memory_of_another_process(
+    stores: Callable[[], SqlStore], ann: Owner
+) -> None:
+    writer, reader = stores(), stores()
+    writer.add_memories([note("apples", ann) for _ in range(50)], [vector(1)] * 50)
+    writer.put_document(document("d", ann.tenant), ["apples"] * 50, [vector(1)] * 50)
+    traces = [
+        next(each for each in writer.list_traces(ann.tenant, table, agent=ann.agent) if each.key[-1] == 7)
+        for table in ("memories", "kb_chunks")
+    ]
+    assert len(found(reader, ann)) == len(reader.search_chunks(ann.tenant, "apples", limit=100)) == 50
+    writer.erase_traces(ann.tenant, traces, [])
+
+    assert len(found(reader, ann)) == len(reader.search_chunks(ann.tenant, "apples", limit=100)) == 49
+    held = reader._engine.index._indexes._cached  # type: ignore[attr-defined]
+    kept = [cached.held[1] for shelf, cached in held.items() if shelf.tenant == ann.tenant]
+    assert [(index.count, 7 in index.seqs) for index in kept] == [(49, False)] * 2
+
+
 def test_nobody_is_shown_what_is_held_of_another_tenant(stores: Callable[[], SqlStore], ann: Owner) -> None:
     store, stranger = stores(), owner("ann")
     store.add_memory(note("apples", ann), vector(1))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from random import getrandbits
 
 from recollect.errors import Conflict, NotFound
 from recollect.model import Agent, Kind, Owner
 from recollect.store.engine import Unit
 from recollect.store.rows import agent_from, agent_values
 from recollect.store.units import Units
+
+LIFE_BITS = 62
 
 NO_SUCH_AGENT = "There is no such agent."
 
@@ -66,3 +69,8 @@ class AgentRows(Units):
                 if agent in counts:
                     counts[agent][Kind(kind)] = count
         return counts
+
+
+def renew_index(unit: Unit, agent: str) -> None:
+    """Let every process that holds the agent's index read it anew: as a whole, and without any of the old one."""
+    unit.run("renew_index", tenant=unit.tenant, agent=agent, life=getrandbits(LIFE_BITS))

@@ -14,6 +14,7 @@ from typing import Any
 from recollect.model import Erased, Key, Trace
 from recollect.policy.audit import START, event_hash
 from recollect.policy.erasure import ERASED
+from recollect.store.agents import renew_index
 from recollect.store.audit import PAGE, verified
 from recollect.store.audit import SHELF as AUDIT
 from recollect.store.engine import Row, Unit
@@ -137,7 +138,7 @@ class ErasureRows(SearchedByWords):
     def _touch(self, unit: Unit, traces: Sequence[Trace]) -> None:
         """The rows every writer takes first, so that nobody waits for anybody crosswise, and caches see the change."""
         for agent in sorted({each.agent for each in traces if each.table == "memories"}):
-            unit.run("touch_index", tenant=unit.tenant, agent=agent)
+            renew_index(unit, agent)
         if any(each.table in ("kb_documents", "kb_chunks") for each in traces):
             unit.run("touch_shelf", tenant=unit.tenant, shelf=KNOWLEDGE)
         if any(each.table == "audit_log" for each in traces):

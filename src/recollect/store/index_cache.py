@@ -154,7 +154,8 @@ class IndexCache:
     def _without_changed(self, index: OwnerIndex, shelf: Shelf, unit: Unit) -> OwnerIndex:
         """With rows that were removed taken out, and rows that were edited or embedded put in anew."""
         changed, wanted = index.differing(self._encoding.versions(shelf.versions(unit)))
-        index = index.hiding(changed)
+        # A shelf has no life that erasing could end, so nothing of a passage is left behind.
+        index = index.without(changed) if shelf.agent is None else index.hiding(changed)
         for start in range(0, len(wanted), BATCH):
             index.append(shelf.rows(unit, self._numbers(wanted[start : start + BATCH].tolist())))
         return index

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from random import getrandbits
 from typing import Any
 
 from recollect.errors import Conflict, Invalid, StoreError
@@ -14,6 +13,7 @@ from recollect.policy.text import fold, terms
 from recollect.policy.transfer import CONTENTS
 from recollect.ports import ContentDraft, Vector
 from recollect.store import audit, knowledge, workflows
+from recollect.store.agents import renew_index
 from recollect.store.context import call_from
 from recollect.store.details import DetailRows, searched_text
 from recollect.store.engine import Row, Unit
@@ -26,7 +26,6 @@ from recollect.store.words import encoded
 
 PAGE = 200
 LOG_PAGE = 1000
-LIFE_BITS = 62
 CHANGED_MEANWHILE = "Somebody wrote to this tenant's audit log while it was imported; import the file again."
 
 Take = Callable[[str, Json], None]
@@ -150,7 +149,7 @@ class TransferRows(DetailRows):
         for row in rows:
             highest[row["agent_id"]] = max(row["seq"], highest.get(row["agent_id"], 0))
         for agent, seq in sorted(highest.items()):  # the agent's row is the first that every writer takes
-            unit.run("renew_index", tenant=unit.tenant, agent=agent, life=getrandbits(LIFE_BITS))
+            renew_index(unit, agent)
             unit.one("raise_counter", tenant=unit.tenant, agent=agent, seq=seq)
         added = 0
         for memory, row, entry in zip(memories, rows, index, strict=True):

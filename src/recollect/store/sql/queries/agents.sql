@@ -38,7 +38,7 @@ RETURNING last_seq
 UPDATE agents SET revision = revision + 1, rewrites = rewrites + 1
 WHERE tenant_id = :tenant AND id = :agent
 
--- Numbers that were given before may stand for something else now: what is held of the agent's index is worth nothing.
+-- Numbers that were given before may stand for something else now, or for what nobody may hold any longer.
 -- name: renew_index
 UPDATE agents SET life = :life, revision = revision + 1, rewrites = rewrites + 1
 WHERE tenant_id = :tenant AND id = :agent
