@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 TABLE_FILE = "static_table.npz"
-TABLE_SHA256 = "512a9fa9980f78690c6acff0f3573e8f0de06b6830950e2efa6467f5a60d6d6d"
+TABLE_SHA256 = "5d8a63d036606a8afb4e4025dfc1cf2ba2a2df11ec80da653b8f64e6bb3943a6"
 DIMENSIONS = 256
 
 MAX_WORD_CHARS = 100  # longer runs are hashes and encoded blobs, which would drown the words around them
@@ -111,7 +111,7 @@ class _Table:
 class StaticEmbedder:
     """Embeds texts by looking their word pieces up in the table of the package. Safe to share between threads."""
 
-    name: str = "recollect-static-256-v1"
+    name: str = "recollect-static-256-v2"
     dimensions: int = DIMENSIONS
 
     def __init__(self) -> None:
