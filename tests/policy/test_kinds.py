@@ -62,6 +62,11 @@ def test_content_is_trimmed_and_has_a_longest_length(kind: Kind) -> None:
         checked_content(longest + "x", kind)
 
 
+def test_what_only_a_program_sees_is_no_blank() -> None:
+    """Exported conversations hold such turns; refusing one would refuse the batch it came with."""
+    assert checked_content(" \u200b ", Kind.EPISODE) == "\u200b"
+
+
 @pytest.mark.parametrize("text", ["", " ", "\n\t\u2003"])
 def test_blank_content_is_refused(text: str) -> None:
     with pytest.raises(Invalid, match=r"^Content cannot be blank$"):
