@@ -242,6 +242,6 @@ def test_an_embedder_that_is_not_used_reads_nothing(monkeypatch: pytest.MonkeyPa
 
     unused = StaticEmbedder()
 
-    assert (unused.name, unused.dimensions) == ("recollect-static-256-v1", 256)
+    assert (unused.name, unused.dimensions) == ("recollect-static-256-v2", 256)
     with pytest.raises(FileNotFoundError):
         unused.embed(["now it is needed"])
