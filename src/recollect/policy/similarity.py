@@ -18,7 +18,7 @@ from recollect.model import Role
 from recollect.policy.question import Asked
 from recollect.policy.ranking import BM25_B, BM25_K1
 
-NEIGHBOURS = (0.3, 0.15)
+NEIGHBOURS = (0.4, 0.2)
 """How much of its words a turn lends to the next or previous one, and to the one after that."""
 
 PAUSE = 1800

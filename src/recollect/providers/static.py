@@ -1,7 +1,7 @@
 """The embedder that needs nothing: a text is the weighted mean of its word pieces, looked up in a table.
 
-The table ships inside the package. Two encoders were run once over every piece of a vocabulary, so reading rows is all
-that is left to do: no model, no download, no other dependency, microseconds per text. `tools/embedder` makes the table.
+The table ships inside the package. It was learned once from what two encoders say about many sentences, so reading rows
+is all that is left to do: no model, no download, no other dependency, microseconds per text. `tools/embedder` makes it.
 """
 
 import threading
