@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -245,6 +247,16 @@ def test_who_listens_everywhere_is_reached_by_address(
 ) -> None:
     with serving(recollect, hosts=[listens_on]) as address, client_of(address) as client:
         assert client.get("/health", headers={"Host": host}).status_code == status
+
+
+def test_two_hosts_are_one_too_many(address: str) -> None:
+    host, port = address.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\nConnection: close\r\n\r\n")
+        answer = b"".join(iter(partial(connection.recv, 4096), b""))
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"more than one Host" in answer
 
 
 def test_two_files_in_one_form_are_told_so(client: httpx2.Client) -> None:

@@ -23,6 +23,8 @@ LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 EVERYWHERE = frozenset({"0.0.0.0", "::"})
 """Who listens there is reached by any address of the machine. A page can point a name at us, not a number."""
 
+TWO_HOSTS = "The request names more than one Host; send the header once."
+
 MAX_BODY_BYTES = 8 * 1024 * 1024
 MAX_FILE_BYTES = 4 * 1024**3
 FILE_ROUTES = frozenset({"/api/import", "/admin/import"})
@@ -47,9 +49,11 @@ class HostGuard:
         if refusal is None:
             await self._app(scope, receive, send)
         else:
-            await error_response(403, refusal)(scope, receive, send)
+            await error_response(400 if refusal is TWO_HOSTS else 403, refusal)(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> str | None:
+        if sum(name == b"host" for name, _ in scope["headers"]) > 1:  # a proxy may have gone by the other one
+            return TWO_HOSTS
         host = (header(scope, b"host") or "").lower()
         name = host_name(host)
         if name not in self._hosts and not (self._is_everywhere and is_address(name)):
