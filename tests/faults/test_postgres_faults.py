@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from uuid import uuid4
 
 import psycopg
@@ -14,6 +15,7 @@ from psycopg import sql
 from recollect.errors import StoreBusy, StoreError
 from recollect.model import Kind, Owner
 from recollect.store import open_store
+from recollect.store.engine import Unit
 from tests.conformance.conftest import Place
 from tests.conformance.examples import NOW, ids, note
 from tests.postgres_server import PostgresServer
@@ -104,6 +106,22 @@ def test_what_is_held_in_memory_does_not_outlive_a_database_put_back_from_a_back
 
     assert (found("bread"), found("apples"), found("pears")) == (1, 0, 1)
     other.close()
+    store.close()
+
+
+def test_what_failed_inside_a_transaction_is_never_acknowledged(postgres_url: str, ann: Owner) -> None:
+    """PostgreSQL answers the commit of a failed transaction by rolling it back, without an error."""
+    store = Place("postgres", postgres_url).open()
+
+    def swallow(unit: Unit) -> None:
+        unit.run("add_tenant", tenant=ann.tenant, now=NOW)
+        with suppress(psycopg.Error):
+            unit.run("add_tenant", tenant=None, now=NOW)
+
+    with pytest.raises(StoreError, match="nothing was written"):
+        store._engine.write(ann.tenant, swallow)
+    assert ann.tenant not in store.list_tenants()
+    assert store.add_memory(note("afterwards", ann)).id == "m-1"
     store.close()
 
 

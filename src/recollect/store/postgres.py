@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors
+from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from recollect.errors import Conflict, RecollectError, SchemaMismatch, StoreBusy, StoreError
@@ -133,6 +134,8 @@ class PostgresEngine:
                         connection.execute(begin, prepare=False)  # in one go: each costs a way to the server and back
                         is_begun = True
                         done = work(_PostgresUnit(connection, self._queries, tenant))
+                        if connection.pgconn.transaction_status == TransactionStatus.INERROR:
+                            raise StoreError("A statement failed and nobody said so; nothing was written.")
                         connection.commit()
                         return done
                     except psycopg.OperationalError:
