@@ -288,7 +288,7 @@ def _words(evidence: Evidence, weights: Sequence[float]) -> tuple[Floats, Floats
         near = frame.beside.lent_by(rows, counts, total)
         scores += np.float32(weight * (BM25_K1 + 1)) * near / (near + frame.norms)
         said = np.bincount(frame.talk[rows], counts, talks).astype(np.float32)
-        weight = share * _rarity(talks, int(np.count_nonzero(said)))
+        weight = share * _rarity(talks, int(np.count_nonzero(said != 0)))  # counting truths is ten times as quick
         around += np.float32(weight * (BM25_K1 + 1)) * said / (said + frame.talk_norms)
     full = np.float32(1 / (WORDS_FULL * reach)) if reach else np.float32(0)
     return scores * full, (around * full)[frame.talk]
@@ -308,35 +308,32 @@ def _rarity(total: int, holding: int) -> float:
 class Beside:
     """Which records stand one and two places apart in the same conversation: the weight each lends the other."""
 
-    weights: Sequence[Floats]
+    weights: Mapping[
+        int, Floats
+    ]  # by how far apart; of each record and the one so far before it, with room at both ends
 
     @classmethod
     def of(cls, conversations: Numbers) -> Beside:
-        return cls(
-            [
-                np.float32(share) * (conversations[apart:] == conversations[:-apart])
-                for apart, share in enumerate(NEIGHBOURS, 1)
-            ]
-        )
+        shares = {
+            apart: np.float32(share) * (conversations[apart:] == conversations[:-apart])
+            for apart, share in enumerate(NEIGHBOURS, 1)
+        }
+        return cls({apart: np.pad(weights, apart) for apart, weights in shares.items() if weights.any()})
 
     def lent(self, own: Floats) -> Floats:
         """`own`, and what the neighbours lend."""
-        lent = own.copy()
-        for apart, weights in enumerate(self.weights, 1):
-            lent[apart:] += weights * own[:-apart]
-            lent[:-apart] += weights * own[apart:]
-        return lent
+        return self.lent_by(np.arange(len(own)), own, len(own))
 
     def lent_by(self, rows: Numbers, own: Floats, total: int) -> Floats:
         """The same where only these rows, each once, have anything: mostly few of many."""
-        lent = np.zeros(total, np.float32)
-        lent[rows] = own
-        for apart, weights in enumerate(self.weights, 1):
-            if len(weights):
-                ahead, behind = rows < total - apart, rows >= apart
-                lent[rows[ahead] + apart] += weights[rows[ahead]] * own[ahead]
-                lent[rows[behind] - apart] += weights[rows[behind] - apart] * own[behind]
-        return lent
+        margin = len(NEIGHBOURS)  # where those beyond the ends would be, who get nothing
+        lent = np.zeros(total + 2 * margin, np.float32)
+        places = rows + margin
+        lent[places] = own
+        for apart, weights in self.weights.items():
+            lent[places + apart] += weights[rows + apart] * own
+            lent[places - apart] += weights[rows] * own
+        return lent[margin : margin + total]
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,5 +354,5 @@ class Frame:
 
     @property
     def nbytes(self) -> int:
-        lent = sum(int(each.nbytes) for each in self.beside.weights)
+        lent = sum(int(each.nbytes) for each in self.beside.weights.values())
         return lent + int(self.norms.nbytes + self.talk.nbytes + self.talk_norms.nbytes)
