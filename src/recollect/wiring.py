@@ -103,7 +103,7 @@ class Outside:
 def wired(store: Store, embedding: Embedding, outside: Outside, *, now: Clock, settings: Settings) -> Services:
     """The services of one store, as the settings want them."""
     models, tokens, skills = outside.models, outside.tokens, outside.skills
-    echoes, retrieved, guard = Echoes(), Retrieved(store), SecretGuard(store, now, mode=settings.secrets)
+    echoes, retrieved, guard = Echoes(), _retrieved(store, settings), SecretGuard(store, now, mode=settings.secrets)
     details = Details(store, guard, Describe(models.fast if settings.detail_summary == "model" else None), now)
     remember = Remember(store, embedding, guard, echoes, now, max_counts={Kind.NOTE: settings.max_total})
     transcripts = Transcripts(store, remember, guard, now, is_capturing=settings.capture_turns)
@@ -152,6 +152,10 @@ def wired(store: Store, embedding: Embedding, outside: Outside, *, now: Clock, s
             settings,
         ),
     )
+
+
+def _retrieved(store: Store, settings: Settings) -> Retrieved:
+    return Retrieved(store, unmarked=() if settings.workspace is None else (Kind.NOTE,))
 
 
 def _import(outside: Outside, restore: Restore, foreign: ForeignImport, settings: Settings) -> Import:

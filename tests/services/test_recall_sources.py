@@ -49,13 +49,14 @@ def sources(hits: Sequence[Hit]) -> set[str]:
 
 
 def test_every_source_has_its_say(refunds: AgentMemory) -> None:
+    note = refunds.get("m-1")
     hits = refunds.recall("refund", limit=20)
 
     assert sources(hits) == {"memory", "audit", "workflow", "knowledge"}
     assert hits.unanswered == ()
     by_source = {hit.source: hit for hit in reversed(hits)}
     assert by_source[Source.MEMORY].id == "m-1"
-    assert by_source[Source.MEMORY].memory == refunds.get("m-1")
+    assert by_source[Source.MEMORY].memory == note
     assert by_source[Source.AUDIT].id == "a-2"
     assert (by_source[Source.WORKFLOW].id, by_source[Source.WORKFLOW].agent_id) == ("refund-run/1", "billing")
     assert by_source[Source.WORKFLOW].text == "Refund run, check (completed): Refund for order 7 is due"

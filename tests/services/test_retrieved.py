@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
+
+import pytest
 
 from recollect import Recollect
 from recollect.api import AgentMemory
-from tests.services.conftest import START
+from tests.services.conftest import START, Clock, Place
 
 
 def test_what_was_recalled_within_a_second_is_marked_with_the_latest_of_its_times(
@@ -22,3 +25,29 @@ def test_what_was_recalled_within_a_second_is_marked_with_the_latest_of_its_time
     marked = [ann.get(id).last_retrieved_at for id in ids]
     soon, later = begun + timedelta(seconds=0.4), begun + timedelta(seconds=2)
     assert marked == [soon, soon, later, None]
+
+
+@pytest.mark.proves("E4")
+def test_who_reads_a_memory_is_told_of_its_mark_before_it_is_written(
+    recollect: Recollect, ann: AgentMemory, clock: Clock
+) -> None:
+    kept = ann.remember("Deploys on Fridays", kind="episode")
+    other = ann.remember("Nothing of the sort", kind="episode")
+    clock.forward(hours=1)
+
+    ann.recall("deploys", limit=1)
+
+    assert ann.get(kept.id).last_retrieved_at == clock.moment
+    listed = {each.id: each.last_retrieved_at for each in ann.list()}
+    assert listed == {kept.id: clock.moment, other.id: None}
+    recollect._services.retrieved.flush()
+    assert ann.get(kept.id).last_retrieved_at == clock.moment
+
+
+def test_a_note_in_a_file_which_has_no_place_for_a_mark_is_shown_without(
+    fresh_place: Place, clock: Clock, tmp_path: Path
+) -> None:
+    with fresh_place.open(clock, workspace=tmp_path) as store:
+        note = store.agent().remember("Deploys on Fridays")
+        store.agent().recall("deploys")
+        assert store.agent().get(note.id).last_retrieved_at is None

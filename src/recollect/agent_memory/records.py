@@ -78,7 +78,8 @@ class Records(AgentView):
 
     def get(self, id: str) -> Memory:
         """Raises: NotFound."""
-        return self._store.get_memory(self.owner, id)
+        (found,) = self._services.retrieved.shown(self.owner, [self._store.get_memory(self.owner, id)])
+        return found
 
     def list(
         self,
@@ -96,7 +97,7 @@ class Records(AgentView):
 
         Raises: Invalid.
         """
-        return self._store.list_memories(
+        found = self._store.list_memories(
             self.owner,
             kind=None if kind is None else checked_kind(kind),
             needle=checked_text(query, what="query"),
@@ -107,6 +108,7 @@ class Records(AgentView):
             before=None if before is None else _checked_seq(before),
             limit=checked_limit(limit, most=MAX_PAGE),
         )
+        return self._services.retrieved.shown(self.owner, found)
 
     @traced("search_memory")
     def search(

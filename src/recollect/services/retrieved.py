@@ -1,18 +1,21 @@
 """Noting that memories were recalled, without making the recall wait.
 
-What was recalled gathers here and a thread writes it down in batches. Nothing is lost on an orderly close; after a
-crash the last second's marks are missing, which only lets those memories fade a little sooner.
+What was recalled gathers here and a thread writes it down in batches; who reads a memory meanwhile is told of its mark
+all the same. Nothing is lost on an orderly close; after a crash the last second's marks are missing, which only lets
+those memories fade a little sooner.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from recollect.errors import RecollectError
-from recollect.model import Owner
+from recollect.model import Kind, Memory, Owner
+from recollect.policy.names import memory_seq
 from recollect.ports import MaintenanceStore
 
 PAUSE = 1.0
@@ -24,10 +27,13 @@ log = logging.getLogger("recollect")
 class Retrieved:
     """The marks that wait to be written."""
 
-    def __init__(self, store: MaintenanceStore) -> None:
+    def __init__(self, store: MaintenanceStore, *, unmarked: Collection[Kind] = ()) -> None:
+        """`unmarked` are kinds that are kept where there is no place for a mark."""
         self._store = store
+        self._unmarked = frozenset(unmarked)
         self._lock = threading.Lock()
         self._marks: dict[Owner, dict[int, datetime]] = {}
+        self._in_hand: dict[Owner, dict[int, datetime]] = {}  # what is being written
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -41,6 +47,14 @@ class Retrieved:
                 self._thread = threading.Thread(target=self._serve, name="recollect-retrieved", daemon=True)
                 self._thread.start()
 
+    def shown(self, owner: Owner, memories: Sequence[Memory]) -> Sequence[Memory]:
+        """The memories with the marks that wait to be written."""
+        with self._lock:
+            times = {**self._in_hand.get(owner, {}), **self._marks.get(owner, {})}
+        return (
+            [self._marked(memory, times.get(memory_seq(memory.id) or 0)) for memory in memories] if times else memories
+        )
+
     def flush(self) -> None:
         """Write down what has gathered.
 
@@ -48,6 +62,7 @@ class Retrieved:
         """
         with self._lock:
             marks, self._marks = self._marks, {}
+            self._in_hand = {**self._in_hand, **marks}
         try:
             while marks:
                 owner, times = next(iter(marks.items()))
@@ -58,6 +73,7 @@ class Retrieved:
             with self._lock:
                 for owner, times in marks.items():
                     self._marks[owner] = {**times, **self._marks.get(owner, {})}
+                self._in_hand = {}
 
     def close(self) -> None:
         """Stop, with everything written.
@@ -68,6 +84,12 @@ class Retrieved:
         if self._thread is not None:
             self._thread.join()
         self.flush()
+
+    def _marked(self, memory: Memory, at: datetime | None) -> Memory:
+        if at is None or memory.kind in self._unmarked:
+            return memory
+        known = memory.last_retrieved_at
+        return memory if known is not None and known >= at else replace(memory, last_retrieved_at=at)
 
     def _serve(self) -> None:
         while not self._closed.wait(PAUSE):
