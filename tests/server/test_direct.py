@@ -179,3 +179,15 @@ def test_more_work_than_threads_is_all_done_and_what_it_raises_is_raised() -> No
     *doubled, error = asyncio.run(together())
     assert doubled == [number * 2 for number in range(50)]
     assert isinstance(error, LookupError)
+
+
+def test_closed_threads_end_when_they_are_done() -> None:
+    async def worked() -> threading.Thread:
+        threads = Threads(most=2)
+        thread = await threads.run(threading.current_thread)
+        threads.close()
+        return thread
+
+    thread = asyncio.run(worked())
+    thread.join(10)
+    assert not thread.is_alive()

@@ -133,7 +133,8 @@ def _add_guards(app: FastAPI, recollect: Recollect, *, no_auth: bool, hosts: Seq
     app.state.logins = Logins(recollect)
     app.state.metrics = Metrics(recollect)
     routes = [each for group in GROUPS for each in group.router.routes if isinstance(each, APIRoute)]
-    app.add_middleware(Direct, routes=routes, threads=Threads(most=THREADS))  # the last one added sees a request first
+    app.state.threads = Threads(most=THREADS)
+    app.add_middleware(Direct, routes=routes, threads=app.state.threads)  # the last one added sees a request first
     app.add_middleware(HeadAsGet)
     app.add_middleware(BodyLimit)
     app.add_middleware(KeyGuard, recollect=recollect, logins=app.state.logins, router=app.router, no_auth=no_auth)
@@ -149,6 +150,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     current_default_thread_limiter().total_tokens = THREADS
     async with app.state.mcp.running():
         yield
+    app.state.threads.close()
 
 
 def _complete_document(app: FastAPI, *, no_auth: bool) -> None:

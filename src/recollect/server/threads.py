@@ -26,14 +26,14 @@ class Threads:
         self._most = most
         self._count = 0
         self._free = 0  # threads that wait, less jobs that wait for them; only the event loop's thread counts
-        self._jobs: SimpleQueue[_Job[Any]] = SimpleQueue()
+        self._jobs: SimpleQueue[_Job[Any] | None] = SimpleQueue()
 
     async def run(self, work: Callable[[], T]) -> T:
         """What `work` returns or raises. Who is cancelled meanwhile still waits for its end: it may be a write."""
         job = _Job(work, asyncio.get_running_loop())
         if self._free <= 0 and self._count < self._most:
             self._count += 1
-            threading.Thread(target=self._serve, name="recollect-request", daemon=True).start()
+            threading.Thread(target=self._serve, args=(self._jobs,), name="recollect-request", daemon=True).start()
         else:
             self._free -= 1
         self._jobs.put(job)
@@ -51,18 +51,24 @@ class Threads:
                 job.error = None  # its traceback holds the job
         return job.result  # type: ignore[return-value]
 
-    def _serve(self) -> None:
-        while True:
-            job = self._jobs.get()
+    def close(self) -> None:
+        """Let the threads end when they are done; more work makes new ones."""
+        jobs, count = self._jobs, self._count
+        self._jobs, self._count, self._free = SimpleQueue(), 0, 0
+        for _ in range(count):
+            jobs.put(None)
+
+    def _serve(self, jobs: SimpleQueue[_Job[Any] | None]) -> None:
+        while (job := jobs.get()) is not None:
             do(partial(job.context.run, job.work), job)
             try:
-                job.loop.call_soon_threadsafe(self._end, job)
+                job.loop.call_soon_threadsafe(self._end, job, jobs)
             except RuntimeError:  # the server has stopped, and nobody waits
                 return
             del job  # what was asked and answered is not kept until the next request
 
-    def _end(self, job: _Job[Any]) -> None:
-        self._free += 1
+    def _end(self, job: _Job[Any], jobs: object) -> None:
+        self._free += jobs is self._jobs  # else its thread is about to end
         job.is_done = True
         if not job.ended.done():
             job.ended.set_result(None)
