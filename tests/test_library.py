@@ -50,14 +50,21 @@ def test_a_folder_made_for_memories_is_its_owners_alone(tmp_path: Path) -> None:
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755  # one that was there is left as it is
 
 
-def test_a_clock_tells_the_time_and_its_zone() -> None:
-    with Recollect(":memory:", clock=lambda: NOON.astimezone(timezone(timedelta(hours=5)))) as store:
+@pytest.mark.parametrize("told", [NOON.astimezone(timezone(timedelta(hours=5))), NOON.replace(tzinfo=None)])
+def test_a_clock_may_be_set_to_any_zone_or_none(told: datetime) -> None:
+    with Recollect(":memory:", clock=lambda: told) as store:
         kept = store.agent().remember("Prefers tabs over spaces")
         assert (kept.created_at, kept.created_at.tzinfo) == (NOON, UTC)
-    for wrong in (lambda: NOON.replace(tzinfo=None), lambda: "noon"):
-        clock: Any = wrong
-        with pytest.raises(Invalid, match="a function that answers with the time and its zone"):
-            Recollect(":memory:", clock=clock)
+        assert [hit.id for hit in store.agent().recall("tabs")] == [kept.id]
+
+
+def test_what_tells_no_time_is_no_clock() -> None:
+    clock: Any = lambda: "noon"  # noqa: E731
+    with (
+        pytest.raises(Invalid, match="a function that answers with the time"),
+        Recollect(":memory:", clock=clock) as store,
+    ):
+        store.agent().remember("Prefers tabs over spaces")
 
 
 @pytest.mark.parametrize("id", [None, 7, b"m-1", "m-01"])

@@ -51,8 +51,8 @@ class Recollect:
         replace_embedder: bool = False,
     ) -> None:
         """Open the store at `url`: `sqlite:///file.db`, `:memory:`, `postgresql://…` or a path; by default a file
-        in the user's data folder. `clock` answers with the time and its zone. `tokenizer` is an object with
-        `count(text)`, or a function; `model`, an object or a function, takes the place of those the settings name.
+        in the user's data folder. `clock` answers with the time, in UTC if it names no zone. `tokenizer` is an object
+        with `count(text)`, or a function; `model`, an object or a function, takes the place of those the settings name.
         `replace_embedder` gives up vectors another embedder made, to be made anew by `embed_waiting`.
 
         Raises: Invalid, StoreError, SchemaMismatch; ModelError when `replace_embedder` finds the new one out of reach.
@@ -219,11 +219,12 @@ def _utc_now() -> datetime:
 
 
 def _checked(clock: Clock) -> Clock:
-    """The clock, in UTC whatever zone it is set to.
+    """The clock, in UTC whatever zone it is set to; one that names none is taken to be in UTC already."""
 
-    Raises: Invalid when it does not tell the time.
-    """
-    told: object = clock()
-    if not isinstance(told, datetime) or told.tzinfo is None:
-        raise Invalid("A clock is a function that answers with the time and its zone, such as datetime.now(UTC).")
-    return lambda: clock().astimezone(UTC)
+    def now() -> datetime:
+        told: object = clock()
+        if not isinstance(told, datetime):
+            raise Invalid("A clock is a function that answers with the time, such as lambda: datetime.now(UTC).")
+        return told.replace(tzinfo=UTC) if told.tzinfo is None else told.astimezone(UTC)
+
+    return now
