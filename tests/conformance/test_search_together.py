@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -66,6 +67,26 @@ def everything(store: SqlStore, ann: Owner) -> tuple[Any, ...]:
     return told, evidence.cosines[order].round(3).astype(str).tolist(), words, listed
 
 
+def interleaved(write: Callable[[int], None], *searches: Callable[[], None]) -> None:
+    """Three writers, and beside them each search again and again until they are done."""
+    done = threading.Event()
+
+    def search(once: Callable[[], None]) -> int:
+        rounds = 0
+        while not done.is_set():
+            once()
+            rounds += 1
+        return rounds
+
+    with ThreadPoolExecutor(3 + len(searches)) as threads:
+        searching = [threads.submit(search, once) for once in searches]
+        try:
+            list(threads.map(write, range(3)))
+        finally:
+            done.set()
+        assert all(each.result() for each in searching)
+
+
 def test_nothing_committed_is_ever_missed_however_commits_and_searches_interleave(
     stores: Callable[[], SqlStore], ann: Owner
 ) -> None:
@@ -73,7 +94,6 @@ def test_nothing_committed_is_ever_missed_however_commits_and_searches_interleav
     writers, readers = [stores() for _ in range(3)], [stores() for _ in range(2)]
     there: set[int] = set()
     gone: set[int] = set()
-    done = threading.Event()
 
     def write(number: int) -> None:
         store, choose = writers[number], random.Random(number)
@@ -89,24 +109,14 @@ def test_nothing_committed_is_ever_missed_however_commits_and_searches_interleav
             elif choose.random() < 0.3:
                 store.update_memory(replace(mine[0], text="apples again"), replaced_at=NOW)
 
-    def search(store: SqlStore, numbers_in: Callable[[SqlStore, Owner], set[int]]) -> int:
-        rounds = 0
-        while not done.is_set():
-            # In this order: a number may leave the first set before it joins the second, never the other way round.
-            before_gone, before_there = set(gone), set(there)
-            hits = numbers_in(store, ann)
-            assert not before_gone & hits
-            assert {each for each in before_there - hits if each in there} == set()
-            rounds += 1
-        return rounds
+    def search(store: SqlStore, numbers_in: Callable[[SqlStore, Owner], set[int]]) -> None:
+        # In this order: a number may leave the first set before it joins the second, never the other way round.
+        before_gone, before_there = set(gone), set(there)
+        hits = numbers_in(store, ann)
+        assert not before_gone & hits
+        assert {each for each in before_there - hits if each in there} == set()
 
-    with ThreadPoolExecutor(7) as threads:
-        searching = [threads.submit(search, store, way) for store in readers for way in (found, weighed)]
-        try:
-            list(threads.map(write, range(3)))
-        finally:
-            done.set()
-        assert all(each.result() for each in searching)
+    interleaved(write, *(partial(search, store, way) for store in readers for way in (found, weighed)))
     for store in (*readers, *writers):
         assert found(store, ann) == weighed(store, ann) == there
 
@@ -306,7 +316,6 @@ def test_passages_are_seen_by_every_process_as_soon_as_they_are_stored(
 ) -> None:
     tenant, writers, readers = ann.tenant, [stores() for _ in range(3)], [stores() for _ in range(2)]
     there: dict[str, str] = {}  # the word that finds a document's passages
-    done = threading.Event()
 
     def hits(store: SqlStore, word: str) -> int:
         return len(store.search_chunks(tenant, word, limit=100))
@@ -322,22 +331,12 @@ def test_passages_are_seen_by_every_process_as_soon_as_they_are_stored(
                 there.pop(id)
                 store.delete_document(tenant, id)
 
-    def search(store: SqlStore) -> int:
-        rounds = 0
-        while not done.is_set():
-            for id, word in list(there.items()):
-                found = hits(store, word)
-                assert found == 2 or there.get(id) != word
-            rounds += 1
-        return rounds
+    def search(store: SqlStore) -> None:
+        for id, word in list(there.items()):
+            found = hits(store, word)
+            assert found == 2 or there.get(id) != word
 
-    with ThreadPoolExecutor(5) as threads:
-        searching = [threads.submit(search, store) for store in readers]
-        try:
-            list(threads.map(write, range(3)))
-        finally:
-            done.set()
-        assert all(each.result() for each in searching)
+    interleaved(write, *(partial(search, store) for store in readers))
     for store in (*readers, *writers):
         assert [hits(store, word) for word in there.values()] == [2] * len(there)
         assert hits(store, "ever same") == len(store.nearest_chunks(tenant, vector(1), limit=100)) - 2 * len(there)

@@ -109,8 +109,9 @@ def learned(rows: Floats, counts: csr_matrix, targets: Floats) -> Floats:
         reached = 0.0
         for at in range(0, len(numbers), SENTENCES_PER_STEP):
             batch = np.sort(numbers[at : at + SENTENCES_PER_STEP])
-            present, local = np.unique(counts[batch].indices, return_inverse=True)
-            held = csr_matrix((counts[batch].data, local, counts[batch].indptr), shape=(len(batch), len(present)))
+            chosen = counts[batch]
+            present, local = np.unique(chosen.indices, return_inverse=True)
+            held = csr_matrix((chosen.data, local, chosen.indptr), shape=(len(batch), len(present)))
             sums = held @ rows[present]
             lengths = np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), np.float32(1e-6))
             directions, wanted = sums / lengths, targets[batch]

@@ -306,11 +306,10 @@ def _rarity(total: int, holding: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Which records stand one and two places apart in the same conversation: the weight each lends the other."""
+    """Which records stand one and two places apart in the same conversation: the weight each lends the other, by how
+    far apart they are, for each record and the one so far before it, with room at both ends."""
 
-    weights: Mapping[
-        int, Floats
-    ]  # by how far apart; of each record and the one so far before it, with room at both ends
+    weights: Mapping[int, Floats]
 
     @classmethod
     def of(cls, conversations: Numbers) -> Beside:

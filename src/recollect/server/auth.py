@@ -82,7 +82,7 @@ async def current_agent(
 
 CurrentAgent = Annotated[AgentMemory, Depends(current_agent)]
 
-DEPENDENCIES: Mapping[Callable[..., Any], Callable[[Asked], Any]] = {
+DEPENDENCIES: Mapping[object, Callable[[Asked], Any]] = {
     current_recollect: _recollect,
     possible_access: _possible_access,
     current_access: _access,

@@ -31,7 +31,6 @@ from recollect.server.threads import Threads
 
 JSON = "application/json"
 Giver = Callable[[Asked], Any]
-_GIVERS: Mapping[object, Giver] = dict(DEPENDENCIES.items())
 
 
 class Direct:
@@ -152,7 +151,7 @@ def _plan(route: APIRoute) -> Plan | None:
     for name in inspect.signature(route.endpoint).parameters:
         wanted, *how = get_args(hints[name]) if get_origin(hints[name]) is Annotated else (hints[name],)
         is_model = isinstance(wanted, type) and issubclass(wanted, BaseModel)
-        if len(how) == 1 and isinstance(how[0], params.Depends) and (giver := _GIVERS.get(how[0].dependency)):
+        if len(how) == 1 and isinstance(how[0], params.Depends) and (giver := DEPENDENCIES.get(how[0].dependency)):
             givers[name] = giver
         elif len(how) == 1 and isinstance(how[0], params.Path) and wanted is str and name in path:
             arguments.append(name)

@@ -117,9 +117,8 @@ class BodyLimit:
         is_file = scope["path"] in FILE_ROUTES
         most = MAX_FILE_BYTES if is_file else MAX_BODY_BYTES
         if length.isdecimal() and int(length[:20]) > most:
-            if (
-                header(scope, b"expect") or ""
-            ).lower() != "100-continue":  # who waits for a go-ahead has sent nothing yet
+            expected = header(scope, b"expect") or ""
+            if expected.lower() != "100-continue":  # who waits for a go-ahead has sent nothing yet
                 await _discard(receive)
             await error_response(413, _too_large(most), headers={"Connection": "close"})(scope, receive, send)
             return

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from recollect.server.admin.logins import PATH, is_console
 from recollect.server.admin.pages import rendered
 from recollect.server.errors import error_response
+from recollect.server.headers import header
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'self'; script-src 'none'; object-src 'none'; base-uri 'none'; "
@@ -46,7 +47,7 @@ class ConsoleGuard:
             await without(scope, receive, answer.send)
             return
         # Whose Origin it is, HostGuard has looked at; what sends none is no form in a browser of today.
-        if scope["method"] not in SAFE_METHODS and "origin" not in Headers(scope=scope):
+        if scope["method"] not in SAFE_METHODS and header(scope, b"origin") is None:
             await error_response(403, NOT_OURS)(scope, receive, answer.send)
         else:
             await self._app(scope, receive, answer.send)
