@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import TracebackType
@@ -180,17 +181,19 @@ class Recollect:
         return self._now()
 
     def close(self) -> None:
-        """Finish what is being written and let go of the store. Calling it again does nothing."""
+        """Finish what is being written and let go of the store. Calling it again does nothing.
+
+        Raises: StoreError when something that was to be written a little later cannot be.
+        """
         if not self._is_closed:
             self._is_closed = True
-            try:
-                self._embedding.close()
-                self._services.recall.close()
-                self._services.keys.close()
-                self._services.retrieved.close()
-                self._services.context_calls.close()
-            finally:
-                self._store.close()
+            with ExitStack() as closing:  # the last one first, and every one of them, whatever another one raises
+                closing.callback(self._store.close)
+                closing.callback(self._services.context_calls.close)
+                closing.callback(self._services.retrieved.close)
+                closing.callback(self._services.keys.close)
+                closing.callback(self._services.recall.close)
+                closing.callback(self._embedding.close)
 
     def __enter__(self) -> Self:
         return self

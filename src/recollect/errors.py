@@ -11,6 +11,7 @@
       ModelError               model            502   embedder or model failed; memory still works without it
       StoreError               store            503   the driver's error is __cause__
         StoreBusy              store_busy       503   retry_after is set
+        ReadOnly               store            503   it can be read, but not written
         SchemaMismatch         schema           500   the message says which command mends it
 
 A message is a sentence for the person who can act on it. It never holds a secret or somebody else's text.
@@ -87,6 +88,10 @@ class StoreBusy(StoreError):
     def __init__(self, message: str, *, retry_after: float = 1.0) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class ReadOnly(StoreError):
+    """The database lets itself be read, but not written."""
 
 
 class SchemaMismatch(StoreError):

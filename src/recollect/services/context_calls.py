@@ -1,27 +1,21 @@
 """Keeping what an agent was shown, without making the call wait.
 
-Calls gather here and a thread writes them down in batches. Nothing is lost on an orderly close; after a crash the last
-second's calls are missing. What belongs to an agent nobody has written to yet waits until somebody has: the first
-prompt of a conversation is put together before its first turn is stored.
+Calls gather here and a thread writes them down in batches; after a crash the last second's are missing. What belongs to
+an agent nobody has written to yet waits until somebody has: the first prompt of a conversation is put together before
+its first turn is stored.
 """
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Sequence
 
-from recollect.errors import RecollectError
 from recollect.model import ContextCall, Owner
 from recollect.ports import ContextStore
-
-PAUSE = 1.0
-"""Seconds between batches."""
+from recollect.services.later import Later
 
 MAX_WAITING = 1_000
 """Calls that may wait for their agent to be made, or for the store to work again; beyond, the oldest are given up."""
-
-log = logging.getLogger("recollect")
 
 
 class ContextCalls:
@@ -33,9 +27,8 @@ class ContextCalls:
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._waiting: dict[Owner, list[ContextCall]] = {}
-        self._is_new = False  # whether something waits that nobody has tried to write yet
-        self._closed = threading.Event()
-        self._thread: threading.Thread | None = None
+        failed = "What agents were shown could not be written down"
+        self._later = Later(self.flush, name="recollect-context-calls", failed=failed)
 
     def add(self, call: ContextCall) -> None:
         """Have this call kept; returns at once."""
@@ -43,19 +36,16 @@ class ContextCalls:
             return
         with self._lock:
             self._waiting.setdefault(call.owner, []).append(call)
-            self._is_new = True
-            if self._thread is None and not self._closed.is_set():
-                self._thread = threading.Thread(target=self._serve, name="recollect-context-calls", daemon=True)
-                self._thread.start()
+        self._later.wake()
 
     def get(self, owner: Owner, id: str) -> ContextCall:
         """Raises: NotFound."""
-        self.flush()
+        self._later.write()
         return self._store.get_context_call(owner, id)
 
     def latest(self, owner: Owner, *, session_id: str, before: str, limit: int) -> Sequence[ContextCall]:
         """Newest first."""
-        self.flush()
+        self._later.write()
         return self._store.list_context_calls(owner, session_id=session_id, before=before, limit=limit)
 
     def flush(self) -> None:
@@ -65,7 +55,7 @@ class ContextCalls:
         """
         with self._writing:  # so that who asks sees also what another thread is about to write
             with self._lock:
-                batch, self._waiting, self._is_new = self._waiting, {}, False
+                batch, self._waiting = self._waiting, {}
             try:
                 for owner in list(batch):
                     if self._store.add_context_calls(owner, batch[owner], keep=self._keep):
@@ -84,10 +74,7 @@ class ContextCalls:
 
         Raises: StoreError.
         """
-        self._closed.set()
-        if self._thread is not None:
-            self._thread.join()
-        self.flush()
+        self._later.close()
 
     def _wait_on(self, unwritten: dict[Owner, list[ContextCall]]) -> None:
         with self._lock:
@@ -96,11 +83,3 @@ class ContextCalls:
             self._waiting = {owner: calls[-self._keep :] for owner, calls in unwritten.items()}
             while sum(map(len, self._waiting.values())) > MAX_WAITING:
                 del self._waiting[next(iter(self._waiting))]
-
-    def _serve(self) -> None:
-        while not self._closed.wait(PAUSE):
-            try:
-                if self._is_new:
-                    self.flush()
-            except RecollectError as error:
-                log.warning("What agents were shown could not be written down: %s", error)

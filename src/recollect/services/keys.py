@@ -7,13 +7,12 @@ written down every few minutes, by a thread, never by the request.
 
 from __future__ import annotations
 
-import logging
 import secrets
 import threading
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from recollect.errors import Invalid, RecollectError, Unauthorized
+from recollect.errors import Invalid, Unauthorized
 from recollect.model import ApiKey, AuditEvent, IssuedKey
 from recollect.policy.keys import (
     ID_BYTES,
@@ -29,14 +28,13 @@ from recollect.policy.keys import (
 )
 from recollect.ports import Clock, Store
 from recollect.services.drafts import checked_moment
+from recollect.services.later import Later
 
 REFUSED = "This key is not valid (any more); ask whoever runs the server for another one."
 GOOD_FOR = timedelta(seconds=1)
 NOTED_EVERY = timedelta(minutes=5)
 MAX_KNOWN = 10_000
 NO_HASH = "0" * 64
-
-log = logging.getLogger("recollect")
 
 
 class Keys:
@@ -49,7 +47,8 @@ class Keys:
         self._known: dict[str, tuple[ApiKey, datetime]] = {}  # by hash; when it was looked up
         self._noted: dict[tuple[str, str], datetime] = {}  # which use was last written down
         self._waiting: dict[tuple[str, str], datetime] = {}  # which is still to be
-        self._thread: threading.Thread | None = None
+        failed = "When keys were last used could not be written down"
+        self._later = Later(self._write_down, name="recollect-keys", failed=failed)
 
     def add(self, tenant: str, scope: str, *, name: str = "", expires_at: datetime | None = None) -> IssuedKey:
         """Raises: Invalid."""
@@ -143,9 +142,7 @@ class Keys:
 
         Raises: StoreError.
         """
-        if self._thread is not None:
-            self._thread.join()
-        self._write_down()
+        self._later.close()
 
     def _note(self, key: ApiKey, now: datetime) -> None:
         who = (key.tenant, key.id)
@@ -156,21 +153,19 @@ class Keys:
             if len(self._noted) >= MAX_KNOWN:
                 self._noted.clear()
             self._noted[who] = self._waiting[who] = now
-            if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._serve, name="recollect-keys", daemon=True)
-                self._thread.start()
-
-    def _serve(self) -> None:
-        try:
-            self._write_down()
-        except RecollectError as error:
-            log.warning("When keys were last used could not be written down: %s", error)
+        self._later.wake()
 
     def _write_down(self) -> None:
         with self._lock:
             waiting, self._waiting = self._waiting, {}
-        for (tenant, id), at in waiting.items():
-            self._store.mark_used(tenant, [id], at=at)
+        try:
+            while waiting:
+                (tenant, id), at = next(iter(waiting.items()))
+                self._store.mark_used(tenant, [id], at=at)
+                del waiting[tenant, id]
+        finally:  # what could not be written waits for the next time
+            with self._lock:
+                self._waiting = {**waiting, **self._waiting}
 
     def _event(self, tenant: str, id: str, action: str, done: str, **meta: str) -> AuditEvent:
         """The key's id only: its name may tell whose it is."""

@@ -1,27 +1,20 @@
 """Noting that memories were recalled, without making the recall wait.
 
 What was recalled gathers here and a thread writes it down in batches; who reads a memory meanwhile is told of its mark
-all the same. Nothing is lost on an orderly close; after a crash the last second's marks are missing, which only lets
-those memories fade a little sooner.
+all the same. After a crash the last second's marks are missing, which only lets those memories fade a little sooner.
 """
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from recollect.errors import RecollectError
 from recollect.model import Kind, Memory, Owner
 from recollect.policy.names import memory_seq
 from recollect.ports import MaintenanceStore
-
-PAUSE = 1.0
-"""Seconds between batches: many recalls of the same memories become one write."""
-
-log = logging.getLogger("recollect")
+from recollect.services.later import Later
 
 
 class Retrieved:
@@ -34,8 +27,8 @@ class Retrieved:
         self._lock = threading.Lock()
         self._marks: dict[Owner, dict[int, datetime]] = {}
         self._in_hand: dict[Owner, dict[int, datetime]] = {}  # what is being written
-        self._closed = threading.Event()
-        self._thread: threading.Thread | None = None
+        failed = "Recalled memories could not be marked as such"
+        self._later = Later(self.flush, name="recollect-retrieved", failed=failed)
 
     def mark(self, owner: Owner, seqs: Sequence[int], at: datetime) -> None:
         """Say that these were recalled; returns at once."""
@@ -43,9 +36,7 @@ class Retrieved:
             return
         with self._lock:
             self._marks.setdefault(owner, {}).update(dict.fromkeys(seqs, at))
-            if self._thread is None and not self._closed.is_set():
-                self._thread = threading.Thread(target=self._serve, name="recollect-retrieved", daemon=True)
-                self._thread.start()
+        self._later.wake()
 
     def shown(self, owner: Owner, memories: Sequence[Memory]) -> Sequence[Memory]:
         """The memories with the marks that wait to be written."""
@@ -80,23 +71,13 @@ class Retrieved:
 
         Raises: StoreError.
         """
-        self._closed.set()
-        if self._thread is not None:
-            self._thread.join()
-        self.flush()
+        self._later.close()
 
     def _marked(self, memory: Memory, at: datetime | None) -> Memory:
         if at is None or memory.kind in self._unmarked:
             return memory
         known = memory.last_retrieved_at
         return memory if known is not None and known >= at else replace(memory, last_retrieved_at=at)
-
-    def _serve(self) -> None:
-        while not self._closed.wait(PAUSE):
-            try:
-                self.flush()
-            except RecollectError as error:
-                log.warning("Recalled memories could not be marked as such: %s", error)
 
 
 def _by_second(times: Mapping[int, datetime]) -> Iterator[tuple[datetime, Sequence[int]]]:

@@ -18,7 +18,7 @@ from psycopg import errors
 from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from recollect.errors import Conflict, RecollectError, SchemaMismatch, StoreBusy, StoreError
+from recollect.errors import Conflict, ReadOnly, RecollectError, SchemaMismatch, StoreBusy, StoreError
 from recollect.policy.names import checked_tenant
 from recollect.store import older_chats
 from recollect.store.engine import CLOSED, FORKED, Registered, Row, Unit
@@ -274,6 +274,8 @@ def translated() -> Iterator[None]:
         raise StoreBusy("The database is busy. Try again.", retry_after=RETRY_AFTER_BUSY) from error
     except PoolClosed as error:
         raise StoreError(CLOSED) from error
+    except errors.ReadOnlySqlTransaction as error:
+        raise ReadOnly("The PostgreSQL server only lets itself be read: it is a stand-by, or was set so.") from error
     except errors.IntegrityError as error:
         # Not the driver's words: they quote the row.
         raise Conflict(f"The database refused the write ({error.diag.constraint_name}).") from error

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import apsw
 
-from recollect.errors import Conflict, RecollectError, StoreBusy, StoreError
+from recollect.errors import Conflict, ReadOnly, RecollectError, StoreBusy, StoreError
 
 RETRY_AFTER_BUSY = 1.0
 
@@ -31,7 +31,7 @@ def translated() -> Iterator[None]:
     except apsw.CantOpenError as error:
         raise StoreError("The database file cannot be opened; check the path and its permissions.") from error
     except apsw.ReadOnlyError as error:
-        raise StoreError("The database file cannot be written to; check its permissions.") from error
+        raise ReadOnly("The database file cannot be written to; check its permissions.") from error
     except apsw.IOError as error:
         message = f"The disk does not do what it is asked ({error}): it may be full, failing or gone."
         raise StoreError(message) from error
