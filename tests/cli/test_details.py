@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.cli.program import Program
@@ -19,7 +21,7 @@ def test_a_text_is_stored_listed_shown_hidden_and_deleted(program: Program) -> N
     assert (told["lines"], told["metadata"], told["type"]) == (3, {"source": "build.log"}, "command_output")
     (listed,) = program("details", "list", "build", "--json").json["items"]
     assert listed == told
-    assert program("details", "list").out.startswith(f"{key}\tcommand_output\t")
+    assert re.match(rf"{key}\tcommand_output\t[0-9-]{{10}}T[0-9:]{{8}}Z\t3 lines\t", program("details", "list").out)
 
     ended = program("details", "show", key)
     assert (ended.out, ended.err) == (f"{LOG}\n", "This is all of it.\n")  # as it is: it goes into a pipe

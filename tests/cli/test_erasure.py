@@ -22,7 +22,9 @@ def test_nothing_goes_unasked_and_everything_with_yes(program: Program) -> None:
 
     assert (refused.code, refused.out) == (1, "")
     assert "--yes" in refused.err
-    assert shown.startswith("remove\tmemories\tdefault\tm-1\tMara Lindqvist prefers mail\nremoved\tmemories\t1\n")
+    assert shown.startswith(
+        "remove\tmemories\tdefault\tm-1\tMara Lindqvist prefers mail\nwould be removed\tmemories\t1\n"
+    )
     assert receipt["removed"] == {"memories": 1, "memory_index": 1}
     assert not [each for each in program.folder.rglob("*") if each.is_file() and b"Lindqvist" in each.read_bytes()]
     missing = program("erase", "agent:nobody", "--yes")

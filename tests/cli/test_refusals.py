@@ -33,6 +33,8 @@ WRONG = {
     "state": (["list", "--state", "lost"], "'lost' is not one of live, expired, archived, held"),
     "time": (["list", "--as-of", "yesterday"], "Give a time such as 2026-01-31"),
     "time out of range": (["recall", "x", "--as-of", "0001-01-01"], "Give a time such as 2026-01-31"),
+    "source": (["recall", "x", "--source", "wish"], "'wish' is not one of 'memory', 'audit', 'workflow', 'knowledge'"),
+    "purpose": (["recall", "x", "--purpose", "wish"], "There is no purpose 'wish'; choose task_intake"),
     "mode": (["inject", "x", "--mode", "all"], "'all' is not one of 'relevant', 'recent_only', 'off', 'hybrid'"),
     "a part of the log": (["audit", "x", "--verify"], "leave the words out"),
     "no command of the group": (["db"], "Usage: recollect db"),
@@ -102,6 +104,22 @@ main()
     assert ended.err.startswith("Traceback")
     assert ended.err.endswith("ZeroDivisionError: division by zero\n")
     assert "hunter2" not in ended.err
+
+
+def test_what_can_only_be_read_is_read_and_the_mark_that_is_missing_is_told(program: Program) -> None:
+    program.ok("remember", "Prefers tabs over spaces")
+    with (program.folder / "notes.db").open("r+b") as file:  # says that writing takes a later version of SQLite
+        file.seek(18)
+        file.write(b"\x03")
+    unwritable = "The database file cannot be written to; check its permissions.\n"
+
+    recalled = program("recall", "tabs")
+    assert (recalled.code, recalled.out) == (0, "0.900\tm-1\tPrefers tabs over spaces\n")
+    assert recalled.err == f"Recalled memories could not be marked as such: {unwritable}"
+    assert program("context", "s-1", "tabs", RECOLLECT_CONTEXT_CALLS_KEPT="0").code == 0
+    assert program("seen").code == 0
+    refused = program("remember", "Prefers spaces")
+    assert (refused.code, refused.err) == (1, unwritable)
 
 
 def test_people_are_told_what_to_try_next_and_programs_are_not(program: Program) -> None:

@@ -8,8 +8,9 @@ import typer
 
 from recollect.cli.memories import AsOf, MemoryId, OfKind, WithTag, as_shown, given_text
 from recollect.cli.run import Command, Run
+from recollect.errors import Invalid
 from recollect.model import Kind, Source
-from recollect.policy.purposes import PURPOSES
+from recollect.policy.purposes import PURPOSES, checked_purpose
 from recollect.policy.relevance import Mode
 
 OnlyKinds = Annotated[
@@ -20,10 +21,21 @@ FromSource = Annotated[
     list[Source] | None,
     typer.Option(metavar="SOURCE", help=f"Only from {', '.join(Source)}; repeat for more.", show_default=False),
 ]
+
+
+def _given_purpose(name: str) -> str:
+    try:
+        checked_purpose(name)
+    except Invalid as error:
+        raise typer.BadParameter(str(error)) from None
+    return name
+
+
 ForPurpose = Annotated[
     str | None,
     typer.Option(
         metavar="PURPOSE",
+        parser=_given_purpose,
         help=f"What it is for: {', '.join(PURPOSES)}.",
         show_default=False,
         autocompletion=lambda: list(PURPOSES),

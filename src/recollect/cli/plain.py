@@ -28,6 +28,7 @@ from recollect.cli.view import (
     mark,
     missing_hint,
     one_line,
+    plain_time,
     safe,
     show_captured,
     similar_hint,
@@ -79,7 +80,7 @@ class PlainView(
             print(f"{name}: {value}")
         print("text: " + safe(shown.memory.text).replace("\n", "\n  "))
         for each in history:
-            print(f"version {each.version}, until {_time(each.replaced_at)}: {one_line(each.text)}")
+            print(f"version {each.version}, until {plain_time(each.replaced_at)}: {one_line(each.text)}")
 
     def memories(self, found: Sequence[Shown], *, next_cursor: str | None, if_none: str) -> None:
         for shown in found:
@@ -164,9 +165,10 @@ class PlainView(
 
     def keys(self, keys: Sequence[ApiKey], *, now: datetime) -> None:
         for each in keys:
-            used = EMPTY if each.last_used_at is None else _time(each.last_used_at)
+            used = EMPTY if each.last_used_at is None else plain_time(each.last_used_at)
             state = key_state(each, now)
-            print("\t".join([each.id, each.scope.value, state, _time(each.created_at), used, safe(each.name) or EMPTY]))
+            made = plain_time(each.created_at)
+            print("\t".join([each.id, each.scope.value, state, made, used, safe(each.name) or EMPTY]))
 
     def key_revoked(self, id: str) -> None:
         print(f"Revoked: {safe(id)}")
@@ -198,7 +200,7 @@ def details(shown: Shown) -> dict[str, str]:
 
 def _as_words(value: object) -> str:
     if isinstance(value, datetime):
-        return _time(value)
+        return plain_time(value)
     if isinstance(value, tuple):
         return ", ".join(value)
     return f"{value:g}" if isinstance(value, float) else str(value)
@@ -207,8 +209,4 @@ def _as_words(value: object) -> str:
 def _line(shown: Shown, instead_of_tags: str = "") -> str:
     memory = shown.memory
     tags = instead_of_tags or ",".join(memory.tags) or EMPTY
-    return "\t".join([memory.id, memory.kind.value, _time(memory.created_at), safe(tags), one_line(memory.text)])
-
-
-def _time(time: datetime) -> str:
-    return time.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return "\t".join([memory.id, memory.kind.value, plain_time(memory.created_at), safe(tags), one_line(memory.text)])

@@ -204,8 +204,8 @@ class View(Protocol):
 
     def distributed(self, tables: Sequence[str]) -> None: ...
 
-    def context(self, made: WorkingMemory, *, is_summary: bool, see: str) -> None:
-        """`see` is the command that shows it again later; empty: none does."""
+    def context(self, made: WorkingMemory, *, is_summary: bool, see: Callable[[], str]) -> None:
+        """`see` looks up the command that shows it again later; empty: none does."""
 
     def context_calls(self, calls: Sequence[ContextCall]) -> None: ...
 
@@ -278,6 +278,11 @@ def json_value(value: Any) -> Any:
     if isinstance(value, StrEnum):
         return value.value
     return list(value) if isinstance(value, tuple) else value
+
+
+def plain_time(time: datetime) -> str:
+    """A time for a line of text: to the second, in UTC with Z."""
+    return time.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def safe(text: str) -> str:

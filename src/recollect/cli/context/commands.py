@@ -34,9 +34,12 @@ def context(
         budget=budget,
         layout=layout,
     )
-    kept = run.memory.context_calls(session_id=session, limit=1)  # none yet, of an agent nobody has written to
-    is_kept = bool(kept) and kept[0].id == made.id
-    run.view.context(made, is_summary=blocks, see=run.next_command("seen", made.id) if is_kept else "")
+
+    def see() -> str:
+        kept = run.memory.context_calls(session_id=session, limit=1)  # none yet, of an agent nobody has written to
+        return run.next_command("seen", made.id) if kept and kept[0].id == made.id else ""
+
+    run.view.context(made, is_summary=blocks, see=see)
 
 
 def seen(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 from recollect.cli.json_text import write_json
@@ -13,7 +13,7 @@ from recollect.model import ContextCall, Json, WorkingMemory
 class JsonContext:
     """The part of `View` that is about working memory, as JSON."""
 
-    def context(self, made: WorkingMemory, *, is_summary: bool, see: str) -> None:
+    def context(self, made: WorkingMemory, *, is_summary: bool, see: Callable[[], str]) -> None:
         write_json(asdict(made))
 
     def context_calls(self, calls: Sequence[ContextCall]) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from recollect.cli.view import one_line, safe
+from recollect.cli.view import one_line, plain_time, safe
 from recollect.model import BlockItem, ContextCall, WorkingMemory
 
 EMPTY = "-"
@@ -14,7 +14,7 @@ EMPTY = "-"
 class PlainContext:
     """The part of `View` that is about working memory, as lines."""
 
-    def context(self, made: WorkingMemory, *, is_summary: bool, see: str) -> None:
+    def context(self, made: WorkingMemory, *, is_summary: bool, see: Callable[[], str]) -> None:
         if is_summary:
             _print_blocks(made)
             return
@@ -25,7 +25,7 @@ class PlainContext:
 
     def context_calls(self, calls: Sequence[ContextCall]) -> None:
         for call in calls:
-            at = call.at.isoformat(timespec="seconds").replace("+00:00", "Z")
+            at = plain_time(call.at)
             shortened = "truncated" if call.truncations else EMPTY
             print("\t".join([call.id, at, safe(call.session_id), f"{call.tokens} of {call.budget}", shortened]))
 

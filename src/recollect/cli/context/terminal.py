@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.padding import Padding
@@ -22,7 +22,7 @@ class TerminalContext:
 
     _console: Console
 
-    def context(self, made: WorkingMemory, *, is_summary: bool, see: str) -> None:
+    def context(self, made: WorkingMemory, *, is_summary: bool, see: Callable[[], str]) -> None:
         if is_summary:
             self._blocks(made)
             return
@@ -30,8 +30,10 @@ class TerminalContext:
             self._console.print(Text(message["role"], style=COLOURS.get(message["role"], "")))
             self._console.print(Padding(Text(safe(message["content"])), (0, 2, 1, 2)))
         self._truncations(made)
-        again = f"; {safe(see)}" if see else ""
-        self._console.print(Text(f" {made.tokens:,} of {made.budget:,} tokens{again}", style="dim"))
+        again = safe(see())
+        self._console.print(
+            Text(f" {made.tokens:,} of {made.budget:,} tokens" + (f"; {again}" if again else ""), style="dim")
+        )
 
     def context_calls(self, calls: Sequence[ContextCall]) -> None:
         if not calls:

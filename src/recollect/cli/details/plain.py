@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from recollect.cli.view import json_value, one_line
+from recollect.cli.view import one_line, plain_time
 from recollect.model import Detail, DetailPage
 from recollect.policy.references import reference
 
@@ -18,7 +18,7 @@ class PlainDetails:
 
     def detail_list(self, found: Sequence[Detail]) -> None:
         for each in found:
-            about = [each.key, each.type, json_value(each.created_at), f"{each.lines} lines", one_line(each.summary)]
+            about = [each.key, each.type, plain_time(each.created_at), f"{each.lines} lines", one_line(each.summary)]
             print("\t".join(about))
 
     def detail_part(self, page: DetailPage) -> None:

@@ -13,9 +13,10 @@ class PlainErasure:
         for each in receipt.found:
             what = "clear" if each.is_cleared else "remove"
             print("\t".join([what, each.table, each.agent or "-", each.id, one_line(each.excerpt)]))
+        would = "would be " if receipt.is_dry_run else ""
         for what, counts in (("removed", receipt.removed), ("cleared", receipt.cleared)):
             for table, count in counts.items():
-                print(f"{what}\t{table}\t{count}")
+                print(f"{would}{what}\t{table}\t{count}")
         for what, sentences in (("remains", receipt.remains), ("remnant", receipt.remnants)):
             for sentence in sentences:
                 print(f"{what}\t{sentence}")

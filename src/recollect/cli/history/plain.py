@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recollect.cli.view import json_value, one_line, safe
+from recollect.cli.view import one_line, plain_time, safe
 from recollect.model import Appearance, AuditEvent, Explanation, Workflow, WorkflowStep
 
 EMPTY = "-"
@@ -19,23 +19,23 @@ class PlainHistory:
 
     def recorded(self, event: AuditEvent) -> None:
         agent = safe(event.agent_id or EMPTY)
-        print("\t".join([str(event.id), _time(event.at), safe(event.action), agent, message_of(event)]))
+        print("\t".join([str(event.id), plain_time(event.at), safe(event.action), agent, message_of(event)]))
 
     def explained(self, explanation: Explanation) -> None:
         print("\t".join([safe(explanation.id), explanation.outcome.value, one_line(explanation.sentence)]))
         if explanation.words:
             print(f"words: {', '.join(map(one_line, explanation.words))}")
         for each in explanation.prompts:
-            print("\t".join([each.call_id, _time(each.at), safe(each.session_id), in_prompt(each)]))
+            print("\t".join([each.call_id, plain_time(each.at), safe(each.session_id), in_prompt(each)]))
 
     def workflows(self, workflows: Sequence[Workflow], *, next_cursor: str | None) -> None:
         for each in workflows:
-            print("\t".join([each.id, _time(each.created_at), one_line(each.name)]))
+            print("\t".join([each.id, plain_time(each.created_at), one_line(each.name)]))
 
     def steps(self, steps: Sequence[WorkflowStep], *, next_cursor: str | None) -> None:
         for each in steps:
             who = safe(each.agent_id or EMPTY)
-            print("\t".join([each.id, _time(each.completed_at), each.status, who, step_text(each)]))
+            print("\t".join([each.id, plain_time(each.completed_at), each.status, who, step_text(each)]))
 
 
 def message_of(event: AuditEvent) -> str:
@@ -52,7 +52,3 @@ def in_prompt(appearance: Appearance) -> str:
 def step_text(step: WorkflowStep) -> str:
     """A step's name and what came out of it, on one line."""
     return f"{one_line(step.name)}: {one_line(step.output)}" if step.output else one_line(step.name)
-
-
-def _time(time: object) -> str:
-    return str(json_value(time))[:19] + "Z"

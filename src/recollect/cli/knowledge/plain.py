@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from recollect.cli.view import json_value, one_line, safe
+from recollect.cli.view import one_line, plain_time, safe
 from recollect.model import Chunk, Document, Skill
 from recollect.services.ingested import Ingested, IngestFailure
 
@@ -64,8 +64,8 @@ def about(document: Document) -> dict[str, str]:
         "category": document.category,
         "source": document.source,
         "state": state(document),
-        "created_at": json_value(document.created_at),
-        "updated_at": json_value(document.updated_at),
+        "created_at": plain_time(document.created_at),
+        "updated_at": plain_time(document.updated_at),
         "flag": document.flag or "",
     }
     return {name: value for name, value in told.items() if value}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recollect.cli.view import json_value, one_line, safe
+from recollect.cli.view import one_line, plain_time, safe
 from recollect.model import Conversation, Message, Session
 
 EMPTY = "-"
@@ -15,7 +15,7 @@ class PlainTranscripts:
 
     def sessions(self, sessions: Sequence[Session], *, next_cursor: str | None) -> None:
         for each in sessions:
-            used = json_value(each.updated_at.replace(microsecond=0))
+            used = plain_time(each.updated_at)
             counts = f"{each.message_count} messages, {each.summarized_count} summarised"
             print("\t".join([safe(each.id), used, counts, one_line(each.summary) or EMPTY]))
 
