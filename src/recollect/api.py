@@ -32,7 +32,7 @@ from recollect.services.walk import Progress
 from recollect.settings import Settings
 from recollect.store import open_store
 from recollect.tenant_memory import TenantMemory
-from recollect.wiring import Outside, wired
+from recollect.wiring import Outside, is_local, wired
 
 __all__ = ["AgentMemory", "Recollect", "TenantMemory"]
 
@@ -159,6 +159,11 @@ class Recollect:
         Raises: Unauthorized when it was revoked or has expired since.
         """
         return self._services.keys.current(tenant, id)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether neither its database nor its embedder is across a network: then it computes, and seldom waits."""
+        return is_local(self._embedding, self.settings)
 
     def embedder_problem(self) -> str:
         """Why the embedder failed when it was last asked; empty if it did not."""

@@ -188,6 +188,11 @@ def _assemble(
     )
 
 
+def is_local(embedding: Embedding, settings: Settings) -> bool:
+    """Whether neither the database nor the embedder is across a network."""
+    return not embedding.is_remote and not settings.store_url.startswith(("postgresql://", "postgres://"))
+
+
 def _recall(
     store: Store, embedding: Embedding, echoes: Echoes, retrieved: Retrieved, now: Clock, settings: Settings
 ) -> Recall:
@@ -198,7 +203,6 @@ def _recall(
         Knowledge(Passages(store, words_share=settings.similarity_words)),
     )
     weights = {name: getattr(settings, f"weight_{name}") for name in PARTS}
-    is_local = not embedding.is_remote and not settings.store_url.startswith(("postgresql://", "postgres://"))
     return Recall(
         sources,
         embedding,
@@ -207,7 +211,7 @@ def _recall(
         now,
         weights=weights,
         deadline=settings.recall_deadline,
-        at_once=AT_ONCE if is_local else WAITING_AT_ONCE,
+        at_once=AT_ONCE if is_local(embedding, settings) else WAITING_AT_ONCE,
     )
 
 

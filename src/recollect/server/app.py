@@ -50,7 +50,8 @@ from recollect.server.rest import (
 )
 from recollect.server.rest.answers import ErrorBody
 from recollect.server.scopes import SCOPES
-from recollect.server.threads import Threads
+from recollect.server.threads import Threads, Turns
+from recollect.services.workers import AT_ONCE
 
 GROUPS = (
     health,
@@ -134,7 +135,9 @@ def _add_guards(app: FastAPI, recollect: Recollect, *, no_auth: bool, hosts: Seq
     app.state.metrics = Metrics(recollect)
     routes = [each for group in GROUPS for each in group.router.routes if isinstance(each, APIRoute)]
     app.state.threads = Threads(most=THREADS)
-    app.add_middleware(Direct, routes=routes, threads=app.state.threads)  # the last one added sees a request first
+    app.state.turns = Turns(at_once=AT_ONCE, others=app.state.threads) if recollect.is_local else app.state.threads
+    # The last one added sees a request first.
+    app.add_middleware(Direct, routes=routes, threads=app.state.threads, turns=app.state.turns)
     app.add_middleware(HeadAsGet)
     app.add_middleware(BodyLimit)
     app.add_middleware(KeyGuard, recollect=recollect, logins=app.state.logins, router=app.router, no_auth=no_auth)
@@ -151,6 +154,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     async with app.state.mcp.running():
         yield
     app.state.threads.close()
+    app.state.turns.close()
 
 
 def _complete_document(app: FastAPI, *, no_auth: bool) -> None:

@@ -14,9 +14,16 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
+from recollect.services.lanes import LANE, Lane
 from recollect.services.workers import do
 
 T = TypeVar("T")
+
+GLANCE = 0.02
+"""Seconds between two looks at work that is under way."""
+
+SLOW = 2
+"""How often work is seen under way before the next may begin."""
 
 
 class Threads:
@@ -31,9 +38,19 @@ class Threads:
     async def run(self, work: Callable[[], T]) -> T:
         """What `work` returns or raises. Who is cancelled meanwhile still waits for its end: it may be a write."""
         job = _Job(work, asyncio.get_running_loop())
+        await self._done(job)
+        return job.outcome()
+
+    def close(self) -> None:
+        """Let the threads end when they are done; more work makes new ones."""
+        jobs, count = self._jobs, self._count
+        self._jobs, self._count, self._free = SimpleQueue(), 0, 0
+        for _ in range(count):
+            jobs.put(None)
+
+    async def _done(self, job: _Job[Any]) -> None:
         if self._free <= 0 and self._count < self._most:
-            self._count += 1
-            threading.Thread(target=self._serve, args=(self._jobs,), name="recollect-request", daemon=True).start()
+            self._add_thread()
         else:
             self._free -= 1
         self._jobs.put(job)
@@ -44,22 +61,14 @@ class Threads:
                 job.ended = job.loop.create_future()
                 await job.ended
             raise
-        if job.error is not None:
-            try:
-                raise job.error
-            finally:
-                job.error = None  # its traceback holds the job
-        return job.result  # type: ignore[return-value]
 
-    def close(self) -> None:
-        """Let the threads end when they are done; more work makes new ones."""
-        jobs, count = self._jobs, self._count
-        self._jobs, self._count, self._free = SimpleQueue(), 0, 0
-        for _ in range(count):
-            jobs.put(None)
+    def _add_thread(self) -> None:
+        self._count += 1
+        threading.Thread(target=self._serve, args=(self._jobs,), name="recollect-request", daemon=True).start()
 
     def _serve(self, jobs: SimpleQueue[_Job[Any] | None]) -> None:
         while (job := jobs.get()) is not None:
+            job.is_begun = True
             do(partial(job.context.run, job.work), job)
             try:
                 job.loop.call_soon_threadsafe(self._end, job, jobs)
@@ -70,14 +79,71 @@ class Threads:
     def _end(self, job: _Job[Any], jobs: object) -> None:
         self._free += jobs is self._jobs  # else its thread is about to end
         job.is_done = True
-        if not job.ended.done():
-            job.ended.set_result(None)
+        job.tell()
+
+
+class Turns(Threads):
+    """Threads for work that mostly computes: more of it at once than there is room for takes longer, not less.
+
+    Work that takes long lets the next begin. A recall among it that hangs is done again by one of the `others`, which
+    goes on with what was begun (see `recollect.services.lanes`).
+    """
+
+    def __init__(self, *, at_once: int, others: Threads) -> None:
+        super().__init__(most=at_once)
+        self._others = others
+        self._watched: dict[_Job[Any], Lane[Any]] = {}
+        self._is_watching = False
+
+    async def run(self, work: Callable[[], T]) -> T:
+        lane: Lane[Any] = Lane()
+        job = _Job(partial(_in_lane, lane, work), asyncio.get_running_loop())
+        self._watched[job] = lane
+        if not self._is_watching:
+            self._is_watching = True
+            job.loop.call_later(GLANCE, self._glance, job.loop)
+        await self._done(job)
+        return await self._others.run(job.work) if job.is_left else job.outcome()
+
+    def _glance(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Look at what is under way; one clock for all of it, since nearly all is done before it strikes."""
+        for job, lane in self._watched.items():
+            if not job.is_begun:
+                continue
+            job.glances += 1
+            if job.glances == SLOW:
+                self._most += 1
+                if self._free < 0:
+                    self._free += 1
+                    self._add_thread()
+            if lane.leave(after=job.glances * GLANCE):
+                job.is_left = True
+                job.tell()
+        self._is_watching = bool(self._watched)
+        if self._is_watching:
+            loop.call_later(GLANCE, self._glance, loop)
+
+    def _end(self, job: _Job[Any], jobs: object) -> None:
+        del self._watched[job]
+        super()._end(job, jobs)
+        if job.glances < SLOW:
+            return
+        self._most -= 1
+        if self._count > self._most:  # one thread for each that took long was added
+            self._count -= 1
+            self._free -= 1
+            self._jobs.put(None)
+
+
+def _in_lane(lane: Lane[Any], work: Callable[[], T]) -> T:
+    LANE.set(lane)
+    return work()
 
 
 class _Job(Generic[T]):
     """One piece of work, and where its outcome is left."""
 
-    __slots__ = ("context", "ended", "error", "is_done", "loop", "result", "work")
+    __slots__ = ("context", "ended", "error", "glances", "is_begun", "is_done", "is_left", "loop", "result", "work")
 
     def __init__(self, work: Callable[[], T], loop: asyncio.AbstractEventLoop) -> None:
         self.work = work
@@ -86,7 +152,24 @@ class _Job(Generic[T]):
         self.ended: asyncio.Future[None] = loop.create_future()
         self.result: T | None = None
         self.error: BaseException | None = None
+        self.is_begun = False
         self.is_done = False
+        self.is_left = False
+        self.glances = 0
+
+    def outcome(self) -> T:
+        """What the work returned or raised."""
+        if self.error is not None:
+            try:
+                raise self.error
+            finally:
+                self.error = None  # its traceback holds the job
+        return self.result  # type: ignore[return-value]
+
+    def tell(self) -> None:
+        """Wake whoever waits."""
+        if not self.ended.done():
+            self.ended.set_result(None)
 
     def set_result(self, result: T) -> None:
         self.result = result

@@ -22,6 +22,7 @@ from recollect.policy.text import checked_text
 from recollect.ports import Clock, Vector
 from recollect.services.echoes import Echoes
 from recollect.services.embedding import Embedding
+from recollect.services.lanes import LANE
 from recollect.services.retrieved import Retrieved
 from recollect.services.sources.question import Candidate, Found, Question, RecallSource
 from recollect.services.workers import AT_ONCE, HOLD, Turn, Workers
@@ -124,18 +125,20 @@ class Recall:
             vector=meaning.vector,
         )
         depth *= 1 if wish.purpose is None else purposes.DEPTH
-        found, unanswered = self._answers(asked, question, meaning, depth=depth)
-        if meaning.is_late:
-            reason = "It did not answer in time, so memories and documents were searched by words alone."
-            unanswered.append(Unanswered(source=EMBEDDER, reason=reason))
+        found, unanswered = self._answers(self._asked(asked, question, meaning, depth=depth))
         return self._merged(found, question.now, wish, unanswered, most=most)
 
     def close(self) -> None:
         self._workers.close()
 
-    def _answers(
-        self, asked: Collection[Source], question: Question, meaning: _Meaning, *, depth: int
-    ) -> tuple[dict[Source, Found], list[Unanswered]]:
+    def _asked(self, asked: Collection[Source], question: Question, meaning: _Meaning, *, depth: int) -> _Asking:
+        """All sources, asked until they have answered or there is no more time to wait."""
+        lane = LANE.get()
+        if lane is not None and (taken_over := lane.taken_over()) is not None:
+            asking: _Asking = taken_over
+            self._workers.give_up(asking.turn)
+            wait(asking.begun.values(), timeout=self._deadline * (1 - IN_TURN_SHARE))
+            return asking
         works: list[Callable[[], Any]] = [partial(self._sources[name].find, question, depth=depth) for name in asked]
         if WITH_MEANING.intersection(asked):
             works.insert(0, partial(self._embedding.of_query, question.text))
@@ -143,11 +146,19 @@ class Recall:
         begun = dict(zip(asked, turn.futures[-len(asked) :], strict=True))
         if len(works) > len(begun):
             meaning.future = turn.futures[0]
-        self._workers.begin(turn)
-        self._wait(turn, begun.values())
+        asking = _Asking(turn, begun, meaning)
+        if lane is not None and lane.enter(asking, patience=self._deadline * IN_TURN_SHARE):
+            turn.work_through()
+            lane.end()
+        else:
+            self._workers.begin(turn)
+            self._wait(turn, begun.values())
+        return asking
+
+    def _answers(self, asking: _Asking) -> tuple[dict[Source, Found], list[Unanswered]]:
         found: dict[Source, Found] = {}
         unanswered, failures = [], []
-        for name, future in begun.items():
+        for name, future in asking.begun.items():
             if not future.done():
                 unanswered.append(Unanswered(source=name, reason=f"It did not answer within {self._deadline:g} s."))
                 continue
@@ -160,6 +171,9 @@ class Recall:
                 unanswered.append(Unanswered(source=name, reason=str(error)))
         if failures and not found:
             raise failures[0]
+        if asking.meaning.is_late:
+            reason = "It did not answer in time, so memories and documents were searched by words alone."
+            unanswered.append(Unanswered(source=EMBEDDER, reason=reason))
         return found, unanswered
 
     def _wait(self, turn: Turn[Any], needed: Collection[Future[Any]]) -> None:
@@ -243,6 +257,14 @@ class _Scored(NamedTuple):
             document=candidate.document,
             agent_id=candidate.agent_id,
         )
+
+
+class _Asking(NamedTuple):
+    """The sources of one question, and how far they are."""
+
+    turn: Turn[Any]
+    begun: Mapping[Source, Future[Any]]
+    meaning: _Meaning
 
 
 class _Meaning:
