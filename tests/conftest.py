@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from recollect import Recollect, Settings
 from tests.postgres_server import PostgresServer
@@ -23,7 +23,10 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     compiled = os.environ["PYTHONPYCACHEPREFIX"] = tempfile.mkdtemp(prefix="recollect-tests-")
     atexit.register(shutil.rmtree, compiled, ignore_errors=True)
 
-settings.register_profile("default", max_examples=30, deadline=None, derandomize=os.environ.get("CI") == "true")
+# Every run tries the same examples, and being slow is no reason to fail; `thorough` looks for new ones.
+settings.register_profile(
+    "default", max_examples=30, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("thorough", max_examples=1000, deadline=None)
 settings.load_profile("default")
 

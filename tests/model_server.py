@@ -132,7 +132,7 @@ def status(code: int, **headers: str) -> Answer:
 
 def hangs(handler: Handler, body: Any) -> None:
     """Takes the question and says nothing."""
-    handler.server_of.released.wait(30)
+    handler.server_of.released.wait()
     handler.close_connection = True
 
 

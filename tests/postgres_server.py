@@ -30,7 +30,7 @@ APP = "app"  # an ordinary role, as an application has; also its password
 ENGINES: dict[int, str] = {16: "pginstall", 18: "pginstall18"}  # folders inside the package
 INITDB_OPTIONS = ["-N", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C"]
 SETTINGS = {"listen_addresses": "127.0.0.1", "max_connections": "100", "shared_buffers": "16MB"}
-START_SECONDS = STOP_SECONDS = 30.0
+PATIENCE = 90.0  # seconds after which something will not happen any more; a busy machine may take its time
 SETUP_LOCK = 7_265_636  # advisory lock: several workers may prepare one shared server at once
 
 Account = dict[str, Any]  # whom to run a subprocess as; empty: as ourselves
@@ -56,7 +56,7 @@ while server.poll() is None:
     elif order is not None:
         server.send_signal(signal.SIGINT)
         try:
-            server.wait(10)
+            server.wait(60)
         except subprocess.TimeoutExpired:
             server.kill()
             server.wait()
@@ -129,8 +129,17 @@ class PostgresServer:
                 template.execute("CREATE EXTENSION IF NOT EXISTS vector")
 
     def _run(self, statement: sql.Composed) -> None:
+        """The server itself waits only five seconds for those who are leaving a database."""
+        deadline = time.monotonic() + PATIENCE
         with psycopg.connect(self._superuser_url, autocommit=True) as admin:
-            admin.execute(statement)
+            while True:
+                try:
+                    admin.execute(statement)
+                except psycopg.errors.ObjectInUse:
+                    if time.monotonic() > deadline:
+                        raise
+                else:
+                    return
 
     def _url(self, database: str, *, login: str) -> str:
         parts = urlsplit(self._superuser_url)
@@ -141,10 +150,12 @@ class PostgresServer:
 class ServerProcess:
     """The server's processes and the folder they live in."""
 
-    def __init__(self, folder: Path, port: int, command: list[str], account: Account) -> None:
+    def __init__(self, folder: Path, port: int, command: list[str], account: Account, *, held: socket.socket) -> None:
+        """`held` keeps the port for the server, and is closed with it."""
         self.folder = folder
         self.pid = 0  # of the server's first process
         self.url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
+        self._held = held
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - nameless, so never left behind
         uid, gid = str(account.get("user", "")), str(account.get("group", ""))
         keeper = [sys.executable, "-I", "-S", "-c", KEEPER, f"{folder}", uid, gid, *command]
@@ -165,13 +176,17 @@ class ServerProcess:
             made = subprocess.run(make, cwd=folder, env=_environment(), capture_output=True, text=True, **account)
             if made.returncode != 0:
                 raise RuntimeError(f"initdb failed:\n{made.stdout}{made.stderr}")
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", 0))
-                port = probe.getsockname()[1]
+            # Bound to a port, so that nobody else is given it. Linux lets who says SO_REUSEADDR, too, listen there.
+            held = undo.enter_context(socket.socket())
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            held.bind(("127.0.0.1", 0))
+            port = held.getsockname()[1]
+            if sys.platform != "linux":
+                held.close()
             run = [f"{programs}/postgres", "-D", f"{cluster}", "-k", f"{cluster}", "-p", f"{port}"]
             run += [] if durable else ["-F"]
             run += [f"--{name}={value}" for name, value in SETTINGS.items()]
-            process = cls(folder, port, run, account)
+            process = cls(folder, port, run, account, held=held)
             undo.callback(process.stop)
             process._wait_until_ready()
             undo.pop_all()
@@ -184,15 +199,16 @@ class ServerProcess:
 
     def stop(self) -> None:
         if not self._log.closed:
-            self._keeper.communicate(b"s", timeout=STOP_SECONDS)
+            self._keeper.communicate(b"s", timeout=PATIENCE)
             self._log.close()
+            self._held.close()
 
     def _wait_until_ready(self) -> None:
         assert self._keeper.stdout is not None
         self.pid = int(self._keeper.stdout.readline() or 0)
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + PATIENCE
         while self.pid and self._keeper.poll() is None and time.monotonic() < deadline:
-            with suppress(psycopg.OperationalError), psycopg.connect(self.url, connect_timeout=2) as connection:
+            with suppress(psycopg.OperationalError), psycopg.connect(self.url, connect_timeout=20) as connection:
                 row = connection.execute("SHOW data_directory").fetchone()
                 if row and Path(row[0]).parent == self.folder:  # and not a stranger who took our port
                     return

@@ -162,7 +162,7 @@ def test_binaries_that_nobody_can_reach_are_copied(monkeypatch: pytest.MonkeyPat
 def test_no_server_outlives_a_killed_test_run() -> None:
     program = (
         "import time; from tests.postgres_server import PostgresServer; server = PostgresServer.start();"
-        "print(server.process.pid, server.process.folder, flush=True); time.sleep(60)"
+        "print(server.process.pid, server.process.folder, flush=True); time.sleep(600)"
     )
     environment = {name: value for name, value in os.environ.items() if name != module.SERVER_VARIABLE}
     with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, env=environment, stdout=subprocess.PIPE) as run:
@@ -171,7 +171,7 @@ def test_no_server_outlives_a_killed_test_run() -> None:
         assert is_alive(int(pid))
         run.kill()
 
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + module.PATIENCE
     while time.monotonic() < deadline and (is_alive(int(pid)) or Path(folder).exists()):
         time.sleep(0.05)
     assert not is_alive(int(pid))

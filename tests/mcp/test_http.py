@@ -35,7 +35,7 @@ from recollect.tools import catalog
 from recollect.tools.guidance import guidance
 from tests.mcp.test_resources_and_prompts import ask_for_resources_and_prompts
 from tests.mcp.test_tools import answer, both_eras
-from tests.server.live import ServerProcess, client_of, serving, wait_until
+from tests.server.live import PATIENCE, ServerProcess, client_of, serving, wait_until
 
 Ask = Callable[[Client], Awaitable[None]]
 JSON = "application/json"
@@ -73,7 +73,7 @@ async def connected(
     """The SDK's client."""
     sent = {**({"Authorization": f"Bearer {key}"} if key else {}), **(headers or {})}
     async with (
-        httpx2.AsyncClient(headers=sent, timeout=30, trust_env=False) as http,
+        httpx2.AsyncClient(headers=sent, timeout=PATIENCE, trust_env=False) as http,
         Client(streamable_http_client(f"{address}/mcp{query}", http_client=http), mode=mode) as client,
     ):
         yield client
@@ -310,7 +310,9 @@ def test_a_client_that_likes_streams_is_served_too(door: Door, mode: str) -> Non
     async def run() -> None:
         sent = {"Authorization": f"Bearer {door.keys['acme', KeyScope.WRITE]}"}
         async with (
-            httpx2.AsyncClient(headers=sent, trust_env=False, event_hooks={"request": [prefer]}) as http,
+            httpx2.AsyncClient(
+                headers=sent, timeout=PATIENCE, trust_env=False, event_hooks={"request": [prefer]}
+            ) as http,
             Client(streamable_http_client(f"{door.address}/mcp", http_client=http), mode=mode) as client,
         ):
             assert answer(await client.call_tool("memory_store", {"text": "by stream"}))["ok"]
@@ -359,7 +361,7 @@ def test_a_client_that_leaves_in_the_middle_of_its_request_is_no_problem(
     where = urlsplit(door.address)
     head = f"POST /mcp HTTP/1.1\r\nHost: {where.netloc}\r\nAuthorization: Bearer {door.keys['acme', KeyScope.READ]}\r\n"
     for _ in range(5):
-        with socket.create_connection((where.hostname or "", where.port or 0), timeout=20) as line:
+        with socket.create_connection((where.hostname or "", where.port or 0), timeout=PATIENCE) as line:
             line.sendall(f"{head}Content-Length: 1000\r\n\r\n{{".encode())
     with door.client("acme") as client:
         assert posted(client, "ping").status_code == 200
@@ -380,7 +382,7 @@ def test_a_call_nobody_waits_for_any_more_is_done_all_the_same(
 
     def slow(self: AgentMemory, *given: Any, **more: Any) -> Any:
         is_begun.set()
-        assert may_go_on.wait(20)
+        assert may_go_on.wait(PATIENCE)
         return remember(self, *given, **more)
 
     monkeypatch.setattr(AgentMemory, "remember", slow)
@@ -409,7 +411,7 @@ def test_requests_have_a_number_and_are_counted(door: Door) -> None:
 
 
 def test_a_key_that_asks_too_often_has_to_wait(tmp_path: Path) -> None:
-    settings = Settings(url=f"sqlite:///{tmp_path}/memory.db", rate_limit=0.01, rate_burst=2)
+    settings = Settings(url=f"sqlite:///{tmp_path}/memory.db", rate_limit=0.0001, rate_burst=2)
     with Recollect(settings=settings) as store:
         key = store.tenant().add_key("read").key
         with serving(store, no_auth=False) as address, client_of(address, key) as client:

@@ -7,13 +7,15 @@ import re
 
 import httpx2
 
+from tests.server.live import LIMITS, PATIENCE
+
 
 class Browser:
     """One visitor of the console at an address."""
 
     def __init__(self, address: str) -> None:
         self.address = address
-        self.client = httpx2.Client(base_url=address, timeout=30, trust_env=False)
+        self.client = httpx2.Client(base_url=address, timeout=PATIENCE, limits=LIMITS, trust_env=False)
 
     def get(self, path: str, **query: object) -> httpx2.Response:
         return self.client.get(path, params=query or None)

@@ -21,7 +21,15 @@ from recollect.server.app import create_app
 from recollect.server.run import listening, options
 
 SOURCES = Path(__file__).parents[2] / "src"
-START_SECONDS = 20.0
+PATIENCE = 60.0
+"""Seconds after which nothing will come any more. No test measures by it: a busy machine may take its time."""
+
+KEPT_ALIVE = {"timeout_keep_alive": 600}
+"""The server hangs up on nobody who rests: a client could be about to ask again."""
+
+LIMITS = httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=2.0)
+"""A client uses no connection again that a server of its own process is about to hang up on (after 5 seconds)."""
+
 
 PROGRAM = """
 import sys
@@ -43,7 +51,7 @@ def serving(
     app = create_app(recollect, no_auth=no_auth, hosts=hosts)
     change(app)
     listener = listening("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(app, **{**options(), "timeout_graceful_shutdown": 5}))
+    server = uvicorn.Server(uvicorn.Config(app, **options() | KEPT_ALIVE))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     wait_until(lambda: server.started or not thread.is_alive())
@@ -58,7 +66,7 @@ def serving(
 @contextmanager
 def client_of(address: str, key: str = "") -> Iterator[httpx2.Client]:
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    with httpx2.Client(base_url=address, timeout=30, trust_env=False, headers=headers) as client:
+    with httpx2.Client(base_url=address, timeout=PATIENCE, limits=LIMITS, trust_env=False, headers=headers) as client:
         yield client
 
 
@@ -93,12 +101,12 @@ class ServerProcess:
     def stop(self) -> tuple[int, str, str]:
         """SIGTERM; the exit code and what else it wrote to stdout and stderr."""
         self._process.terminate()
-        out, errors = self._process.communicate(timeout=START_SECONDS)
+        out, errors = self._process.communicate(timeout=PATIENCE)
         return self._process.returncode, out, errors
 
 
 def wait_until(is_true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + START_SECONDS
+    deadline = time.monotonic() + PATIENCE
     while not is_true():
         assert time.monotonic() < deadline, "waited for too long"
         time.sleep(0.01)

@@ -18,7 +18,7 @@ from recollect.server.app import GROUPS
 from recollect.server.direct import Direct, plans
 from recollect.server.threads import Threads
 from recollect.settings import Settings
-from tests.server.live import client_of, serving
+from tests.server.live import PATIENCE, client_of, serving
 
 ROUTES = [route for group in GROUPS for route in group.router.routes if isinstance(route, APIRoute)]
 BY_THE_FRAMEWORK = {
@@ -149,7 +149,7 @@ def test_who_is_cancelled_waits_for_the_end_of_the_work() -> None:
 
     def work() -> None:
         begun.set()
-        go_on.wait(10)
+        go_on.wait(PATIENCE)
         done.set()
 
     async def cancelled() -> bool:
@@ -189,5 +189,5 @@ def test_closed_threads_end_when_they_are_done() -> None:
         return thread
 
     thread = asyncio.run(worked())
-    thread.join(10)
+    thread.join(PATIENCE)
     assert not thread.is_alive()

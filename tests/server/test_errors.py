@@ -22,7 +22,7 @@ from recollect.api import Recollect
 from recollect.server.errors import STATUS
 from recollect.server.guard import MAX_BODY_BYTES
 from recollect.settings import Settings
-from tests.server.live import client_of, serving
+from tests.server.live import PATIENCE, client_of, serving
 
 JSON = {"Content-Type": "application/json"}
 MEMORIES = "{ann}/memories"
@@ -251,7 +251,7 @@ def test_who_listens_everywhere_is_reached_by_address(
 
 def test_two_hosts_are_one_too_many(address: str) -> None:
     host, port = address.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=20) as connection:
+    with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
         connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\nConnection: close\r\n\r\n")
         answer = b"".join(iter(partial(connection.recv, 4096), b""))
 

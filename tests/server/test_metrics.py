@@ -44,7 +44,7 @@ def test_requests_are_counted_by_route_and_never_by_what_is_in_them(client: http
 
 
 def test_it_takes_a_key_of_the_servers_own_tenant(tmp_path: Path) -> None:
-    settings = Settings(url=f"sqlite:///{tmp_path / 'memory.db'}", tenant="ours", rate_limit=0.01, rate_burst=2)
+    settings = Settings(url=f"sqlite:///{tmp_path / 'memory.db'}", tenant="ours", rate_limit=0.0001, rate_burst=2)
     with Recollect(settings=settings, embedder=BrokenEmbedder()) as recollect:
         ours, theirs, fast = (recollect.tenant(tenant).add_key("read").key for tenant in ("ours", "theirs", "fast"))
         recollect.agent("ann").remember("tabs")

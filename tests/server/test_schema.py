@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import httpx2
+import pytest
 
 from recollect.api import Recollect
 from recollect.settings import Settings
@@ -18,6 +19,7 @@ CHECKS = """not_a_server_error status_code_conformance content_type_conformance 
 allow_header_conformance unsupported_method use_after_free ensure_resource_availability""".split()
 PHASES = "examples coverage fuzzing stateful".split()
 SEED = "20260301"
+LONGEST = 280
 METHODS = {"get", "post", "put", "patch", "delete"}
 
 
@@ -40,21 +42,27 @@ def schemathesis(
             SEED,
             "--warnings",
             "off",
+            "--request-timeout",
+            "60",
+            "--suppress-health-check",  # how quickly it thinks of requests says nothing about the server
+            "all",
         ]
         + ["--no-color"],
         cwd=folder,  # where it leaves its notes
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=LONGEST,
     )
 
     assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-2000:]
 
 
+@pytest.mark.timeout(300)
 def test_no_request_breaks_the_server(address: str, tmp_path: Path) -> None:
     schemathesis(address, tmp_path, examples=5, checks=CHECKS, phases=PHASES)
 
 
+@pytest.mark.timeout(300)
 def test_no_request_breaks_a_server_with_keys(tmp_path: Path) -> None:
     """With a key, and (that is what `ignored_auth` tries) without one and with a wrong one."""
     with Recollect(":memory:", settings=Settings(rate_limit=0)) as recollect:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
-import socket
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+from fastapi import FastAPI
+from starlette.types import Message
 
 from recollect.api import Recollect
 from recollect.server import guard
+from recollect.server.app import create_app
 from recollect.settings import Settings
 from tests.server.live import client_of, serving
 
@@ -132,20 +133,44 @@ def test_a_file_may_be_larger_than_other_bodies_and_has_a_limit_of_its_own(
     assert client.post("/api/import", content=b"x" * 1001).status_code == 413
 
 
-def test_a_file_may_take_its_time_as_long_as_it_moves(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "MAX_BODY_SECONDS", 1.0)
-    where, pause = urlsplit(address), threading.Event()
-    head = f"POST /api/import HTTP/1.1\r\nHost: {where.netloc}\r\nContent-Length: 7\r\nConnection: close\r\n\r\n"
-    with socket.create_connection((where.hostname or "", where.port or 0), timeout=20) as slow:
-        slow.sendall(head.encode())
-        for byte in b"nothing":
-            pause.wait(0.3)
-            slow.sendall(bytes([byte]))
-        answer = b""
-        while more := slow.recv(65536):
-            answer += more
+class JumpingLoop(asyncio.SelectorEventLoop):
+    """An event loop in which time passes when a test says so."""
 
-    assert answer.startswith(b"HTTP/1.1 400")
+    ahead = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.ahead
+
+
+def slowly(app: FastAPI, path: str, *, pause: float) -> int:
+    """The status of the answer to a body that comes byte by byte, each after so many seconds."""
+    rest, statuses = list(b"nothing"), []
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": headers}
+
+    async def receive() -> Message:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, JumpingLoop)
+        loop.ahead += pause
+        for _ in range(3):  # meanwhile, what is due happens
+            await asyncio.sleep(0)
+        byte = bytes([rest.pop(0)])
+        return {"type": "http.request", "body": byte, "more_body": bool(rest)}
+
+    async def send(message: Message) -> None:
+        statuses.append(message.get("status"))
+
+    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+        runner.run(app(scope, receive, send))
+    return statuses[0]
+
+
+def test_a_file_may_take_its_time_as_long_as_it_moves(recollect: Recollect) -> None:
+    app, soon = create_app(recollect, no_auth=True), guard.MAX_BODY_SECONDS / 2
+
+    assert slowly(app, "/api/import", pause=soon) == 400, "it is nothing, but has come"
+    assert slowly(app, "/api/import", pause=3 * soon) == 408
+    assert slowly(app, "/api/audit", pause=soon) == 408, "no file has as long as it likes"
 
 
 def test_no_file_is_left_behind(client: httpx2.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
