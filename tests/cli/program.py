@@ -26,7 +26,7 @@ from tests.cli.warm import Warm
 SOURCE = Path(__file__).parents[2] / "src"
 ANSI = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 BOXES = re.compile("[\u2500-\u257f]")
-TIMEOUT = 60
+TIMEOUT = 100
 AT_ONCE = 4
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from recollect import Recollect, Settings
 from recollect.policy.references import find_references
-from tests.cli.program import Program
+from tests.cli.program import TIMEOUT, Program
 
 LONG = "seq 1 3000"
 NUMBERS = "".join(f"{number}\n" for number in range(1, 3001))
@@ -34,10 +34,18 @@ def test_a_short_output_is_shown_and_nothing_else(program: Program) -> None:
 
 
 def test_lines_of_the_two_streams_are_kept_whole(program: Program) -> None:
-    slowly = "printf 'beg'; sleep 0.3; echo 'the other' >&2; sleep 0.3; echo 'un'"
-    ended = program("capture", "--", "sh", "-c", f"{slowly}; {LONG}")
+    waits = "until [ -e {} ]; do sleep 0.02; done"
+    script = f"printf beg; {waits.format('one')}; echo 'the other' >&2; {waits.format('two')}; echo un; {LONG}"
+    with program.start("capture", "--", "sh", "-c", script) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.read(3) == b"beg"
+        (program.folder / "one").touch()
+        assert process.stderr.readline() == b"the other\n"
+        (program.folder / "two").touch()
+        _, err = process.communicate(timeout=TIMEOUT)
 
-    assert stored(program, ended.err).splitlines()[:2] == ["the other", "begun"]
+    assert stored(program, err.decode()).splitlines()[:2] == ["the other", "begun"]
 
 
 @pytest.mark.proves("D1")
@@ -80,7 +88,7 @@ def test_as_json_the_record_alone_is_on_standard_output(program: Program) -> Non
 def test_what_comes_by_a_pipe_is_passed_on_or_replaced(program: Program) -> None:
     raw = b"caf\xc3\xa9 \xff\r\n\x1b[31mred"
     with program.start("capture", "--source", "x") as process:
-        assert process.communicate(raw, timeout=60) == (raw, b"")
+        assert process.communicate(raw, timeout=TIMEOUT) == (raw, b"")
 
     long = program("capture", "--source", "make all", "--status", "failed", given=NUMBERS)
     assert (long.code, long.err) == (0, "")
@@ -125,7 +133,7 @@ def test_a_signal_reaches_the_command_which_decides(program: Program, number: si
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         process.send_signal(number)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=TIMEOUT)
 
     assert process.returncode == 9
     assert b"cleaned up" in out
@@ -138,7 +146,7 @@ def test_whoever_stops_reading_does_not_stop_the_command(program: Program) -> No
     command = [*program.command, "capture", "--", "sh", "-c", f"{LONG}; touch finished; exit 5"]
 
     done = subprocess.run(
-        command, cwd=program.folder, env=program.environment(), stdout=write, stderr=subprocess.PIPE, timeout=60
+        command, cwd=program.folder, env=program.environment(), stdout=write, stderr=subprocess.PIPE, timeout=TIMEOUT
     )
 
     os.close(write)
@@ -165,8 +173,8 @@ def test_a_large_output_is_not_held_in_memory(program: Program) -> None:
     def peak(count: int) -> int:
         """Kilobytes the program itself needed at most."""
         code = (
-            "import resource, sys\nfrom recollect.cli import main\ntry:\n    main()\nfinally:\n"
-            "    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)\n"
+            "import re, sys\nfrom pathlib import Path\nfrom recollect.cli import main\ntry:\n    main()\nfinally:\n"
+            "    print(*re.findall(r'VmHWM:\\s+(\\d+) kB', Path('/proc/self/status').read_text()), file=sys.stderr)\n"
         )
         script = f"yes 'INFO request served in 12 ms' | head -n {count}"
         ended = program.python(code, "capture", "--quiet", "--", "sh", "-c", script)

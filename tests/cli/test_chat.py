@@ -21,8 +21,8 @@ from tests.model_server import ModelServer, breaks_off, calls, status, talks, tr
 from tests.server.live import client_of, serving
 
 GIF = b"GIF89a\x01\x00\x01\x00\x00\x00\x00,"
-SECONDS = 40.0
-PATIENCE = 3.0  # before a key is pressed again
+SECONDS = 90.0
+PATIENCE = 10.0  # before a key is pressed again
 CTRL_C, CTRL_D, UP = "\x03", "\x04", "\x1b[A"
 
 
@@ -77,17 +77,19 @@ class Typist:
             stderr=subprocess.DEVNULL,
         )
         self._theirs = theirs  # kept open: there is a terminal also before the program has found it
-        self._shown = ""
+        self._read = b""
+        self._taken = 0  # characters of what is shown
 
     def sees(self, text: str) -> str:
         """Waits until this is shown, and takes all up to it."""
         deadline = time.monotonic() + SECONDS
-        while text not in self._shown:
-            assert time.monotonic() < deadline, f"waited for {text!r} and saw {self._shown!r}"
+        while text not in self._shown():
+            assert time.monotonic() < deadline, f"waited for {text!r} and saw {self._shown()!r}"
             if not self._reads(0.1):
-                assert self._process.poll() is None, f"ended before {text!r}; saw {self._shown!r}"
-        seen, _, self._shown = self._shown.partition(text)
-        return seen + text
+                assert self._process.poll() is None, f"ended before {text!r}; saw {self._shown()!r}"
+        seen = self._shown().partition(text)[0] + text
+        self._taken += len(seen)
+        return seen
 
     def types(self, keys: str) -> None:
         os.write(self._ours, keys.encode())
@@ -99,19 +101,23 @@ class Typist:
         throws away, for that key, what readline has already seen coming: both take microseconds nobody's fingers hit.
         """
         deadline = time.monotonic() + SECONDS
-        while until not in self._shown:
-            assert time.monotonic() < deadline, f"interrupted, waited for {until!r} and saw {self._shown!r}"
+        while until not in self._shown():
+            assert time.monotonic() < deadline, f"interrupted, waited for {until!r} and saw {self._shown()!r}"
             self.types(CTRL_C)
             pause = time.monotonic() + PATIENCE
-            while until not in self._shown and time.monotonic() < pause:
+            while until not in self._shown() and time.monotonic() < pause:
                 self._reads(0.1)
         return self.sees(until)
+
+    def _shown(self) -> str:
+        """What was shown and not taken yet; read as a whole, for it may come in the middle of a letter or a colour."""
+        return ANSI.sub("", self._read.decode(errors="replace"))[self._taken :]
 
     def _reads(self, seconds: float) -> bool:
         """Whether something was shown within this time."""
         if not select.select([self._ours], [], [], seconds)[0]:
             return False
-        self._shown += ANSI.sub("", os.read(self._ours, 65536).decode(errors="replace"))
+        self._read += os.read(self._ours, 65536)
         return True
 
     def ended(self) -> int:

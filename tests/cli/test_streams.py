@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import signal
 import subprocess
+import sys
+import termios
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import IO
 
 import pytest
 from rich.cells import cell_len
 
-from tests.cli.program import ANSI, BOXES, Program
+from tests.cli.program import ANSI, BOXES, TIMEOUT, Program
 
 SHOWN = {
     "list": ["list", "--state", "all"],
@@ -92,7 +97,7 @@ def test_a_reader_that_leaves_early_is_no_error(filled: Program) -> None:
         assert process.stderr is not None
         process.stdin.close()
         process.stdout.close()
-        assert (process.wait(30), process.stderr.read()) == (0, b"")
+        assert (process.wait(TIMEOUT), process.stderr.read()) == (0, b"")
         process.stderr.close()
 
 
@@ -107,24 +112,19 @@ def test_output_that_finds_no_room_is_one_sentence_and_exit_code_1(filled: Progr
 
 def test_an_interrupt_ends_quietly_with_130(program: Program) -> None:
     process = program.start("remember", "-")
-    assert process.stdout is not None
-    time.sleep(0.2)
-    for _ in range(100):  # until it waits for its input, which takes as long as starting takes
-        if "pipe" in _waits_in(process.pid):
-            break
-        time.sleep(0.05)
+    assert process.stdin is not None
+    os.write(process.stdin.fileno(), b"Prefers")
+    while _unread(process.stdin):  # now it waits for the rest, or has ended
+        assert process.poll() is None
+        time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, out, err) == (130, b"", b"")
 
 
-def _waits_in(pid: int) -> str:
-    """The kernel function a process sleeps in, where the kernel tells."""
-    try:
-        with open(f"/proc/{pid}/wchan") as file:
-            return file.read()
-    except OSError:
-        return ""
+def _unread(pipe: IO[bytes]) -> int:
+    """Bytes that nobody has taken out of it."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 @pytest.mark.parametrize(

@@ -32,22 +32,15 @@ from tests.model_server import (
 )
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+PATIENCE = 60.0  # seconds after which something will not happen any more
 KEY = "sk-not-a-real-key-but-shaped-like-one"
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[ModelServer]:
-    with ModelServer() as server:
-        yield server
-
-
 @pytest.fixture
-def endpoint(server: ModelServer) -> ModelServer:
-    """The endpoint of the module, as if nobody had asked it anything."""
-    server.requests.clear()
-    server.script.clear()
-    server.usual = says("Tabs.")
-    return server
+def endpoint() -> Iterator[ModelServer]:
+    """Each test has its own: a question that was given up may arrive when the next test has begun."""
+    with ModelServer(says("Tabs.")) as server:
+        yield server
 
 
 def opened(endpoint: ModelServer, **settings: Any) -> Recollect:
@@ -499,7 +492,7 @@ def test_who_cancels_while_the_turn_is_being_kept_is_too_late(endpoint: ModelSer
     def clock() -> datetime:
         if is_answering.is_set():
             is_keeping.set()
-            may_go_on.wait(20)
+            may_go_on.wait(PATIENCE)
         return NOW
 
     settings = Settings(openai_model="small", openai_base_url=endpoint.url)
@@ -511,7 +504,7 @@ def test_who_cancels_while_the_turn_is_being_kept_is_too_late(endpoint: ModelSer
 
             question = AgentQuestion(owner=store.agent("atlas").owner, prompt="Hi", session_id="s-1")
             task = asyncio.create_task(AgentRunner(store).run(question, on_event))
-            await asyncio.to_thread(is_keeping.wait, 20)
+            assert await asyncio.to_thread(is_keeping.wait, PATIENCE)
             task.cancel()
             await asyncio.sleep(0)
             task.cancel()
