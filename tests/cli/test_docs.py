@@ -8,7 +8,6 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
 import typer
 
 from recollect.cli.app import program as whole_program
@@ -93,7 +92,6 @@ def test_the_options_of_the_program_are_documented() -> None:
         assert option in PAGE
 
 
-@pytest.mark.timeout(300)  # some eighty commands one after the other, on a machine that may be busy
 def test_the_examples_print_what_the_page_says(program: Program) -> None:
     environment = program.environment(PATH=f"{warm_folder()}:{os.environ['PATH']}")
     script = "".join(f"echo '== {number}'\n{line}\n" for number, (line, _) in enumerate(examples()))
