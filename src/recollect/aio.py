@@ -233,6 +233,7 @@ class AsyncRecollect:
     skill_problems = _in_thread(Recollect.skill_problems)
     maintain = _in_thread(Recollect.maintain)
     check = _in_thread(Recollect.check)
+    mend_index = _in_thread(Recollect.mend_index)
     embed_waiting = _in_thread(Recollect.embed_waiting)
     count_waiting = _in_thread(Recollect.count_waiting)
     embedder_problem = _in_thread(Recollect.embedder_problem)

@@ -135,6 +135,12 @@ class Recollect:
         self._services.retrieved.flush()
         return self._services.checkup(is_quick=is_quick, progress=progress)
 
+    def mend_index(self) -> int:
+        """Put right what `check` finds missing from the search index or out of date in it, in every tenant; how many
+        entries those were. `embed_waiting` makes their vectors.
+        """
+        return self._services.mend_index()
+
     def embed_waiting(self) -> int:
         """Give a vector to every memory that has none yet; how many those were.
 

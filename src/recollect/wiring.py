@@ -9,7 +9,7 @@ from recollect.model import Kind, Owner
 from recollect.ports import ArchiveFiles, Clock, DocumentFiles, ForeignFormats, Models, Store, TokenCounter
 from recollect.services.assemble import Assemble
 from recollect.services.capture import Capture
-from recollect.services.checkup import Checkup
+from recollect.services.checkup import Checkup, MendIndex
 from recollect.services.consolidate import Consolidate
 from recollect.services.context_calls import ContextCalls
 from recollect.services.conversation import Conversations
@@ -73,6 +73,7 @@ class Services:
     echoes: Echoes
     maintain: Maintain
     checkup: Checkup
+    mend_index: MendIndex
     retrieved: Retrieved
     workflows: Workflows
     tokens: TokenCounter
@@ -133,6 +134,7 @@ def wired(store: Store, embedding: Embedding, outside: Outside, *, now: Clock, s
         echoes=echoes,
         maintain=Maintain(store, embedding, now, quota=settings.episode_quota),
         checkup=Checkup(store, now, agent=Owner(settings.tenant, settings.agent)),
+        mend_index=MendIndex(store, now),
         retrieved=retrieved,
         workflows=Workflows(store, guard, now),
         tokens=tokens,

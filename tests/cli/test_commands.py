@@ -6,6 +6,7 @@ import os
 import re
 from pathlib import Path
 
+import apsw
 import pytest
 
 from recollect import Recollect, Settings
@@ -153,6 +154,12 @@ with recollect.Recollect(embedder=Other(), replace_embedder=True) as store:
     about_the_store = ["store", "schema", "durability", "database", "index", "details", "audit log"]
     expected = ["recollect", "settings", "sqlite", "folder", "disk", *about_the_store, "embedder", "vectors", "waiting"]
     assert names == expected
+    with apsw.Connection(str(program.folder / "notes.db")) as file:
+        file.execute("DELETE FROM memory_index")
+    gaps = program("doctor")
+    assert (gaps.code, "texts missing from it: 1" in gaps.out) == (1, True)
+    assert program.ok("reembed", RECOLLECT_EMBEDDER="off") == "Mended 1 entry of the search index\n"
+    assert program("doctor").code == 0
     quick = program("doctor", "--quick", "--json", OPENAI_MODEL="small", OPENAI_BASE_URL="http://127.0.0.1:1/v1").json
     assert [each["name"] for each in quick["checks"]] == [name for name in [*expected, "model"] if name != "audit log"]
     assert quick["ok"] is True

@@ -168,6 +168,7 @@ BY_A_TENANT: dict[str, Attempt] = {
     "sweep_contents": lambda store, me, it: store.sweep_contents(me.tenant, stored_before=LATER),
     "count_orphans": lambda store, me, it: store.count_orphans(me.tenant, stored_before=LATER),
     "count_index_gaps": lambda store, me, it: store.count_index_gaps(me.tenant),
+    "mend_index": lambda store, me, it: store.mend_index(me.tenant),
     "drop_content": lambda store, me, it: store.drop_content(me.tenant, it.content_hash),
     "list_traces": lambda store, me, it: [
         store.list_traces(me.tenant, table, agent=it.agent, session_id=it.session_id) for table in TABLES

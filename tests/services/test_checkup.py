@@ -92,6 +92,48 @@ def test_what_was_done_behind_its_back_is_named(recollect: Recollect, fresh_plac
     assert all(check.advice for check in whole.values())
 
 
+def test_an_index_with_gaps_is_mended_and_everything_is_found_again(recollect: Recollect, fresh_place: Place) -> None:
+    memory, tenant = recollect.agent("atlas", tenant="acme"), recollect.tenant("acme")
+    other = recollect.agent("nova", tenant="globex")
+    other.remember("Sleeps at noon")
+    found = [hit.id for hit in memory.recall("works at night", sources=["memory"])]
+    passages = [hit.id for hit in tenant.search_knowledge("a new office")]
+    fresh_place.sql("DELETE FROM memory_index WHERE tenant_id = 'acme' AND seq = 3")
+    fresh_place.sql("UPDATE memory_index SET version = 7 WHERE tenant_id = 'acme' AND seq = 1")
+    fresh_place.sql("DELETE FROM chunk_index")
+    advice = broken(list(recollect.check()))["index"].advice
+
+    mended = recollect.mend_index()
+    embedded = recollect.embed_waiting()
+
+    assert "recollect reembed" in advice
+    assert (mended, embedded) == (3, 3)
+    assert broken(list(recollect.check())) == {}
+    assert [hit.id for hit in memory.recall("works at night", sources=["memory"])] == found
+    assert memory.recall("Prefers spaces", sources=["memory"])[0].id == "m-1"
+    assert [hit.id for hit in tenant.search_knowledge("a new office")] == passages  # the hidden one stays out
+    actions = [event.action for event in tenant.audit.list(limit=5)]
+    assert "maintenance.mend" in actions
+    assert [event.action for event in recollect.tenant("globex").audit.list()] == ["memory.add"]
+    assert recollect.mend_index() == 0
+
+
+def test_what_the_schema_lost_is_named_with_what_brings_it_back(recollect: Recollect, fresh_place: Place) -> None:
+    fresh_place.sql("DROP INDEX memories_by_kind")
+    schema = broken(list(recollect.check()))["schema"]
+
+    assert schema.says == "missing: the index memories_by_kind"
+    assert "Nothing that was stored is missing" in schema.advice
+    fresh_place.sql(schema.advice.partition(": ")[2])
+    assert broken(list(recollect.check())) == {}
+
+    fresh_place.sql("DROP TABLE secret_allowances")
+    fresh_place.sql("ALTER TABLE audit_log RENAME COLUMN meta TO more")
+    schema = broken(list(recollect.check()))["schema"]
+    assert schema.says == "missing: the table secret_allowances; the column meta of audit_log"
+    assert schema.advice.startswith("Restore a backup")
+
+
 def test_texts_nobody_refers_to_are_counted_and_maintenance_removes_them(recollect: Recollect, clock: Clock) -> None:
     memory = recollect.agent("atlas", tenant="acme")
     recollect._services.store.delete_detail(memory.owner, memory.list_details()[0].key)  # as by a process that died

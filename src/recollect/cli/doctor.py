@@ -146,7 +146,8 @@ def _store_checks(run: Run, settings: Settings, *, is_quick: bool) -> Iterator[C
             Bar(run.view, "Checking") as bar,
         ):
             checks = store.check(is_quick=is_quick, progress=bar.report)
-            waiting = store.count_waiting()
+            is_readable = all(check.is_ok for check in checks if check.name == "schema")
+            waiting = store.count_waiting() if is_readable else 0
     except SchemaMismatch as error:
         yield Check(name="store", is_ok=True, says=address)
         yield Check(name="schema", is_ok=False, says=str(error))
@@ -158,8 +159,9 @@ def _store_checks(run: Run, settings: Settings, *, is_quick: bool) -> Iterator[C
         return
     yield Check(name="store", is_ok=True, says=address)
     yield from checks
-    yield from _embedder_checks(settings)
-    yield _waiting(waiting, settings)
+    if is_readable:
+        yield from _embedder_checks(settings)
+        yield _waiting(waiting, settings)
 
 
 def _model_checks(settings: Settings, *, is_online: bool) -> Iterator[Check]:

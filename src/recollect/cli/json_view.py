@@ -101,8 +101,8 @@ class JsonView(
     def progress(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
         yield lambda done: None
 
-    def reembedded(self, count: int, embedder: str) -> None:
-        _write({"ok": True, "embedded": count, "embedder": embedder})
+    def reembedded(self, count: int, embedder: str, *, mended: int) -> None:
+        _write({"ok": True, "embedded": count, "embedder": embedder, "mended": mended})
 
     def maintained(self, report: MaintenanceReport) -> None:
         _write(asdict(report) | {"archived": report.archived})

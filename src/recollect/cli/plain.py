@@ -137,8 +137,11 @@ class PlainView(
 
         yield report
 
-    def reembedded(self, count: int, embedder: str) -> None:
-        print(f"Embedded {count:,} with {embedder}")
+    def reembedded(self, count: int, embedder: str, *, mended: int) -> None:
+        if mended:
+            print(f"Mended {mended:,} {'entry' if mended == 1 else 'entries'} of the search index")
+        if count or not mended:
+            print(f"Embedded {count:,} with {embedder}")
 
     def maintained(self, report: MaintenanceReport) -> None:
         for name, value in asdict(report).items():

@@ -207,8 +207,12 @@ class TerminalView(
             task = bar.add_task(what, total=total or None)
             yield lambda done: bar.advance(task, done)
 
-    def reembedded(self, count: int, embedder: str) -> None:
-        self._console.print(_tick(True), Text(f"Embedded {count:,} with {embedder}"))
+    def reembedded(self, count: int, embedder: str, *, mended: int) -> None:
+        if mended:
+            what = f"{mended:,} {'entry' if mended == 1 else 'entries'} of the search index"
+            self._console.print(_tick(True), Text(f"Mended {what}"))
+        if count or not mended:
+            self._console.print(_tick(True), Text(f"Embedded {count:,} with {embedder}"))
 
     def maintained(self, report: MaintenanceReport) -> None:
         grid = Table.grid(padding=(0, 2))

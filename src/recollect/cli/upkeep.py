@@ -63,21 +63,26 @@ def distribute(run: Run) -> None:
 
 
 def reembed(run: Run) -> None:
-    """Make missing vectors, and all of them after a change of embedder.
+    """Make missing vectors, and all of them after a change of embedder; mend what is missing from the search index.
 
     This covers every tenant and agent of the store."""
     embedder = open_embedder(run.settings)
     if embedder is None:
-        raise Invalid("There is no embedder to make vectors with; set RECOLLECT_EMBEDDER, for example to static.")
+        mended = run.store.mend_index()
+        if not mended:
+            raise Invalid("There is no embedder to make vectors with; set RECOLLECT_EMBEDDER, for example to static.")
+        run.view.reembedded(0, NO_EMBEDDER, mended=mended)
+        return
     reporting = _Reporting(embedder)
     with (
         recollect.Recollect(settings=run.settings, embedder=reporting, replace_embedder=True) as store,
         Bar(run.view, "Embedding") as bar,
     ):
+        mended = store.mend_index()
         waiting = store.count_waiting()
         reporting.report = lambda done: bar.report(done, waiting)
         count = store.embed_waiting()
-    run.view.reembedded(count, embedder.name)
+    run.view.reembedded(count, embedder.name, mended=mended)
 
 
 COMMANDS = (

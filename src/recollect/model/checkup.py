@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 __all__ = ["Check", "IndexGaps", "StoreState"]
 
@@ -24,6 +25,8 @@ class StoreState:
     schema: int  # the number of its newest step
     durability: str  # by what an answered write survives a power cut
     is_durable: bool
+    lost: Sequence[str] = ()  # tables and columns it should have
+    unmade: Mapping[str, str] = field(default_factory=dict)  # indexes and views it should have: what makes each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from recollect.model import IndexGaps, Owner, StoreState
 
 
 class CheckupStore(Protocol):
-    """What a store knows about its own condition. Nothing here changes anything."""
+    """What a store knows about its own condition. All but `mend_index` change nothing."""
 
     def describe_store(self) -> StoreState: ...
 
@@ -18,6 +18,10 @@ class CheckupStore(Protocol):
         """What the database finds wrong with itself, a sentence each; at most a few. Otherwise every page is read."""
 
     def count_index_gaps(self, tenant: str) -> IndexGaps: ...
+
+    def mend_index(self, tenant: str, *, limit: int = 500) -> int:
+        """Take out of the search index what is out of date and put in, at most `limit` texts, what is missing, to be
+        embedded later; how many entries that were."""
 
     def count_orphans(self, tenant: str, *, stored_before: datetime) -> int:
         """How many contents `sweep_contents` would remove."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from recollect.errors import NotFound, StoreError
-from recollect.model import Check, Owner
+from recollect.model import AuditEvent, Check, Owner, StoreState
 from recollect.ports import Clock, Store
 from recollect.services.maintain import SWEEP_GRACE
 from recollect.services.walk import Progress, owners
@@ -20,12 +20,42 @@ NAMED = 5
 
 PAGE = 500
 DAMAGED = "Restore a backup; or copy it aside and export what can still be read."
+GONE = "Restore a backup: what was kept there is nowhere else."
 NOT_DURABLE = (
     "An answered write may be lost in a power cut: keep a SQLite file on a disk of this machine, and leave fsync and "
     "synchronous_commit of PostgreSQL on."
 )
 
 T = TypeVar("T")
+
+
+class MendIndex:
+    """Putting right what a search goes by, in every tenant."""
+
+    def __init__(self, store: Store, now: Clock) -> None:
+        self._store = store
+        self._now = now
+
+    def __call__(self) -> int:
+        """How many entries were missing or out of date."""
+        return sum(self._mend(tenant) for tenant in self._store.list_tenants())
+
+    def _mend(self, tenant: str) -> int:
+        gaps = self._store.count_index_gaps(tenant)
+        found = gaps.missing + gaps.surplus
+        while found and self._store.transaction(tenant, lambda: self._mend_some(tenant)):
+            pass
+        return found
+
+    def _mend_some(self, tenant: str) -> int:
+        mended = self._store.mend_index(tenant)
+        if mended:
+            message = f"{mended:,} {'entry' if mended == 1 else 'entries'} of the search index were put right."
+            meta = {"mended": mended}
+            self._store.add_event(
+                AuditEvent(tenant=tenant, at=self._now(), action="maintenance.mend", message=message, meta=meta)
+            )
+        return mended
 
 
 class Checkup:
@@ -39,22 +69,16 @@ class Checkup:
 
     def __call__(self, *, is_quick: bool = False, progress: Progress | None = None) -> Sequence[Check]:
         """`is_quick` leaves out what reads everything: each page of the database, each text, each event."""
-        checks = [self._schema(), self._durability(), _tried("database", lambda: self._database(is_quick))]
+        state = self._store.describe_store()
+        checks = [_schema(state), _durability(state), _tried("database", lambda: self._database(is_quick))]
+        if state.lost:  # what asks for it would only say so again
+            return checks
         tenants = self._store.list_tenants()
         checks.append(_tried("index", lambda: self._index(tenants)))
         checks.append(_tried("details", lambda: self._details(tenants, is_quick=is_quick, progress=progress)))
         notes = _tried("notes", lambda: self._notes(tenants))
         checks += [notes] if notes is not None else []
         return checks if is_quick else [*checks, _tried("audit log", lambda: self._audit(tenants))]
-
-    def _schema(self) -> Check:
-        number = self._store.describe_store().schema
-        return Check(name="schema", is_ok=True, says=f"number {number}, the one this version needs")
-
-    def _durability(self) -> Check:
-        state = self._store.describe_store()
-        advice = "" if state.is_durable else NOT_DURABLE
-        return Check(name="durability", is_ok=state.is_durable, says=state.durability, advice=advice)
 
     def _database(self, is_quick: bool) -> Check:
         found = self._store.find_damage(is_quick=is_quick)
@@ -69,8 +93,7 @@ class Checkup:
         if not missing and not surplus:
             return Check(name="index", is_ok=True, says="agrees with what is stored")
         says = f"texts missing from it: {missing:,}; entries that are out of date: {surplus:,}"
-        advice = "Export the tenants and import them into a new store: that builds it anew."
-        return Check(name="index", is_ok=False, says=says, advice=advice)
+        return Check(name="index", is_ok=False, says=says, advice="To have it mended, run: recollect reembed")
 
     def _details(self, tenants: Sequence[str], *, is_quick: bool, progress: Progress | None) -> Check:
         count, damaged = 0, list[str]()
@@ -130,6 +153,20 @@ class Checkup:
         says = _first(broken) if broken else f"{events:,} {'event is' if events == 1 else 'events are'} whole"
         advice = "Somebody changed the log outside recollect; compare it with a backup." if broken else ""
         return Check(name="audit log", is_ok=not broken, says=says, advice=advice)
+
+
+def _schema(state: StoreState) -> Check:
+    missing = [*state.lost, *state.unmade]
+    if missing:
+        makes_them = f"Nothing that was stored is missing. Run in the database: {' '.join(state.unmade.values())}"
+        advice = GONE if state.lost else makes_them
+        return Check(name="schema", is_ok=False, says=f"missing: {_first(missing)}", advice=advice)
+    return Check(name="schema", is_ok=True, says=f"number {state.schema}, the one this version needs")
+
+
+def _durability(state: StoreState) -> Check:
+    advice = "" if state.is_durable else NOT_DURABLE
+    return Check(name="durability", is_ok=state.is_durable, says=state.durability, advice=advice)
 
 
 def _tried(name: str, look: Callable[[], T]) -> T | Check:

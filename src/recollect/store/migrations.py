@@ -7,6 +7,7 @@ guessed at, and so is one whose history differs from ours.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -25,6 +26,19 @@ class Migration:
     statements: Sequence[str]
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What one statement of a step makes."""
+
+    what: str  # table, index or view
+    statement: str
+
+
+_MADE = re.compile(r"CREATE (?:UNIQUE )?(?P<what>TABLE|INDEX|VIEW) (?:IF NOT EXISTS )?(?P<name>\w+)")
+_RENAMED = re.compile(r"ALTER (?:TABLE|INDEX|VIEW) (?P<name>\w+) RENAME TO (?P<new>\w+)")
+_DROPPED = re.compile(r"DROP (?:TABLE|INDEX|VIEW) (?:IF EXISTS )?(?P<name>\w+)")
+
+
 def load_migrations(engine: str) -> Sequence[Migration]:
     """All steps of one engine, in order."""
     folder = files("recollect.store") / "sql" / "migrations" / engine
@@ -35,6 +49,19 @@ def load_migrations(engine: str) -> Sequence[Migration]:
 def _migration(file_name: str, script: str) -> Migration:
     number, _, name = file_name.removesuffix(".sql").partition("_")
     return Migration(int(number), name, hashlib.sha256(script.encode()).hexdigest(), statements(script))
+
+
+def made_by(migrations: Sequence[Migration]) -> Mapping[str, Made]:
+    """The tables, indexes and views all steps together leave behind, by name."""
+    made: dict[str, Made] = {}
+    for statement in (each for migration in migrations for each in migration.statements):
+        if found := _MADE.match(statement):
+            made[found["name"]] = Made(found["what"].lower(), statement)
+        elif found := _RENAMED.match(statement):
+            made[found["new"]] = made.pop(found["name"])
+        elif found := _DROPPED.match(statement):
+            made.pop(found["name"], None)
+    return made
 
 
 def check_applied(migrations: Sequence[Migration], applied: Mapping[int, str]) -> Sequence[Migration]:

@@ -280,7 +280,9 @@ def translated() -> Iterator[None]:
         # Not the driver's words: they quote the row.
         raise Conflict(f"The database refused the write ({error.diag.constraint_name}).") from error
     except (errors.UndefinedTable, errors.UndefinedColumn) as error:
-        raise SchemaMismatch("The database lacks a table or column; was its schema changed by hand?") from error
+        raise SchemaMismatch(
+            "The database lacks a table or column; was its schema changed by hand? recollect doctor names it."
+        ) from error
     except psycopg.OperationalError as error:
         raise StoreError("The PostgreSQL server cannot be reached or went away; check its address and log.") from error
     except psycopg.Error as error:

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 
 import apsw
 
-from recollect.errors import Conflict, ReadOnly, RecollectError, StoreBusy, StoreError
+from recollect.errors import Conflict, ReadOnly, RecollectError, SchemaMismatch, StoreBusy, StoreError
 
 RETRY_AFTER_BUSY = 1.0
+LOST = ("no such table", "no such column")
 
 
 @contextmanager
@@ -35,5 +36,11 @@ def translated() -> Iterator[None]:
     except apsw.IOError as error:
         message = f"The disk does not do what it is asked ({error}): it may be full, failing or gone."
         raise StoreError(message) from error
+    except apsw.SQLError as error:
+        if str(error).startswith(LOST):
+            raise SchemaMismatch(
+                "The database lacks a table or column; was its schema changed by hand? recollect doctor names it."
+            ) from error
+        raise StoreError(f"SQLite failed: {error}.") from error
     except apsw.Error as error:
         raise StoreError(f"SQLite failed: {error}.") from error

@@ -23,3 +23,9 @@ WHERE NOT indisvalid AND relnamespace = current_schema()::regnamespace LIMIT 10
 -- name: find_lost_references
 SELECT 'The constraint ' || conname || ' of ' || conrelid::regclass || ' was never checked.'
 FROM pg_constraint WHERE NOT convalidated AND connamespace = current_schema()::regnamespace LIMIT 10
+
+-- name: list_schema
+SELECT relname, '' FROM pg_class WHERE relnamespace = current_schema()::regnamespace
+UNION ALL
+SELECT relname, attname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
+WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND attnum > 0 AND NOT attisdropped

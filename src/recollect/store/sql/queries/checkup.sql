@@ -9,10 +9,25 @@ WHERE m.tenant_id = :tenant AND m.archived_at IS NULL AND m.held_at IS NULL AND 
   SELECT 1 FROM memory_index i WHERE i.tenant_id = m.tenant_id AND i.agent_id = m.agent_id AND i.seq = m.seq
 )
 
+-- name: unindexed_memories
+SELECT {memory} FROM memories m
+WHERE m.tenant_id = :tenant AND m.archived_at IS NULL AND m.held_at IS NULL AND NOT EXISTS (
+  SELECT 1 FROM memory_index i WHERE i.tenant_id = m.tenant_id AND i.agent_id = m.agent_id AND i.seq = m.seq
+)
+ORDER BY m.agent_id, m.seq LIMIT :limit
+
 -- name: count_surplus_memories
 SELECT count(*) FROM memory_index i
 JOIN memories m ON m.tenant_id = i.tenant_id AND m.agent_id = i.agent_id AND m.seq = i.seq
 WHERE i.tenant_id = :tenant AND (m.archived_at IS NOT NULL OR m.held_at IS NOT NULL OR m.version <> i.version)
+
+-- name: drop_surplus_memories
+DELETE FROM memory_index
+WHERE tenant_id = :tenant AND EXISTS (
+  SELECT 1 FROM memories m
+  WHERE m.tenant_id = memory_index.tenant_id AND m.agent_id = memory_index.agent_id AND m.seq = memory_index.seq
+    AND (m.archived_at IS NOT NULL OR m.held_at IS NOT NULL OR m.version <> memory_index.version)
+)
 
 -- name: count_unindexed_chunks
 SELECT count(*) FROM kb_chunks c
@@ -21,8 +36,23 @@ WHERE c.tenant_id = :tenant AND d.is_published AND NOT EXISTS (
   SELECT 1 FROM chunk_index i WHERE i.tenant_id = c.tenant_id AND i.seq = c.id
 )
 
+-- name: unindexed_chunks
+SELECT c.id, c.text, d.category FROM kb_chunks c
+JOIN kb_documents d ON d.tenant_id = c.tenant_id AND d.id = c.document_id
+WHERE c.tenant_id = :tenant AND d.is_published AND NOT EXISTS (
+  SELECT 1 FROM chunk_index i WHERE i.tenant_id = c.tenant_id AND i.seq = c.id
+)
+ORDER BY c.id LIMIT :limit
+
 -- name: count_surplus_chunks
 SELECT count(*) FROM chunk_index i
 JOIN kb_chunks c ON c.tenant_id = i.tenant_id AND c.id = i.seq
 JOIN kb_documents d ON d.tenant_id = c.tenant_id AND d.id = c.document_id
 WHERE i.tenant_id = :tenant AND NOT d.is_published
+
+-- name: drop_surplus_chunks
+DELETE FROM chunk_index
+WHERE tenant_id = :tenant AND EXISTS (
+  SELECT 1 FROM kb_chunks c JOIN kb_documents d ON d.tenant_id = c.tenant_id AND d.id = c.document_id
+  WHERE c.tenant_id = chunk_index.tenant_id AND c.id = chunk_index.seq AND NOT d.is_published
+)

@@ -11,3 +11,8 @@ PRAGMA quick_check(10)
 -- name: find_lost_references
 SELECT DISTINCT 'A row of ' || "table" || ' refers to a row of ' || parent || ' that is not there.'
 FROM pragma_foreign_key_check LIMIT 10
+
+-- name: list_schema
+SELECT name, '' FROM sqlite_schema
+UNION ALL
+SELECT s.name, c.name FROM sqlite_schema s JOIN pragma_table_info(s.name) c WHERE s.type = 'table'
