@@ -98,6 +98,17 @@ def breaks_off(*pieces: str) -> Answer:
     return answer
 
 
+def ends(*pieces: str, last_line: str = "") -> Answer:
+    """Streams these pieces and ends in good order, but without saying that this was all, unless by a last line."""
+
+    def answer(handler: Handler, body: Any) -> None:
+        stream(handler, *({"content": piece} for piece in pieces), is_whole=False)
+        sent = f"data: {last_line}\n\n".encode() if last_line else b""
+        handler.wfile.write((f"{len(sent):x}\r\n".encode() + sent + b"\r\n" if sent else b"") + b"0\r\n\r\n")
+
+    return answer
+
+
 def trickles(*pieces: str) -> Answer:
     """Streams these pieces, and then says nothing any more."""
 

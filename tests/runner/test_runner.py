@@ -24,6 +24,7 @@ from tests.model_server import (
     content,
     drips,
     drips_headers,
+    ends,
     hangs,
     says,
     status,
@@ -293,20 +294,32 @@ def test_a_model_that_fails_leaves_no_turn_and_says_why(
     assert "the prompt itself" not in event.message
 
 
-def test_a_model_that_breaks_off_leaves_no_turn(store: Recollect, atlas: AgentMemory, endpoint: ModelServer) -> None:
-    endpoint.usual = breaks_off("Half an an")
+@pytest.mark.parametrize("breaks", [breaks_off, ends], ids=["reset", "closed"])
+def test_a_model_that_breaks_off_leaves_no_turn(
+    store: Recollect, atlas: AgentMemory, endpoint: ModelServer, breaks: Any
+) -> None:
+    endpoint.usual = breaks("Half an an")
     heard: list[RunEvent] = []
 
     async def on_event(event: RunEvent) -> None:
         heard.append(event)
 
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError, match="hung up"):
         asyncio.run(AgentRunner(store).run(AgentQuestion(owner=atlas.owner, prompt="Hi", session_id="s-1"), on_event))
 
     assert heard == [Delta(text="Half an an")]
     assert list(atlas.sessions()) == []
     assert atlas.list() == []
     assert actions(store)[0] == "turn.fail"
+
+
+def test_an_endpoint_that_only_says_that_it_is_done_is_believed(store: Recollect, endpoint: ModelServer) -> None:
+    endpoint.usual = ends("Tabs", ".", last_line="[DONE]")
+
+    answer, heard = listen(store, "Tabs or spaces?")
+
+    assert answer.response == "Tabs."
+    assert heard == [Delta(text="Tabs"), Delta(text=".")]
 
 
 @pytest.mark.parametrize("setting", ["openai_timeout", "agent_timeout"])

@@ -35,6 +35,8 @@ NAME = "recollect"
 PROFILE = OpenAIModelProfile(openai_supports_strict_tool_definition=False)
 """Many endpoints refuse what they do not know."""
 
+DONE = b"[DONE]"
+ENDING_BYTES = 64
 FILLED_IN = {"id": "", "object": "chat.completion", "created": 0}
 
 
@@ -123,7 +125,53 @@ class _LenientModel(OpenAIChatModel):
                 response = _OneChunk(_as_chunk(json.loads(await sent.aread()), self.model_name))
             except (ValueError, TypeError, LookupError, AttributeError) as error:
                 raise exceptions.UnexpectedModelBehavior("neither a stream nor a completion") from error
+        else:
+            response = _ToItsEnd(response, self.model_name)
         return await super()._process_streamed_response(response, *arguments, **options)
+
+
+class _ToItsEnd:
+    """A stream that says when it is at its end: by a reason, or at least by the last line of such streams. Whoever
+    merely hangs up has not finished, and a connection that was closed in the middle may look no different."""
+
+    def __init__(self, stream: Any, model: str) -> None:
+        self._stream = stream
+        self._model = model
+        self._body = _Body(stream.response.stream)
+        self._is_finished = False
+        stream.response.stream = self._body
+
+    def __aiter__(self) -> _ToItsEnd:
+        return self
+
+    async def __anext__(self) -> chat.ChatCompletionChunk:
+        try:
+            chunk: chat.ChatCompletionChunk = await anext(self._stream)
+        except StopAsyncIteration:
+            if self._is_finished or DONE in self._body.ending:
+                raise
+            raise exceptions.ModelConnectionError(self._model, "broke off", phase="read", in_stream=True) from None
+        self._is_finished = self._is_finished or any(choice.finish_reason for choice in chunk.choices or ())
+        return chunk
+
+    async def close(self) -> None:
+        await self._stream.close()
+
+
+class _Body(httpx2.AsyncByteStream):
+    """What is received, unchanged, and the last of it."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+        self.ending = b""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self._stream:
+            self.ending = (self.ending + part)[-ENDING_BYTES:]
+            yield part
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 class _OneChunk:
