@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from recollect import Recollect, Settings
 from tests.postgres_server import PostgresServer
@@ -23,12 +24,19 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     compiled = os.environ["PYTHONPYCACHEPREFIX"] = tempfile.mkdtemp(prefix="recollect-tests-")
     atexit.register(shutil.rmtree, compiled, ignore_errors=True)
 
-# Every run tries the same examples, and being slow is no reason to fail; `thorough` looks for new ones.
+# The same examples in every run: what a test is about decides whether it passes, not the examples of the day. Left to
+# itself, hypothesis also draws constants from all modules loaded so far, which depends on what a worker ran before.
+# Those who look for new examples choose the other profile. How long it takes to make one is nobody's failure.
 settings.register_profile(
     "default", max_examples=30, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("thorough", max_examples=1000, deadline=None)
+settings.register_profile("thorough", max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("default")
+providers._get_local_constants = lambda: providers._local_constants
+
+# On a busy machine a thread may not get its turn for seconds. No test is to lose a source of recall to that; those
+# about a source that takes too long name a deadline of their own.
+Settings.__init__.__kwdefaults__["recall_deadline"] = 60.0
 
 
 def pytest_configure(config: pytest.Config) -> None:

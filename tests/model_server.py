@@ -181,16 +181,17 @@ def stops_half_way(handler: Handler, body: Any) -> None:
 
 
 class ModelServer:
-    """An endpoint on loopback, for as long as the `with` block lasts."""
+    """An endpoint on loopback, for as long as the `with` block lasts. Before it, nobody listens at its address."""
 
-    def __init__(self, usual: Answer | None = None, *, port: int = 0) -> None:
+    def __init__(self, usual: Answer | None = None) -> None:
         self.requests: list[tuple[str, dict[str, str], Any]] = []
         self.connections: set[Any] = set()
         self.script: deque[Answer] = deque()
         self.usual: Answer = says("A summary.") if usual is None else usual
         self.lock = threading.Lock()
         self.released = threading.Event()
-        self._server = _Server(("127.0.0.1", port), type("Bound", (Handler,), {"server_of": self}))
+        self._server = _Server(("127.0.0.1", 0), type("Bound", (Handler,), {"server_of": self}), False)
+        self._server.server_bind()
         self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
 
@@ -199,6 +200,7 @@ class ModelServer:
         return [body for _, _, body in self.requests]
 
     def __enter__(self) -> Self:
+        self._server.server_activate()
         self._thread.start()
         return self
 

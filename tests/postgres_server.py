@@ -29,7 +29,12 @@ TEMPLATE = "recollect_template"
 APP = "app"  # an ordinary role, as an application has; also its password
 ENGINES: dict[int, str] = {16: "pginstall", 18: "pginstall18"}  # folders inside the package
 INITDB_OPTIONS = ["-N", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C"]
-SETTINGS = {"listen_addresses": "127.0.0.1", "max_connections": "100", "shared_buffers": "16MB"}
+SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "max_connections": "100",
+    "shared_buffers": "16MB",
+    "autovacuum": "off",  # it comes when it likes, and holds what a test looks at
+}
 PATIENCE = 90.0  # seconds after which something will not happen any more; a busy machine may take its time
 SETUP_LOCK = 7_265_636  # advisory lock: several workers may prepare one shared server at once
 

@@ -27,7 +27,7 @@ class Place:
     url: str
 
     def open(self, *, pool_size: int = 4) -> SqlStore:
-        return open_store(self.url, busy_timeout=10, pool_size=pool_size, index_cache_mb=64)
+        return open_store(self.url, busy_timeout=100, pool_size=pool_size, index_cache_mb=64)
 
     @property
     def is_lasting(self) -> bool:

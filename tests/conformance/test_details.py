@@ -307,11 +307,11 @@ def test_who_removes_a_text_waits_for_who_is_about_to_need_it(store: SqlStore, a
     def add() -> None:
         store.add_detail(detail("second", ann), draft)
         added.set()
-        removing.wait(10)
+        assert removing.wait(100)
         time.sleep(0.2)  # by now the other has come as far as it can
 
     def remove() -> bool:
-        added.wait(10)
+        assert added.wait(100)
         removing.set()
         return store.drop_content(ann.tenant, content_hash)
 

@@ -195,12 +195,12 @@ def open_and_write(url: str, gate: Barrier, ids: Any) -> None:
 def opened_at_once(place: Place) -> list[int | None]:
     """How several processes end that open the same database at the same moment."""
     fresh = multiprocessing.get_context("spawn")
-    gate, ids = fresh.Barrier(PROCESSES), fresh.SimpleQueue()
+    gate, ids = fresh.Barrier(PROCESSES, timeout=100), fresh.SimpleQueue()
     processes = [fresh.Process(target=open_and_write, args=(place.url, gate, ids)) for _ in range(PROCESSES)]
     for process in processes:
         process.start()
     for process in processes:
-        process.join(60)
+        process.join()
     codes = [process.exitcode for process in processes]
     if codes == [0] * PROCESSES:
         assert sorted(ids.get() for _ in processes) == [f"m-{number}" for number in range(1, PROCESSES + 1)]

@@ -466,7 +466,7 @@ def test_a_long_list_is_searched_like_a_short_one(store: Store, ann: Owner) -> N
 
 
 def test_more_owners_than_fit_into_memory_are_all_searched(lasting_place: Place) -> None:
-    store = open_store(lasting_place.url, busy_timeout=10, pool_size=1, index_cache_mb=1)
+    store = open_store(lasting_place.url, busy_timeout=100, pool_size=1, index_cache_mb=1)
     store.use_embedder(EMBEDDER, DIMENSIONS)
     crowd = [owner() for _ in range(10)]
     for each in crowd:
@@ -481,30 +481,34 @@ def test_more_owners_than_fit_into_memory_are_all_searched(lasting_place: Place)
 
 def test_searches_hold_while_others_write(store: Store, ann: Owner) -> None:
     rock = store.add_memory(note("rock", ann), vector(1))
-    done = threading.Event()
+    done, gate = threading.Event(), threading.Barrier(8, timeout=100)
 
     def write(name: str) -> None:
+        gate.wait()
         for number in range(40):
             memory = store.add_memory(note(f"sand {name}", ann), vector(0, 1))
             memory = store.update_memory(replace(memory, text=f"dust {number}"), vector(0, 0, 1), replaced_at=NOW)
             if number % 2:
                 store.delete_memory(ann, memory.id)
 
-    def read() -> int:
-        rounds = 0
-        while not done.is_set():
+    def read() -> None:
+        gate.wait()
+        while True:
             assert search(store, ann, "rock") == [1]
             assert nearest(store, ann, vector(1), limit=1) == [1]
             found = store.find_memories(ann, search(store, ann, "dust", limit=500))
             assert all(memory.text.startswith("dust") for memory in found.values())
-            rounds += 1
-        return rounds
+            if done.is_set():
+                return
 
     with ThreadPoolExecutor(8) as threads:
         readers = [threads.submit(read) for _ in range(4)]
-        list(threads.map(write, "abcd"))
-        done.set()
-        assert all(reader.result() for reader in readers)
+        try:
+            list(threads.map(write, "abcd"))
+        finally:
+            done.set()
+        for reader in readers:
+            reader.result()
 
     assert len(search(store, ann, "dust", limit=500)) == 80
     assert search(store, ann, "sand") == []

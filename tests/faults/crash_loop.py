@@ -37,11 +37,12 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 VECTOR = np.full(16, 0.25, np.float32)
 BATCH = 7
 CYCLES_PER_FILE = 20  # then a new one, or reading it all would take most of the time
+LEAST = Counter(added=100, deleted=2)  # what the first child of a file says, however long that takes
 CHECKED_BY_SEARCH = 150  # of the newest: searching for each of many thousands would take most of the time
 
 
 def open_file(path: Path) -> SqlStore:
-    store = open_store(f"sqlite:///{path}", busy_timeout=10, pool_size=1, index_cache_mb=64)
+    store = open_store(f"sqlite:///{path}", busy_timeout=100, pool_size=1, index_cache_mb=64)
     store.use_embedder("crash", len(VECTOR))
     return store
 
@@ -128,13 +129,17 @@ class Ledger:
             self.gone.add(id)
 
 
-def live_and_die(path: Path, ledger: Ledger, *, seconds: float, life: str) -> int:
-    """Let a child write for a while, kill it, and write down what it said; how many lines that was."""
+def live_and_die(path: Path, ledger: Ledger, *, least: Counter[str], seconds: float, life: str) -> int:
+    """Let a child say `least` and then write for a while, kill it, and write down what it said; how many lines."""
     command = [sys.executable, "-m", "tests.faults.crash_loop", "--write", str(path), "--life", life]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as child:
         lines: list[bytes] = []
         assert child.stdout is not None
-        lines.append(child.stdout.readline())
+        said: Counter[str] = Counter()
+        while not said or not said >= least:
+            lines.append(child.stdout.readline())
+            assert lines[-1], "the child ended by itself"
+            said[lines[-1].split()[0].decode()] += 1
         reader = threading.Thread(target=lines.extend, args=(child.stdout,))
         reader.start()
         time.sleep(seconds)
@@ -218,7 +223,8 @@ def crash_loop(folder: Path, *, cycles: int, seed: int) -> list[tuple[Path, Ledg
         if cycle % CYCLES_PER_FILE == 0:
             files.append((folder / f"{cycle}.db", Ledger()))
         path, ledger = files[-1]
-        heard = live_and_die(path, ledger, seconds=chance.uniform(0, 0.5), life=str(cycle))
+        least = Counter() if ledger.texts else LEAST
+        heard = live_and_die(path, ledger, least=least, seconds=chance.uniform(0, 0.5), life=str(cycle))
         check(path, ledger)
         print(f"cycle {cycle + 1}: {heard:,} lines heard, {len(ledger.texts):,} memories in this file, none lost")
     return files

@@ -54,7 +54,7 @@ for _ in range(3):
 
 
 def opened(path: Path) -> SqlStore:
-    return open_store(f"sqlite:///{path}", busy_timeout=10, pool_size=1, index_cache_mb=8)
+    return open_store(f"sqlite:///{path}", busy_timeout=100, pool_size=1, index_cache_mb=8)
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ def place(tmp_path: Path) -> Place:
 def run_child(program: str, *arguments: str) -> str:
     """What a fresh Python prints; its warnings are its own."""
     command = [sys.executable, "-c", program, *arguments]
-    child = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60)
+    child = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=100)
     assert child.returncode == 0, child.stderr
     return child.stdout
 
@@ -129,7 +129,7 @@ def test_closing_ends_every_writer_and_loses_nothing_acknowledged(tmp_path: Path
         threading.Event().wait(0.001 * attempt)
         store.close()
         for thread in threads:
-            thread.join(10)
+            thread.join(100)
 
         assert not [thread for thread in threads if thread.is_alive()], "a writer waits for ever"
         again = place.open()
@@ -211,11 +211,11 @@ def test_a_busy_file_is_a_reason_to_try_again(place: Place, ann: Owner) -> None:
 
     def hold() -> None:
         inside.set()
-        leave.wait(10)
+        leave.wait(100)
 
     holder = threading.Thread(target=holding.transaction, args=(ann.tenant, hold))
     holder.start()
-    inside.wait(10)
+    assert inside.wait(100)
     with pytest.raises(StoreBusy) as caught:
         waiting.add_memory(note("now", ann))
     leave.set()

@@ -34,19 +34,19 @@ def test_four_processes_write_one_file_and_a_fifth_sees_it_all(tmp_path: Path) -
     watching = Place("sqlite", url).open()
     assert watching.search_memories(SHARED, "p0x0", kinds=[Kind.NOTE], now=NOW) == []
     fresh = multiprocessing.get_context("spawn")
-    gate, said = fresh.Barrier(PROCESSES), fresh.Queue()
+    gate, said = fresh.Barrier(PROCESSES, timeout=100), fresh.Queue()
     processes = [fresh.Process(target=write_many, args=(url, f"p{number}", gate, said)) for number in range(PROCESSES)]
     for process in processes:
         process.start()
     acknowledged = []
     for _ in range(PROCESSES * WRITES):
-        id, text = said.get(timeout=60)
+        id, text = said.get(timeout=100)
         acknowledged.append((id, text))
         if len(acknowledged) % 20 == 0:  # while the others go on writing
             found = watching.search_memories(SHARED, text, kinds=[Kind.NOTE], now=NOW)
             assert [f"m-{seq}" for seq in seqs(found)] == [id]
     for process in processes:
-        process.join(60)
+        process.join()
 
     assert [process.exitcode for process in processes] == [0] * PROCESSES
     assert len({id for id, _ in acknowledged}) == PROCESSES * WRITES

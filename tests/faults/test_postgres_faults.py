@@ -45,11 +45,11 @@ def test_nothing_acknowledged_is_lost_when_the_server_crashes(durable_server: Po
     threads = [threading.Thread(target=write) for _ in range(2)]
     for thread in threads:
         thread.start()
-    crashing.wait(30)
+    assert crashing.wait(100)
     durable_server.crash()
     crashed.set()
     for thread in threads:
-        thread.join(30)
+        thread.join(100)
 
     stored = set(ids(store.list_memories(ann, now=NOW, limit=100_000)))
     assert len(acknowledged) > 50
@@ -64,7 +64,7 @@ def test_connections_that_died_in_the_pool_fail_nobody(durable_server: PostgresS
     together = threading.Barrier(4)  # so that the pool has to open them all
 
     def write() -> str:
-        return store.transaction(ann.tenant, lambda: (together.wait(10), store.add_memory(note("before", ann)).id)[1])
+        return store.transaction(ann.tenant, lambda: (together.wait(100), store.add_memory(note("before", ann)).id)[1])
 
     with ThreadPoolExecutor(4) as threads:
         before = [each.result() for each in [threads.submit(write) for _ in range(4)]]
@@ -125,19 +125,23 @@ def test_what_failed_inside_a_transaction_is_never_acknowledged(postgres_url: st
     store.close()
 
 
-def test_a_pool_without_a_free_connection_is_a_reason_to_try_again(postgres_url: str, ann: Owner) -> None:
-    store = open_store(postgres_url, busy_timeout=0.3, pool_size=1, index_cache_mb=1)
+def test_a_pool_without_a_free_connection_is_a_reason_to_try_again(
+    postgres_url: str, ann: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Place("postgres", postgres_url).open(pool_size=1)
     inside, leave = threading.Event(), threading.Event()
 
     def hold() -> None:
         inside.set()
-        leave.wait(10)
+        leave.wait(100)
 
     holder = threading.Thread(target=store.transaction, args=(ann.tenant, hold))
     holder.start()
-    inside.wait(10)
-    with pytest.raises(StoreBusy) as caught:
-        store.add_memory(note("now", ann))
+    assert inside.wait(100)
+    with monkeypatch.context() as impatient:
+        impatient.setattr(store._engine._pool, "timeout", 0.3)  # type: ignore[attr-defined]
+        with pytest.raises(StoreBusy) as caught:
+            store.add_memory(note("now", ann))
     leave.set()
     holder.join()
 

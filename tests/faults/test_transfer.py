@@ -51,7 +51,7 @@ def test_an_import_that_was_killed_is_finished_by_the_next(tmp_path: Path) -> No
         expected = rows(here)
 
     for share in SHARES:
-        ended = subprocess.run([sys.executable, "-c", PROGRAM, url, path, str(share)], check=False, timeout=60)
+        ended = subprocess.run([sys.executable, "-c", PROGRAM, url, path, str(share)], check=False, timeout=100)
         assert ended.returncode == -signal.SIGKILL
     with Recollect(url, settings=Settings(embedder="off")) as there:
         half = len(there.agent("atlas", tenant="acme").list(state="all", limit=500))

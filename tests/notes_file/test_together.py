@@ -15,7 +15,7 @@ import pytest
 
 from recollect.errors import NotFound, StoreBusy
 from recollect.store.notes_disk import Disk
-from recollect.store.notes_file import NotesFile
+from recollect.store.notes_file import MAX_REPLACED, NotesFile
 from tests.conformance.examples import ids, texts
 from tests.notes_file.workers import (
     ANN,
@@ -27,6 +27,7 @@ from tests.notes_file.workers import (
     lock_in,
     put,
 )
+from tests.waiting import eventually
 
 SPAWN = multiprocessing.get_context("spawn")
 
@@ -51,17 +52,23 @@ def test_four_processes_lose_nothing_and_give_no_id_twice(notes: NotesFile, work
 def test_a_program_without_the_lock_loses_no_line_while_we_write(notes: NotesFile, workspace: Path) -> None:
     add(notes, "first")
     foreign = range(10**6, 10**6 - 2000, -1)  # downwards: ids it chooses without the lock could be ours as well
-    program = SPAWN.Process(target=append_without_lock, args=(str(file_in(workspace)), list(foreign)))
+    written = SPAWN.Value("i", 0)
+    program = SPAWN.Process(target=append_without_lock, args=(str(file_in(workspace)), list(foreign), written))
     program.start()
+    eventually(lambda: written.value or not program.is_alive())
     mine: list[str] = []
     while program.is_alive():
-        mine += ids(add(notes, "mine"))
-        mine += ids(add(notes, "mine", "too"))
-        notes.delete_memory(mine.pop(0))
+        for _ in range(MAX_REPLACED // 2):  # with two rewrites each: no more are promised while it writes one line
+            mine += ids(add(notes, "mine"))
+            mine += ids(add(notes, "mine", "too"))
+            notes.delete_memory(mine.pop(0))
+        before = written.value
+        eventually(lambda before=before: written.value > before or not program.is_alive())
     program.join()
     notes.close()
 
     assert program.exitcode == 0
+    assert mine
     assert set(ids(notes.all())) >= {f"m-{seq}" for seq in foreign}
     assert set(ids(notes.all())) >= set(mine)
     assert notes.damaged() == ()
@@ -138,6 +145,7 @@ def test_a_line_written_to_a_file_opened_before_the_rename_is_carried_over(works
     assert [each.line for each in after.damaged()] == [2]  # the half that the rewrite saw
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_process_does_not_carry_over_what_its_parent_will(workspace: Path) -> None:
     put(workspace, line(1) + "\n" + line(2) + "\n")
     notes = NotesFile(workspace, ANN)
@@ -228,7 +236,7 @@ def test_who_takes_the_lock_keeps_us_waiting_but_not_for_ever(workspace: Path) -
     patient.join()
 
     assert texts(notes.all()) == ["c", "a"]
-    assert texts(add(notes, "d")) == ["d"]  # the one who gave up holds nothing
+    assert texts(add(NotesFile(workspace, ANN, busy_timeout=100), "d")) == ["d"]  # the one who gave up holds nothing
 
 
 def test_a_lock_file_that_is_replaced_while_we_wait_is_not_trusted(notes: NotesFile, workspace: Path) -> None:
@@ -248,6 +256,7 @@ def test_a_lock_file_that_is_replaced_while_we_wait_is_not_trusted(notes: NotesF
     assert texts(notes.all()) == ["b", "a"]
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_the_lock_is_let_go_though_a_forked_process_has_the_descriptor(workspace: Path) -> None:
     children: list[int] = []
 

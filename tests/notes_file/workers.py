@@ -6,6 +6,7 @@ import json
 import random
 import time
 from collections.abc import Sequence
+from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
 from recollect.model import Memory, Owner
@@ -62,9 +63,10 @@ def add_and_delete(workspace: str, worker: int, rounds: int) -> tuple[list[str],
     return given, mine
 
 
-def append_without_lock(file: str, ids: Sequence[int]) -> None:
-    """A plain program that knows nothing of the lock."""
+def append_without_lock(file: str, ids: Sequence[int], written: Synchronized[int]) -> None:
+    """A plain program that knows nothing of the lock, and counts its lines."""
     for id in ids:
         with open(file, "a", encoding="utf-8") as out:
             out.write(line(id, f"foreign {id}") + "\n")
+        written.value += 1
         time.sleep(0.0005)

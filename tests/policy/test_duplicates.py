@@ -3,13 +3,12 @@
 The rules were tuned on `TUNED`. `HELD_OUT` was written after them: when it was first measured 96 of 100 were right.
 """
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.policy.duplicates import Fingerprint, is_correction, is_near_duplicate, similarity_of
+from tests.stopwatch import times_as_long
 
 NEEDED_ACCURACY = 0.9
 
@@ -292,16 +291,14 @@ def test_prepared_texts_give_the_same_answers() -> None:
         assert is_correction(other, one) == is_correction(second, first)
 
 
-def test_one_text_against_five_hundred_is_quick() -> None:
+def test_comparing_with_five_hundred_is_less_work_than_reading_them() -> None:
     texts = [text for _, first, second in pairs(TUNED + HELD_OUT.lstrip()) for text in (first, second)]
     stored = [Fingerprint.of(text) for text in (texts * 2)[:500]]
-    tries = []
-    for _ in range(5):
-        begun = time.thread_time()
+
+    def compare() -> None:
         new = Fingerprint.of("The team now meets on Tuesdays at 3 pm")
         for old in stored:
             is_near_duplicate(new, old)
             is_correction(new, old)
-        tries.append(time.thread_time() - begun)
 
-    assert min(tries) < 0.02
+    assert times_as_long(compare, lambda: [Fingerprint.of(text) for text in (texts * 2)[:500]]) < 1

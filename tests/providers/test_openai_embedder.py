@@ -15,6 +15,7 @@ from recollect.errors import Invalid, ModelError
 from recollect.providers.endpoint import MAX_ANSWER_BYTES
 from recollect.providers.openai_embedder import MAX_CHARS, OpenAIEmbedder
 from tests.model_server import Answer, Handler, ModelServer, content, drips, hangs, status
+from tests.waiting import eventually
 
 KEY = "sk-do-not-show-me"
 TEXT = "the user's private text"
@@ -38,8 +39,8 @@ def vectors(handler: Handler, body: Any) -> None:
 class Endpoint(ModelServer):
     """An OpenAI-compatible server that knows vectors."""
 
-    def __init__(self, port: int = 0) -> None:
-        super().__init__(vectors, port=port)
+    def __init__(self) -> None:
+        super().__init__(vectors)
 
     @property
     def sizes(self) -> list[int]:
@@ -53,7 +54,7 @@ def endpoint() -> Iterator[Endpoint]:
 
 
 def embedder(endpoint: Endpoint, **options: Any) -> OpenAIEmbedder:
-    chosen = {"timeout": 5.0, "first_pause": 0.01} | options
+    chosen = {"timeout": 60.0, "query_timeout": 60.0, "first_pause": 0.01} | options
     return OpenAIEmbedder("small", KEY, endpoint.url, **chosen)
 
 
@@ -152,15 +153,14 @@ def test_waits_as_long_as_the_endpoint_asks(endpoint: Endpoint) -> None:
 
     embedder(endpoint).embed(["a dog"])
 
-    assert 1.0 <= time.monotonic() - started < 10.0
+    assert time.monotonic() - started >= 1.0
 
 
 def test_does_not_wait_for_minutes(endpoint: Endpoint) -> None:
+    """It would take longer than a test may."""
     endpoint.script.append(status(429, Retry_After="600"))
-    started = time.monotonic()
 
     assert "status 429" in failure(lambda: embedder(endpoint).embed([TEXT]))
-    assert time.monotonic() - started < 10.0
     assert len(endpoint.requests) == 1
 
 
@@ -174,23 +174,20 @@ def test_a_strange_wish_to_wait_is_no_problem(endpoint: Endpoint, value: str) ->
 @pytest.mark.parametrize("silence", [hangs, drips])
 def test_gives_up_on_an_endpoint_that_does_not_finish(endpoint: Endpoint, silence: Answer) -> None:
     endpoint.usual = silence
-    started = time.monotonic()
 
     told = failure(lambda: embedder(endpoint, timeout=0.3, retries=1).embed([TEXT]))
 
     assert "did not answer in time" in told
-    assert len(endpoint.requests) == 2
-    assert time.monotonic() - started < 10.0
+    eventually(lambda: len(endpoint.requests) == 2)  # it may read them later than they were given up
 
 
 def test_a_query_is_tried_once_and_briefly(endpoint: Endpoint) -> None:
     endpoint.usual = hangs
-    started = time.monotonic()
 
-    failure(lambda: embedder(endpoint, query_timeout=0.2, timeout=30).embed_query(TEXT))
-
-    assert time.monotonic() - started < 10.0
-    assert len(endpoint.requests) == 1
+    assert "did not answer in time" in failure(
+        lambda: embedder(endpoint, query_timeout=0.2, timeout=1000).embed_query(TEXT)
+    )
+    eventually(lambda: len(endpoint.requests) == 1)
 
 
 def test_a_refused_query_says_so(endpoint: Endpoint) -> None:

@@ -465,7 +465,7 @@ def test_what_fits_is_no_absurd_answer(place: Place, clock: Clock, tenant_id: st
 
 @pytest.mark.proves("T6")
 def test_of_two_runs_at_once_one_folds_and_both_see_the_same(place: Place, clock: Clock, tenant_id: str) -> None:
-    gate = threading.Barrier(2, timeout=30)
+    gate = threading.Barrier(2, timeout=100)
 
     def together(number: int) -> str:
         gate.wait()  # both have read the same turns by now
@@ -492,7 +492,7 @@ def test_a_slow_run_does_not_overwrite_a_newer_summary(place: Place, clock: Cloc
 
     def slow(messages: Sequence[Json]) -> str:
         is_asked.set()
-        assert may_answer.wait(30)
+        assert may_answer.wait(100)
         return "An old summary."
 
     quick = Scripted()
@@ -500,13 +500,13 @@ def test_a_slow_run_does_not_overwrite_a_newer_summary(place: Place, clock: Cloc
         agent = early.agent("sam", tenant_id)
         talk(agent, 4)
         running = thread.submit(late.agent("sam", tenant_id).conversation, "s")
-        assert is_asked.wait(30)
+        assert is_asked.wait(100)
         agent.conversation("s")
         talk(agent, 3, start=4)  # meanwhile the conversation goes on, and is folded once more
         newest = agent.conversation("s")
         may_answer.set()
 
-        assert running.result(30) == newest
+        assert running.result(100) == newest
         assert agent.session("s").summary == "Summary 2."
 
 

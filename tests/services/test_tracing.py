@@ -75,10 +75,15 @@ def run(endpoint: str) -> str:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("RECOLLECT_", "OTEL_"))}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, endpoint],
-        env={**environment, "PYTHONPATH": str(SOURCES), "OTEL_EXPORTER_OTLP_COMPRESSION": "none"},
+        env={
+            **environment,
+            "PYTHONPATH": str(SOURCES),
+            "OTEL_EXPORTER_OTLP_COMPRESSION": "none",
+            "OTEL_EXPORTER_OTLP_TIMEOUT": "100",
+        },
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=100,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

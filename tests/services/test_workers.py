@@ -10,7 +10,7 @@ import pytest
 from recollect import StoreError
 from recollect.services.workers import AT_ONCE, Turn, Workers
 
-PATIENCE = 20.0
+PATIENCE = 100.0  # only to end what hangs
 
 
 @pytest.fixture
