@@ -139,6 +139,7 @@ BY_A_TENANT: dict[str, Attempt] = {
     ],
     "put_document": lambda store, me, it: store.put_document(document(it.document_id, me.tenant), ["mine"], [None]),
     "get_document": lambda store, me, it: store.get_document(me.tenant, it.document_id),
+    "hold_document": lambda store, me, it: store.hold_document(me.tenant, it.document_id, now=NOW),
     "find_documents": lambda store, me, it: store.find_documents(me.tenant, [it.document_id]),
     "list_documents": lambda store, me, it: store.list_documents(me.tenant),
     "delete_document": lambda store, me, it: store.delete_document(me.tenant, it.document_id),

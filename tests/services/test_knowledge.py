@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -346,6 +348,25 @@ def test_the_same_text_from_two_at_once_is_added_once(tenant: TenantMemory, monk
 
     monkeypatch.setattr(embedding, "of_texts", meanwhile)
     assert tenant.ingest(POLICY, title="Rules").documents[0].change is Change.UNCHANGED
+    assert actions(tenant) == ["document.add"]
+
+
+def test_the_same_text_from_many_at_once_is_added_by_one_of_them(
+    tenant: TenantMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedding = tenant._services.ingest._embedding
+    embed, all_have_looked = embedding.of_texts, threading.Barrier(8)
+
+    def together(texts: Sequence[str]) -> Any:
+        all_have_looked.wait(60)
+        return embed(texts)
+
+    monkeypatch.setattr(embedding, "of_texts", together)
+    with ThreadPoolExecutor(8) as threads:
+        told = list(threads.map(lambda _: tenant.ingest(POLICY, title="Rules").documents[0], range(8)))
+
+    assert sorted(each.change for each in told) == [Change.ADDED, *[Change.UNCHANGED] * 7]
+    assert len({each.document for each in told}) == 1
     assert actions(tenant) == ["document.add"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Protocol
 
 from recollect.model import Chunk, Document, Match
@@ -15,6 +16,9 @@ class KnowledgeStore(Protocol):
     def put_document(self, document: Document, texts: Sequence[str], vectors: Sequence[Vector | None]) -> Document:
         """Add the document, or replace the one of the same id, in one transaction. Passages whose text is in the new
         one, too, stay as they are, with their numbers and vectors."""
+
+    def hold_document(self, tenant: str, id: str, *, now: datetime) -> Document | None:
+        """The document, if there is one; until the transaction ends nobody else changes it or makes it."""
 
     def get_document(self, tenant: str, id: str) -> Document:
         """Raises: NotFound."""

@@ -183,17 +183,17 @@ class Ingest:
         count = f"{len(texts)} passage{'' if len(texts) == 1 else 's'}"
 
         def put() -> tuple[Document, Change]:
+            there = self._store.hold_document(tenant, id, now=document.updated_at)
             if was is not None and self._store.list_chunks(tenant, id) != was:
                 self._store.get_document(tenant, id)  # it may be gone
                 raise Conflict("Someone else changed this document meanwhile; try again.")
-            there = self._store.find_documents(tenant, [id]).get(id)
             if (
                 there is not None
                 and replace(document, created_at=there.created_at, updated_at=there.updated_at) == there
             ):
                 return there, Change.UNCHANGED  # somebody else was given the same, and was quicker
             stored = self._store.put_document(document, texts, vectors)
-            change = Change.ADDED if stored.created_at == document.created_at and there is None else Change.UPDATED
+            change = Change.ADDED if there is None else Change.UPDATED
             action, done = CHANGES[change]
             self._record(tenant, action, f"Document {id} was {done} ({count}).", id)
             return stored, change

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 
 from recollect.errors import NotFound
 from recollect.model import Chunk, Document, Match
@@ -75,6 +76,16 @@ class KnowledgeRows(Units):
         elif old.category != new.category:
             unit.run("sort_chunks", tenant=tenant, seqs=stays, category=new.category, version=revision)
         return kept
+
+    def hold_document(self, tenant: str, id: str, *, now: datetime) -> Document | None:
+        def hold(unit: Unit) -> Row | None:
+            unit.run("add_tenant", tenant=tenant, now=now)
+            unit.run("add_shelf", tenant=tenant, shelf=SHELF)
+            unit.run("hold_shelf", tenant=tenant, shelf=SHELF)
+            return unit.one("find_document", tenant=tenant, id=id)
+
+        row = self._write(tenant, hold)
+        return None if row is None else document_from(row)
 
     def get_document(self, tenant: str, id: str) -> Document:
         row = self._read(tenant, lambda unit: unit.one("find_document", tenant=tenant, id=id))

@@ -6,6 +6,10 @@ UPDATE shelves SET last_id = last_id + :count, revision = revision + 1
 WHERE tenant_id = :tenant AND shelf = :shelf
 RETURNING last_id, revision
 
+-- Says nothing new: who writes a row has it until the commit, on every engine.
+-- name: hold_shelf
+UPDATE shelves SET last_id = last_id WHERE tenant_id = :tenant AND shelf = :shelf
+
 -- name: touch_shelf
 UPDATE shelves SET revision = revision + 1, rewrites = rewrites + 1 WHERE tenant_id = :tenant AND shelf = :shelf
 
