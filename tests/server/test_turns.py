@@ -78,6 +78,28 @@ def test_what_takes_long_lets_the_next_begin_and_its_thread_goes_when_it_is_done
         assert not thread.is_alive()
 
 
+def test_work_that_outlives_its_event_loop_does_not_take_the_threads_with_it() -> None:
+    ours, may_end, begun = turns(), threading.Event(), threading.Event()
+    lost: list[threading.Thread] = []
+
+    def hang() -> None:
+        lost.append(threading.current_thread())
+        begun.set()
+        assert may_end.wait(PATIENCE)
+
+    async def begin() -> None:
+        asking = ours.run(hang)
+        asking.send(None)  # as a loop does that is closed before the end
+        assert begun.wait(PATIENCE)
+        asking.close()
+
+    asyncio.run(begin())
+    may_end.set()
+    lost[0].join(PATIENCE)
+
+    assert asyncio.run(asyncio.wait_for(ours.run(lambda: "answered"), PATIENCE)) == "answered"
+
+
 def test_only_a_recall_is_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "GLANCE", 0.005)
     seen, begun = threading.Event(), []

@@ -34,10 +34,11 @@ class Threads:
         self._count = 0
         self._free = 0  # threads that wait, less jobs that wait for them; only the event loop's thread counts
         self._jobs: SimpleQueue[_Job[Any] | None] = SimpleQueue()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def run(self, work: Callable[[], T]) -> T:
         """What `work` returns or raises. Who is cancelled meanwhile still waits for its end: it may be a write."""
-        job = _Job(work, asyncio.get_running_loop())
+        job = _Job(work, self._current_loop())
         await self._done(job)
         return job.outcome()
 
@@ -47,6 +48,13 @@ class Threads:
         self._jobs, self._count, self._free = SimpleQueue(), 0, 0
         for _ in range(count):
             jobs.put(None)
+
+    def _current_loop(self) -> asyncio.AbstractEventLoop:
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:  # threads that found the one before closed have ended without a word
+            self.close()
+            self._loop = loop
+        return loop
 
     async def _done(self, job: _Job[Any]) -> None:
         if self._free <= 0 and self._count < self._most:
@@ -91,19 +99,27 @@ class Turns(Threads):
 
     def __init__(self, *, at_once: int, others: Threads) -> None:
         super().__init__(most=at_once)
+        self._at_once = at_once
         self._others = others
         self._watched: dict[_Job[Any], Lane[Any]] = {}
-        self._is_watching = False
+        self._clock: asyncio.TimerHandle | None = None
 
     async def run(self, work: Callable[[], T]) -> T:
         lane: Lane[Any] = Lane()
-        job = _Job(partial(_in_lane, lane, work), asyncio.get_running_loop())
+        job = _Job(partial(_in_lane, lane, work), self._current_loop())
         self._watched[job] = lane
-        if not self._is_watching:
-            self._is_watching = True
-            job.loop.call_later(GLANCE, self._glance, job.loop)
+        if self._clock is None:
+            self._clock = job.loop.call_later(GLANCE, self._glance, job.loop)
         await self._done(job)
         return await self._others.run(job.work) if job.is_left else job.outcome()
+
+    def close(self) -> None:
+        super().close()
+        self._most = self._at_once
+        self._watched = {}
+        if self._clock is not None:
+            self._clock.cancel()
+            self._clock = None
 
     def _glance(self, loop: asyncio.AbstractEventLoop) -> None:
         """Look at what is under way; one clock for all of it, since nearly all is done before it strikes."""
@@ -119,14 +135,12 @@ class Turns(Threads):
             if lane.leave(after=job.glances * GLANCE):
                 job.is_left = True
                 job.tell()
-        self._is_watching = bool(self._watched)
-        if self._is_watching:
-            loop.call_later(GLANCE, self._glance, loop)
+        self._clock = loop.call_later(GLANCE, self._glance, loop) if self._watched else None
 
     def _end(self, job: _Job[Any], jobs: object) -> None:
-        del self._watched[job]
         super()._end(job, jobs)
-        if job.glances < SLOW:
+        self._watched.pop(job, None)
+        if job.glances < SLOW or jobs is not self._jobs:
             return
         self._most -= 1
         if self._count > self._most:  # one thread for each that took long was added
