@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -241,27 +239,6 @@ def test_agents_are_made_listed_and_edited(tenant: TenantMemory, clock: Clock, r
             tenant.update_agent("atlas", **wrong)  # type: ignore[arg-type]
     assert tenant.get_agent("atlas") == edited
     assert recollect.tenant(f"{tenant.id}-other").list_agents() == []
-
-
-def test_a_tool_that_is_misspelt_is_refused_with_the_nearest_name(
-    recollect: Recollect, tenant: TenantMemory, tmp_path: Path
-) -> None:
-    made = tenant.add_agent("atlas", tools=["memory_store", "journal", "web_search"])  # the last is a program's own
-
-    for wrong, nearest in {"memory_stor": "memory_store", "Save-To-Core": "save_to_core", "note": "notes"}.items():
-        with pytest.raises(Invalid, match=f"There is no tool '{wrong}'; the nearest one is '{nearest}'."):
-            tenant.update_agent("atlas", tools=[wrong])
-        with pytest.raises(Invalid):
-            tenant.add_agent("binky", tools=["web_search", wrong])
-    assert tenant.list_agents() == [made]
-
-    before = replace(made, tools=("memory_stor",))  # as it could be said before
-    recollect._services.store.update_agent(before)
-    tenant.export(tmp_path / "tenant.jsonl")
-    elsewhere = recollect.tenant(f"{tenant.id}-copy")
-    elsewhere.import_(tmp_path / "tenant.jsonl")
-    assert elsewhere.get_agent("atlas").tools == before.tools
-    assert elsewhere.update_agent("atlas", name="Atlas II").tools == before.tools
 
 
 @pytest.mark.proves("J4")

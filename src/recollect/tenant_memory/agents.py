@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar, Unpack
+from typing import TypeVar, Unpack
 
 from recollect.agent_memory import MAX_PAGE, PAGE, AgentMemory
 from recollect.model import Agent, AuditEvent, Kind
@@ -13,16 +13,8 @@ from recollect.policy.names import checked_agent, checked_owner
 from recollect.policy.text import checked_text
 from recollect.services.recall import checked_limit
 from recollect.tenant_memory.view import TenantView
-from recollect.tools.catalog import check_names
 
 T = TypeVar("T")
-
-
-def _checked(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Raises: Invalid."""
-    checked = checked_agent_fields(fields)
-    check_names(checked.get("tools", ()))
-    return checked
 
 
 class Agents(TenantView):
@@ -38,7 +30,7 @@ class Agents(TenantView):
         Raises: Invalid; Conflict when there is one of that id.
         """
         owner, now = checked_owner(id, self.id), self._services.now()
-        checked = _checked(fields)
+        checked = checked_agent_fields(fields)
         agent = Agent(owner=owner, created_at=now, updated_at=now, **{"name": owner.agent, **checked})
         return self._recorded(agent.id, "agent.add", "made", lambda: self._store.add_agent(agent))
 
@@ -59,7 +51,7 @@ class Agents(TenantView):
 
         Raises: NotFound, Invalid.
         """
-        checked = _checked(fields)
+        checked = checked_agent_fields(fields)
         owner, now = checked_owner(id, self.id), self._services.now()
         old = self._store.get_agent(owner)
         if replace(old, **checked) == old:

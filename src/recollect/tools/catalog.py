@@ -5,7 +5,6 @@ A refusal is a normal answer in plain words, never an exception: the model reads
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,9 +16,6 @@ from recollect.tools.spec import RENDERERS, Tool
 TOOLS: Mapping[str, Tool] = {
     tool.name: tool for tool in (*notes.TOOLS, *journal.TOOLS, *recall.TOOLS, *knowledge.TOOLS, *details.TOOLS)
 }
-NEAR = 0.85
-"""How alike two names are, from 0 to 1, of which one is taken for the other misspelt."""
-
 SETS: Sequence[str] = tuple(dict.fromkeys(tool.set for tool in TOOLS.values()))
 
 
@@ -33,19 +29,6 @@ def in_sets(sets: Iterable[str] | None = None) -> list[Tool]:
         if name not in SETS:
             raise Invalid(f"There is no tool set {name[:40]!r}; the sets are {', '.join(SETS)}.")
     return [tool for tool in TOOLS.values() if tool.set in wanted]
-
-
-def check_names(names: Iterable[str]) -> None:
-    """Whether these can be what an agent may use: tools, sets, or functions a program brings along, which have names
-    of their own. One that is nearly a tool's or a set's is misspelt.
-
-    Raises: Invalid.
-    """
-    known = (*TOOLS, *SETS)
-    for name in names:
-        nearest = difflib.get_close_matches(name.casefold().replace("-", "_"), known, n=1, cutoff=NEAR)
-        if nearest and name not in known:
-            raise Invalid(f"There is no tool {name[:60]!r}; the nearest one is {nearest[0]!r}.")
 
 
 def rendered(sets: Iterable[str] | None, form: str) -> list[Json]:
