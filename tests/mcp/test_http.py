@@ -257,7 +257,7 @@ def test_another_tenants_key_finds_nothing(door: Door, opened: Recollect) -> Non
             await client.read_resource(f"recollect://agent/atlas/details/{detail}")
         assert "gold" not in str(missing.value)
 
-    with_client(door.address, ask, door.keys["other", KeyScope.ADMIN], query="?agent=atlas")
+    with_client(door.address, ask, opened.tenant("stranger").add_key("admin").key, query="?agent=atlas")
     assert mine.get(note.id) == note
 
 
