@@ -51,8 +51,8 @@ def test_what_is_not_acceptable_is_refused(program: Program) -> None:
         ["explain", "x"],
         ["workflows", "run", "--after", "x"],
     )
-    assert (wrong_source.code, no_id.code, wrong_after.code) == (2, 2, 2)
-    assert (wrong_purpose.code, secret.code, own.code) == (1, 1, 1)
+    assert (wrong_source.code, wrong_purpose.code, no_id.code, wrong_after.code) == (2, 2, 2, 2)
+    assert (secret.code, own.code) == (1, 1)
     assert "choose task_intake" in wrong_purpose.err
     assert SECRET not in secret.err + secret.out
 
