@@ -12,6 +12,7 @@ from hypothesis.internal.conjecture import providers
 
 from recollect import Recollect, Settings
 from tests.postgres_server import PostgresServer
+from tests.waiting import PATIENT
 
 MARKERS = {
     "proves(*ids)": "the promises of the requirements list that this test proves",
@@ -34,8 +35,8 @@ settings.register_profile("thorough", max_examples=1000, deadline=None, suppress
 settings.load_profile("default")
 providers._get_local_constants = lambda: providers._local_constants
 
-# On a busy machine a thread may not get its turn for seconds. No test is to lose a source of recall to that; those
-# about a source that takes too long name a deadline of their own.
+# Here as in the programs that tests start; those about a source that takes too long name a deadline of their own.
+os.environ |= PATIENT
 Settings.__init__.__kwdefaults__["recall_deadline"] = 60.0
 
 

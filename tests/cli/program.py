@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.warm import Warm
+from tests.waiting import PATIENT
 
 SOURCE = Path(__file__).parents[2] / "src"
 ANSI = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -71,7 +72,7 @@ class Program:
     def environment(self, **more: str) -> dict[str, str]:
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(("RECOLLECT_", "OPENAI_", "LC_", "LANG"))}
         ours = {"PYTHONPATH": str(SOURCE), "HOME": str(self.folder), "RECOLLECT_URL": self.url, "LC_ALL": "C.UTF-8"}
-        return inherited | ours | {"XDG_DATA_HOME": str(self.folder / "share")} | more
+        return inherited | PATIENT | ours | {"XDG_DATA_HOME": str(self.folder / "share")} | more
 
     def start(self, *arguments: str | bytes, **more: str) -> subprocess.Popen[bytes]:
         """Begin a run whose streams are pipes."""

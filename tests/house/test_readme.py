@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.waiting import PATIENT
+
 README = Path(__file__).parents[2] / "README.md"
 
 
@@ -18,11 +20,11 @@ def test_the_first_example_runs_and_finds_what_it_stored(tmp_path: Path) -> None
     done = subprocess.run(
         [sys.executable, "-c", example],
         cwd=tmp_path,
-        env={**environment, "XDG_DATA_HOME": str(tmp_path), "LOCALAPPDATA": str(tmp_path), "HOME": str(tmp_path)},
+        env=environment | PATIENT | dict.fromkeys(("XDG_DATA_HOME", "LOCALAPPDATA", "HOME"), str(tmp_path)),
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=100,
         check=True,
     )
 

@@ -19,6 +19,7 @@ from recollect.tools import catalog
 from tests.mcp.test_resources_and_prompts import ask_for_resources_and_prompts
 from tests.mcp.test_tools import answer
 from tests.server.live import PATIENCE
+from tests.waiting import PATIENT
 
 Ask = Callable[[Client], Awaitable[None]]
 
@@ -28,7 +29,8 @@ def command(folder: Path, *options: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith(("RECOLLECT_", "OPENAI_"))}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("RECOLLECT_", "OPENAI_"))}
+    return inherited | PATIENT
 
 
 def with_server(folder: Path, ask: Ask, *options: str, errors: TextIO = sys.stderr, mode: str = "legacy") -> None:

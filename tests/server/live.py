@@ -19,6 +19,7 @@ from fastapi import FastAPI
 from recollect.api import Recollect
 from recollect.server.app import create_app
 from recollect.server.run import listening, options
+from tests.waiting import PATIENT
 
 SOURCES = Path(__file__).parents[2] / "src"
 PATIENCE = 60.0
@@ -81,7 +82,7 @@ class ServerProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**environment, "PYTHONPATH": str(SOURCES)},
+            env={**environment, **PATIENT, "PYTHONPATH": str(SOURCES)},
         )
 
     def __enter__(self) -> Self:

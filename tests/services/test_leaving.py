@@ -70,7 +70,12 @@ def test_what_was_to_be_written_a_little_later_is_written(
 
     script = OPENED + AT + PROGRAMS[program]
     ended = subprocess.run(
-        [sys.executable, "-c", script, place.url], capture_output=True, text=True, timeout=60, cwd=tmp_path, check=False
+        [sys.executable, "-c", script, place.url],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        cwd=tmp_path,
+        check=False,
     )
 
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -92,7 +97,7 @@ def test_a_store_that_takes_nothing_any_more_at_the_end_is_told_of_in_one_senten
         assert running.stdout is not None
         running.stdout.readline()
         fresh_place.sql("ALTER TABLE memories RENAME COLUMN last_retrieved_at TO gone")
-        _, told = running.communicate("\n", timeout=60)
+        _, told = running.communicate("\n", timeout=100)
 
     assert running.returncode == 0
     assert told.startswith("Recalled memories could not be marked as such: ")

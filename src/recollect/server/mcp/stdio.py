@@ -23,8 +23,9 @@ from recollect.server.mcp.offer import existing_sets
 from recollect.server.mcp.protocol import build_server
 from recollect.settings import Settings
 
-LAST_ANSWERS = 1.0
-"""After the client has left, answers are still written while no more than this many seconds lie between two of them."""
+LAST_ANSWERS = 60.0
+"""After the client has left, answers are still written while no more than this many seconds lie between two of them:
+longer than anything takes but what hangs."""
 
 
 def run_stdio(settings: Settings, *, sets: Sequence[str] | None = None) -> None:
