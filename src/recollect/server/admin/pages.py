@@ -38,7 +38,8 @@ AGES = ((timedelta(days=365), "y"), (timedelta(days=1), "d"), (timedelta(hours=1
 def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
     """A page for whoever is asking."""
     now = request.app.state.recollect.now()
-    return HTMLResponse(rendered(template, access=request.state.access, now=now, **values), status)
+    section = request.url.path.removeprefix(PATH).strip("/").partition("/")[0]
+    return HTMLResponse(rendered(template, access=request.state.access, now=now, section=section, **values), status)
 
 
 def rendered(template: str, *, access: Access | None, **values: Any) -> str:

@@ -10,17 +10,22 @@ from recollect.server.admin import (
     agent,
     audit,
     conversations,
+    documents,
     entrance,
     keys,
     moving,
     overview,
     proposals,
     seen,
+    skills,
     whiteboard,
     why,
 )
 
 ROUTERS: Sequence[APIRouter] = [
     each.router
-    for each in (entrance, overview, agent, why, seen, conversations, proposals, whiteboard, audit, keys, moving)
+    for each in (
+        *(entrance, overview, agent, why, seen, conversations, proposals),
+        *(documents, skills, whiteboard, audit, keys, moving),
+    )
 ]
