@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from recollect.api import AgentMemory, Recollect
 
 OF_DETAILS = "details"
+PATIENCE = 60.0
 OTHERS = (
     *memories.COMMANDS,
     *finding.COMMANDS,
@@ -69,7 +70,8 @@ class _Tour:
 
     def __init__(self, folder: str) -> None:
         self._now = BEGINS_AT
-        settings = replace(Settings(), url=f"sqlite:///{folder}/demo.db")  # whatever the user's own settings are
+        # Whatever the user's own settings are; and no source of recall is left out because the machine is busy.
+        settings = replace(Settings(), url=f"sqlite:///{folder}/demo.db", recall_deadline=PATIENCE)
         self.store = recollect.Recollect(settings=settings, clock=lambda: self._now)
 
     @classmethod
