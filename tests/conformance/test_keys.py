@@ -11,6 +11,8 @@ from recollect.model import KeyScope, Owner
 from recollect.ports import Store
 from tests.conformance.examples import EARLIER, LATER, NOW, api_key
 
+MADE = (("k1", NOW), ("k2", NOW), ("k3", NOW), ("k0", LATER))
+
 
 def test_a_key_comes_back_as_it_was_added(store: Store, ann: Owner) -> None:
     key = api_key("k1", ann.tenant, scope=KeyScope.ADMIN, name="CI 'ü'", expires_at=LATER)
@@ -54,6 +56,16 @@ def test_the_last_use_is_kept(store: Store, ann: Owner) -> None:
     store.mark_used(ann.tenant, ["k1", "k3", "missing"], at=LATER)
 
     assert [key.last_used_at for key in store.list_keys(ann.tenant)] == [LATER, None, LATER]
+
+
+def test_keys_are_listed_in_pages(store: Store, ann: Owner) -> None:
+    made = [store.add_key(replace(api_key(id, ann.tenant), created_at=at), "hash") for id, at in MADE]
+
+    assert store.list_keys(ann.tenant) == made
+    assert store.list_keys(ann.tenant, limit=2) == made[:2]
+    pages = [store.list_keys(ann.tenant, after=(key.created_at, key.id), limit=2) for key in made]
+    assert pages == [made[1:3], made[2:4], made[3:], []]
+    assert store.list_keys(ann.tenant, after=(NOW, "k2b")) == made[2:]  # where none is
 
 
 def test_a_key_is_a_tenants_first_row(store: Store, ann: Owner) -> None:

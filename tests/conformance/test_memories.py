@@ -316,6 +316,9 @@ def test_an_edit_keeps_what_was_said_before(store: Store, ann: Owner) -> None:
         MemoryVersion(memory_id=first.id, version=2, text="coffee", tags=(), importance=0.5, replaced_at=LATER),
         MemoryVersion(memory_id=first.id, version=1, text="tea", tags=("drink",), importance=0.25, replaced_at=NOW),
     ]
+    assert [each.version for each in store.list_versions(ann, first.id, limit=1)] == [2]
+    assert [each.version for each in store.list_versions(ann, first.id, before=2, limit=5)] == [1]
+    assert store.list_versions(ann, first.id, before=1) == []
 
 
 def test_an_edit_writes_every_field_it_may(store: Store, ann: Owner) -> None:

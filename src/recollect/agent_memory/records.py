@@ -198,12 +198,13 @@ class Records(AgentView):
             self.owner, id, text=text, tags=tags, importance=importance, version=version
         )
 
-    def history(self, id: str) -> Sequence[MemoryVersion]:
-        """What a memory said before its edits, newest first.
+    def history(self, id: str, *, before: int | None = None, limit: int | None = None) -> Sequence[MemoryVersion]:
+        """What a memory said before its edits, newest first: all of it, or `limit` versions older than `before`.
 
-        Raises: NotFound.
+        Raises: NotFound, Invalid.
         """
-        return self._store.list_versions(self.owner, id)
+        most = None if limit is None else checked_limit(limit, most=MAX_PAGE)
+        return self._store.list_versions(self.owner, id, before=before, limit=most)
 
     @traced("delete_memory")
     def forget(self, id: str) -> None:

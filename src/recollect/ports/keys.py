@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from recollect.model import ApiKey
+from recollect.ports.transcripts import Place
 
 
 class KeyStore(Protocol):
@@ -18,8 +19,8 @@ class KeyStore(Protocol):
     def find_key(self, tenant: str, id: str) -> tuple[ApiKey, str] | None:
         """The key and its hash."""
 
-    def list_keys(self, tenant: str) -> Sequence[ApiKey]:
-        """All of them, oldest first, also those that no longer open anything."""
+    def list_keys(self, tenant: str, *, after: Place | None = None, limit: int | None = None) -> Sequence[ApiKey]:
+        """Oldest first, also those that no longer open anything, beginning behind `after`; None: all."""
 
     def revoke_key(self, tenant: str, id: str, *, at: datetime) -> None:
         """What was revoked before stays revoked since then.

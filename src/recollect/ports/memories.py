@@ -104,8 +104,10 @@ class MemoryStore(Protocol):
         Raises: NotFound; Conflict when someone else edited it since.
         """
 
-    def list_versions(self, owner: Owner, id: str) -> Sequence[MemoryVersion]:
-        """What the memory said before, newest first.
+    def list_versions(
+        self, owner: Owner, id: str, *, before: int | None = None, limit: int | None = None
+    ) -> Sequence[MemoryVersion]:
+        """What the memory said before, newest first, beginning behind version `before`; None: all.
 
         Raises: NotFound.
         """

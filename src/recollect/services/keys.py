@@ -26,7 +26,7 @@ from recollect.policy.keys import (
     key_text,
     named_by,
 )
-from recollect.ports import Clock, Store
+from recollect.ports import Clock, Place, Store
 from recollect.services.drafts import checked_moment
 from recollect.services.later import Later
 
@@ -72,8 +72,8 @@ class Keys:
         self._store.transaction(tenant, add)
         return IssuedKey(record=record, key=key)
 
-    def list(self, tenant: str) -> Sequence[ApiKey]:
-        return self._store.list_keys(tenant)
+    def list(self, tenant: str, *, after: Place | None = None, limit: int | None = None) -> Sequence[ApiKey]:
+        return self._store.list_keys(tenant, after=after, limit=limit)
 
     def revoke(self, tenant: str, id: str) -> None:
         """Raises: NotFound."""

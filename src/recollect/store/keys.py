@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from recollect.errors import Conflict, NotFound
 from recollect.model import ApiKey, KeyScope
+from recollect.ports import Place
 from recollect.store.engine import Row, Unit
-from recollect.store.rows import maybe_moment, moment
+from recollect.store.rows import BEHIND_ALL, maybe_moment, moment
 from recollect.store.units import Units
+
+BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 
 
 class KeyRows(Units):
@@ -29,8 +32,11 @@ class KeyRows(Units):
         row = self._read(tenant, lambda unit: unit.one("find_key", tenant=tenant, id=id))
         return None if row is None else (_key_from(row[:-1]), row[-1])
 
-    def list_keys(self, tenant: str) -> Sequence[ApiKey]:
-        return [_key_from(row) for row in self._read(tenant, lambda unit: unit.all("list_keys", tenant=tenant))]
+    def list_keys(self, tenant: str, *, after: Place | None = None, limit: int | None = None) -> Sequence[ApiKey]:
+        at, id = (BEFORE_ALL, "") if after is None else after
+        page = {"at": at, "id": id, "limit": BEHIND_ALL if limit is None else limit}
+        rows = self._read(tenant, lambda unit: unit.all("list_keys", tenant=tenant, **page))
+        return [_key_from(row) for row in rows]
 
     def revoke_key(self, tenant: str, id: str, *, at: datetime) -> None:
         if not self._write(tenant, lambda unit: unit.run("revoke_key", tenant=tenant, id=id, at=at)):

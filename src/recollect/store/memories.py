@@ -156,10 +156,17 @@ class MemoryRows(Units):
 
         return self._write(owner.tenant, update)
 
-    def list_versions(self, owner: Owner, id: str) -> Sequence[MemoryVersion]:
+    def list_versions(
+        self, owner: Owner, id: str, *, before: int | None = None, limit: int | None = None
+    ) -> Sequence[MemoryVersion]:
+        page = {
+            "before": BEHIND_ALL if before is None else before,
+            "limit": BEHIND_ALL if limit is None else limit,
+        }
+
         def read(unit: Unit) -> Sequence[Row]:
             _existing(unit, owner, id)
-            return unit.all("list_versions", **whose(owner), seq=memory_seq(id))
+            return unit.all("list_versions", **whose(owner), seq=memory_seq(id), **page)
 
         return [version_from(row) for row in self._read(owner.tenant, read)]
 

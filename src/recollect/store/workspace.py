@@ -152,11 +152,13 @@ class WorkspaceStore(WorkspaceTransfer):
         file.delete_memory(memory.id)  # a correction takes its place: the file keeps no past
         return memory
 
-    def list_versions(self, owner: Owner, id: str) -> Sequence[MemoryVersion]:
+    def list_versions(
+        self, owner: Owner, id: str, *, before: int | None = None, limit: int | None = None
+    ) -> Sequence[MemoryVersion]:
         file = self.notes_of(owner)
         if file is not None and file.find_memories([memory_seq(id) or 0]):
             return []
-        return super().list_versions(owner, id)
+        return super().list_versions(owner, id, before=before, limit=limit)
 
     def delete_memory(self, owner: Owner, id: str) -> None:
         file = self.notes_of(owner)

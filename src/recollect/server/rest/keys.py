@@ -6,12 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from recollect.agent_memory import MAX_PAGE
 from recollect.server.auth import CurrentTenant
 from recollect.server.rest import cursor
 from recollect.server.rest.answers import IssuedKeyBody, KeyBody, KeyPage
 from recollect.server.rest.bodies import NewKey, Paging
-from recollect.services.recall import checked_limit
 
 LISTING = "keys"
 
@@ -22,11 +20,12 @@ KeyId = Annotated[str, Path(description="The key's id: the part of it between te
 @router.get("")
 def list_keys(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) -> KeyPage:
     """The tenant's keys, oldest first, also those that were revoked or have expired. Never the keys themselves."""
-    limit = checked_limit(paging.limit, most=MAX_PAGE)
-    keys = tenant.list_keys()  # to which new ones are only added
-    end = (cursor.decode_number(LISTING, paging.cursor) if paging.cursor else 0) + limit
-    next_cursor = cursor.encode(LISTING, str(end)) if end < len(keys) else None
-    return KeyPage(items=[KeyBody.of(each) for each in keys[end - limit : end]], next_cursor=next_cursor)
+    after = cursor.decode_place(LISTING, paging.cursor) if paging.cursor else None
+    found = tenant.list_keys(after=after, limit=paging.limit)
+    last = (found[-1].created_at, found[-1].id) if len(found) == paging.limit else None
+    has_more = last is not None and bool(tenant.list_keys(after=last, limit=1))
+    next_cursor = cursor.encode_place(LISTING, last) if last is not None and has_more else None
+    return KeyPage(items=[KeyBody.of(each) for each in found], next_cursor=next_cursor)
 
 
 @router.post("", status_code=201)

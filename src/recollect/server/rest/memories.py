@@ -28,7 +28,6 @@ from recollect.server.rest.answers import (
     VersionPage,
 )
 from recollect.server.rest.bodies import Doubt, MemoryFilter, MemoryPatch, NewMemory, Paging, Prompted, Question
-from recollect.services.recall import checked_limit
 from recollect.tools.lookalikes import lookalikes
 
 LISTING = "memories"
@@ -112,11 +111,11 @@ def delete_memory(memory: CurrentAgent, id: MemoryId) -> None:
 @router.get("/memories/{id}/history")
 def list_versions(memory: CurrentAgent, id: MemoryId, paging: Annotated[Paging, Query()]) -> VersionPage:
     """What a memory said before its edits, newest first."""
-    limit = checked_limit(paging.limit, most=MAX_PAGE)
     newest = cursor.decode_number(VERSIONS, paging.cursor) if paging.cursor else None
-    left = [each for each in memory.history(id) if newest is None or each.version < newest]
-    next_cursor = cursor.encode(VERSIONS, str(left[limit - 1].version)) if len(left) > limit else None
-    return VersionPage(items=[VersionBody.of(each) for each in left[:limit]], next_cursor=next_cursor)
+    found = memory.history(id, before=newest, limit=paging.limit)
+    has_more = len(found) == paging.limit and bool(memory.history(id, before=found[-1].version, limit=1))
+    next_cursor = cursor.encode(VERSIONS, str(found[-1].version)) if has_more else None
+    return VersionPage(items=[VersionBody.of(each) for each in found], next_cursor=next_cursor)
 
 
 @router.get("/memories/{id}/similar")

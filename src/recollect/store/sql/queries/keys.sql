@@ -5,7 +5,9 @@ INSERT INTO api_keys ({key}, hash) VALUES ({:key}, :hash) ON CONFLICT (tenant_id
 SELECT {key}, hash FROM api_keys WHERE tenant_id = :tenant AND id = :id
 
 -- name: list_keys
-SELECT {key} FROM api_keys WHERE tenant_id = :tenant ORDER BY created_at, id
+SELECT {key} FROM api_keys
+WHERE tenant_id = :tenant AND (created_at > :at OR (created_at = :at AND id > :id))
+ORDER BY created_at, id LIMIT :limit
 
 -- name: revoke_key
 UPDATE api_keys SET revoked_at = COALESCE(revoked_at, :at) WHERE tenant_id = :tenant AND id = :id

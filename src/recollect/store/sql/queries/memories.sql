@@ -54,8 +54,8 @@ WHERE tenant_id = :tenant_id AND agent_id = :agent_id AND seq = :seq AND version
 
 -- name: list_versions
 SELECT {version} FROM memory_versions
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq
-ORDER BY version DESC
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq AND version < :before
+ORDER BY version DESC LIMIT :limit
 
 -- name: delete_memory
 DELETE FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq
