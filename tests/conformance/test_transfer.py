@@ -69,13 +69,13 @@ def catalogue(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
 def elsewhere(request: pytest.FixtureRequest, place: Place, tmp_path: Path) -> Iterator[SqlStore]:
     """A store on the other engine."""
     if place.name.startswith("postgres"):
-        store = open_store(f"sqlite:///{tmp_path / 'other.db'}", busy_timeout=10, pool_size=2, index_cache_mb=8)
+        store = open_store(f"sqlite:///{tmp_path / 'other.db'}", busy_timeout=100, pool_size=2, index_cache_mb=8)
         yield store
         store.close()
     else:
         server = request.getfixturevalue("postgres_server")
         url = server.create_database()
-        store = open_store(url, busy_timeout=10, pool_size=2, index_cache_mb=8)
+        store = open_store(url, busy_timeout=100, pool_size=2, index_cache_mb=8)
         yield store
         store.close()
         server.drop_database(url)

@@ -50,13 +50,14 @@ class Place:
     files: Path = field(default_factory=Path)  # SQLite only: the database's own folder
 
     def open(self, clock: Clock, *, model: Any = None, **settings: Any) -> Recollect:
-        return Recollect(self.url, settings=Settings(**{"pool_size": 4, **settings}), clock=clock, model=model)
+        settings = {"pool_size": 4, "busy_timeout": 100, **settings}
+        return Recollect(self.url, settings=Settings(**settings), clock=clock, model=model)
 
     def sql(self, statement: str) -> Sequence[tuple[Any, ...]]:
         """Run a statement as somebody with the database in their hands: no library, no row-level security."""
         if self.engine == "sqlite":
             connection = apsw.Connection(self.url.removeprefix("sqlite:///"))
-            connection.set_busy_timeout(10_000)
+            connection.set_busy_timeout(100_000)
             try:
                 return connection.execute(statement).fetchall()
             finally:
@@ -64,6 +65,15 @@ class Place:
         with psycopg.connect(self.admin_url) as admin:
             cursor = admin.execute(statement)
             return cursor.fetchall() if cursor.description else []
+
+
+def break_steps(place: Place) -> None:
+    """Have whoever reads the index of workflow steps fail, though nothing is missing."""
+    failing = "json('{') IS NULL" if place.engine == "sqlite" else "1 / 0 = 1"
+    place.sql("ALTER TABLE step_index RENAME TO elsewhere")
+    place.sql(f"CREATE VIEW step_index AS SELECT * FROM elsewhere WHERE {failing}")
+    if place.engine != "sqlite":
+        place.sql("GRANT SELECT ON step_index TO PUBLIC")
 
 
 def made(request: pytest.FixtureRequest, folder: Path) -> Iterator[Place]:

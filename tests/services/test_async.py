@@ -34,13 +34,15 @@ class Gate:
     def embed(self, texts: Sequence[str]) -> Any:
         self.askers.add(asked_by.get())
         self.entered.release()
-        assert self.is_open.wait(60)
+        assert self.is_open.wait(100)
         return np.ones((len(texts), 3), np.float32)
 
 
 @asynccontextmanager
 async def opened(place: Place, clock: Clock, **options: Any) -> AsyncIterator[AsyncRecollect]:
-    async with AsyncRecollect(place.url, settings=Settings(pool_size=4), clock=clock, **options) as store:
+    async with AsyncRecollect(
+        place.url, settings=Settings(pool_size=4, busy_timeout=100), clock=clock, **options
+    ) as store:
         yield store
 
 
