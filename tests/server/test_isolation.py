@@ -50,6 +50,7 @@ BODIES: dict[str, Any] = {
 }
 CHANGING = re.compile(
     r'"\d{4}-\d\d-\d\dT[\d:.]+Z"|"[0-9a-f]{16,64}"|\b[0-9a-f]{8}-[0-9a-f-]{27}\b|[a-z]+-[0-9a-f]{12,32}'
+    r"|now: \w{3} [\d-]+ [\d:]+ UTC"
 )
 
 
