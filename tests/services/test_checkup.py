@@ -98,19 +98,23 @@ def test_an_index_with_gaps_is_mended_and_everything_is_found_again(recollect: R
     other.remember("Sleeps at noon")
     found = [hit.id for hit in memory.recall("works at night", sources=["memory"])]
     passages = [hit.id for hit in tenant.search_knowledge("a new office")]
+    tenant.record_step(workflow="month end", step="close the books", output="All of them are closed")
+    steps = [hit.text for hit in memory.recall("are the books closed?", sources=["workflow"])]
     fresh_place.sql("DELETE FROM memory_index WHERE tenant_id = 'acme' AND seq = 3")
     fresh_place.sql("UPDATE memory_index SET version = 7 WHERE tenant_id = 'acme' AND seq = 1")
     fresh_place.sql("DELETE FROM chunk_index")
+    fresh_place.sql("DELETE FROM step_index")
     advice = broken(list(recollect.check()))["index"].advice
 
     mended = recollect.mend_index()
     embedded = recollect.embed_waiting()
 
     assert "recollect reembed" in advice
-    assert (mended, embedded) == (3, 3)
+    assert (mended, embedded) == (4, 3)
     assert broken(list(recollect.check())) == {}
     assert [hit.id for hit in memory.recall("works at night", sources=["memory"])] == found
     assert memory.recall("Prefers spaces", sources=["memory"])[0].id == "m-1"
+    assert [hit.text for hit in memory.recall("are the books closed?", sources=["workflow"])] == steps != []
     assert [hit.id for hit in tenant.search_knowledge("a new office")] == passages  # the hidden one stays out
     actions = [event.action for event in tenant.audit.list(limit=5)]
     assert "maintenance.mend" in actions

@@ -6,19 +6,23 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from recollect.model import IndexGaps, Owner, StoreState
+from recollect.policy.history import history_terms, step_words
 from recollect.policy.names import memory_seq
 from recollect.policy.text import terms
+from recollect.store import workflows
 from recollect.store.embeddings import NOBODY
 from recollect.store.engine import Unit
+from recollect.store.history_rows import step_from
 from recollect.store.knowledge import SHELF
 from recollect.store.migrations import Made, load_migrations, made_by
 from recollect.store.rows import memory_from, memory_values
 from recollect.store.transfer_tables import TABLES
 from recollect.store.units import Units
+from recollect.store.words import encoded
 
 SOUND = "ok"
 DURABLE = {"wal": "write-ahead log", "fsync": "fsync", "memory": "in memory, gone when it is closed"}
-MISSING = ("count_unindexed_memories", "count_unindexed_chunks")
+MISSING = ("count_unindexed_memories", "count_unindexed_chunks", "count_unindexed_steps")
 SURPLUS = ("count_surplus_memories", "count_surplus_chunks")
 DROP_SURPLUS = ("drop_surplus_memories", "drop_surplus_chunks")
 TABLE = "table"
@@ -69,9 +73,11 @@ class CheckupRows(Units):
             # The rows of agents and shelf are the first that every write takes: whoever indexes a text waits for us.
             unit.run("touch_all_indexes", tenant=tenant)
             unit.run("touch_shelf", tenant=tenant, shelf=SHELF)
+            unit.run("hold_shelf", tenant=tenant, shelf=workflows.SHELF)
             dropped = sum(unit.run(name, tenant=tenant) for name in DROP_SURPLUS)
-            memories = self._index_memories(unit, limit)
-            return dropped + memories + self._index_chunks(unit, limit - memories)
+            done = self._index_memories(unit, limit)
+            done += self._index_chunks(unit, limit - done)
+            return dropped + done + _index_steps(unit, limit - done)
 
         return self._write(tenant, mend)
 
@@ -99,6 +105,20 @@ class CheckupRows(Units):
 
     def find_damaged_notes(self, owner: Owner) -> Sequence[str] | None:
         return None
+
+
+def _index_steps(unit: Unit, limit: int) -> int:
+    """They get new numbers, behind all others: whoever holds the words of steps looks for more of them only there."""
+    missing = [step_from(row) for row in unit.all("unindexed_steps", tenant=unit.tenant, limit=limit)]
+    if not missing:
+        return 0
+    unit.run("add_shelf", tenant=unit.tenant, shelf=workflows.SHELF)
+    numbers = unit.one("take_shelf_numbers", tenant=unit.tenant, shelf=workflows.SHELF, count=len(missing))
+    assert numbers is not None
+    for seq, step in enumerate(missing, numbers[0] - len(missing) + 1):
+        place = {"tenant_id": unit.tenant, "workflow_id": step.workflow_id, "position": step.position}
+        unit.run("index_step", **place, seq=seq, terms=encoded(history_terms(step_words(step))))
+    return len(missing)
 
 
 def _lost(made: Mapping[str, Made], found: Collection[tuple[str, str]]) -> list[str]:

@@ -31,6 +31,21 @@ VALUES (:tenant_id, :seq, :workflow_id, :position, :terms)
 WHERE s.tenant_id = :tenant AND s.workflow_id = :workflow_id AND s.position > :after
 ORDER BY s.position LIMIT :limit
 
+-- name: unindexed_steps
+{steps}
+WHERE s.tenant_id = :tenant AND NOT EXISTS (
+  SELECT 1 FROM step_index i
+  WHERE i.tenant_id = s.tenant_id AND i.workflow_id = s.workflow_id AND i.position = s.position
+)
+ORDER BY s.completed_at, s.workflow_id, s.position LIMIT :limit
+
+-- name: count_unindexed_steps
+SELECT count(*) FROM workflow_steps s
+WHERE s.tenant_id = :tenant AND NOT EXISTS (
+  SELECT 1 FROM step_index i
+  WHERE i.tenant_id = s.tenant_id AND i.workflow_id = s.workflow_id AND i.position = s.position
+)
+
 -- name: steps_head
 SELECT last_id FROM shelves WHERE tenant_id = :tenant AND shelf = 'workflow'
 
