@@ -63,6 +63,13 @@ def test_meaning_finds_what_shares_no_word() -> None:
     assert order(evidence("puppy", "my dog", "a truck", cosines=[0.7, 0.1])) == [1, 2]
 
 
+def test_irregular_forms_are_one_word() -> None:
+    assert order(evidence("Where did I buy it?", "a pear", "bought at the market", "a door")) == [2]
+    plain = evidence("buy", "buy buy", "a pear")
+    mixed = evidence("bought and buy", "bought, buy", "a pear")
+    assert strengths(*plain, words_share=SHARE).tolist() == strengths(*mixed, words_share=SHARE).tolist()
+
+
 def test_what_has_no_vector_yet_is_judged_by_its_words() -> None:
     nan = float("nan")
     found, asked = evidence("puppy food", "puppy food", "puppy food", "a truck", cosines=[nan, 0.9, nan])

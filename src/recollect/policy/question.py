@@ -11,6 +11,7 @@ from functools import cache
 from recollect.model import Role
 from recollect.policy.dates import Span, spans
 from recollect.policy.text import terms
+from recollect.policy.word_forms import other_forms
 
 MAX_TERMS = 64
 """A question has few words that tell; a pasted page is searched by its first ones."""
@@ -45,8 +46,9 @@ _FIRST_PERSON = re.compile(r"\b(?:i|my|mine|me|myself|we|our|ours|us)\b")
 class Asked:
     """A query as recall understands it."""
 
-    terms: Sequence[str]  # distinct, as they are indexed
-    weights: Sequence[float]  # what each of them counts for
+    terms: Sequence[str]  # distinct, as they are indexed; those of one word side by side
+    forms: Sequence[int]  # how many of the terms are forms of each word
+    weights: Sequence[float]  # what each word counts for
     speaker: Role | None = None  # who said what is asked for, if the question tells
     spans: Sequence[Span] = ()  # when, if it tells
 
@@ -58,9 +60,25 @@ class Asked:
         >>> question.terms, question.speaker, [str(span.first) for span in question.spans]
         (['hotel', 'recommend', 'last'], <Role.ASSISTANT: 'assistant'>, ['2025-05-01'])
         """
-        distinct = list(dict.fromkeys(terms(query)))[:MAX_TERMS]
-        weights = [LIGHT if term in _light_terms() else 1.0 for term in distinct]
-        return cls(terms=distinct, weights=weights, speaker=asked_speaker(query), spans=spans(query, now))
+        words = _words(query)
+        return cls(
+            terms=[form for word in words for form in word],
+            forms=[len(word) for word in words],
+            weights=[LIGHT if _light_terms().intersection(word) else 1.0 for word in words],
+            speaker=asked_speaker(query),
+            spans=spans(query, now),
+        )
+
+
+def _words(query: str) -> list[tuple[str, ...]]:
+    """The distinct words, each with its other forms: whoever says "went" and "go" has asked for one thing once."""
+    words: list[tuple[str, ...]] = []
+    seen: set[str] = set()
+    for term in list(dict.fromkeys(terms(query)))[:MAX_TERMS]:
+        if term not in seen:
+            words.append((term, *other_forms(term)))
+            seen.update(words[-1])
+    return words
 
 
 @cache  # stemming them all takes a few milliseconds, which an import should not

@@ -8,7 +8,7 @@ and what was said by somebody else, or at another time than the question says, c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,7 +88,7 @@ class Evidence:
     since: NDArray[np.float64]  # seconds since 1970: when it was said, or became true
     speakers: NDArray[np.int8]  # an index into SPEAKERS
     cosines: Floats | None  # to the question; NaN: no vector yet
-    occurrences: Sequence[tuple[Numbers, Floats]]  # for each word of the question: where it occurs, and how often
+    occurrences: Sequence[tuple[Numbers, Floats]]  # for each term of the question: where it occurs, and how often
     frame: Frame | None = None  # what follows from the records alone, if somebody has kept it from an earlier question
 
     def with_more(self, other: Evidence) -> Evidence:
@@ -167,7 +167,7 @@ def strengths(evidence: Evidence, question: Asked, *, words_share: float) -> Flo
     """How strongly each record fits; 1 is a good match, and there is no upper limit."""
     if not len(evidence.seqs):
         return np.zeros(0, np.float32)
-    words, around = _words(evidence, question.weights)
+    words, around = _words(evidence, question)
     meaning = None if evidence.cosines is None else _meaning(evidence.cosines)
     fit = fused(words, meaning, words_share=words_share) if question.terms or meaning is None else fused(None, meaning)
     fit += CONVERSATION_SHARE * around
@@ -274,13 +274,13 @@ def _meaning(cosines: Floats) -> Floats:
     return meaning
 
 
-def _words(evidence: Evidence, weights: Sequence[float]) -> tuple[Floats, Floats]:
+def _words(evidence: Evidence, question: Asked) -> tuple[Floats, Floats]:
     """BM25 of each record with its neighbours' words, and of its whole conversation; 1: a good match."""
     total = len(evidence.seqs)
     frame = evidence.frame or Frame.of(evidence.conversations, evidence.lengths)
     talks = len(frame.talk_norms)
     scores, around, reach = np.zeros(total, np.float32), np.zeros(talks, np.float32), 0.0
-    for share, (rows, counts) in zip(weights, evidence.occurrences, strict=True):
+    for share, (rows, counts) in zip(question.weights, _together(evidence.occurrences, question.forms), strict=True):
         weight = share * _rarity(total, len(rows))
         reach += weight
         if not len(rows):
@@ -292,6 +292,20 @@ def _words(evidence: Evidence, weights: Sequence[float]) -> tuple[Floats, Floats
         around += np.float32(weight * (BM25_K1 + 1)) * said / (said + frame.talk_norms)
     full = np.float32(1 / (WORDS_FULL * reach)) if reach else np.float32(0)
     return scores * full, (around * full)[frame.talk]
+
+
+def _together(occurrences: Sequence[tuple[Numbers, Floats]], forms: Sequence[int]) -> Iterator[tuple[Numbers, Floats]]:
+    """Where each word occurs in any of its forms, and how often."""
+    start = 0
+    for count in forms:
+        of_word = [each for each in occurrences[start : start + count] if len(each[0])]
+        start += count
+        if len(of_word) < 2:
+            yield of_word[0] if of_word else occurrences[start - 1]
+            continue
+        rows, places = np.unique(np.concatenate([rows for rows, _ in of_word]), return_inverse=True)
+        counts = np.concatenate([counts for _, counts in of_word])
+        yield rows, np.bincount(places, counts).astype(np.float32)
 
 
 def _norms(lengths: Floats) -> Floats:

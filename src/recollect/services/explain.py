@@ -15,6 +15,7 @@ from recollect.errors import NotFound
 from recollect.model import Appearance, Document, Explanation, Hit, Memory, Outcome, Owner, Source, State
 from recollect.policy.names import memory_seq
 from recollect.policy.text import terms
+from recollect.policy.word_forms import other_forms
 from recollect.ports import Clock, Store
 from recollect.services.context_calls import ContextCalls
 from recollect.services.recall import Ranking, Recall, Wish
@@ -219,8 +220,10 @@ def shared_words(question: str, text: str) -> tuple[str, ...]:
     ('refunds', 'approved')
     """
     held = set(terms(text))
-    words = dict.fromkeys(_WORD.findall(question))
-    return tuple(word for word in words if held.intersection(terms(word)))
+    words = {word: terms(word) for word in _WORD.findall(question)}
+    return tuple(
+        word for word, stems in words.items() if any(held.intersection((stem, *other_forms(stem))) for stem in stems)
+    )
 
 
 def _number(shape: re.Pattern[str], id: str) -> int:
