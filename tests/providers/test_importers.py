@@ -356,7 +356,7 @@ def test_an_archive_that_cannot_be_unpacked_and_files_of_nobody(tmp_path: Path) 
         ).map(json.dumps),
     )
 )
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_no_file_makes_a_reader_fail(tmp_path: Path, reader: Any, content: str) -> None:
     path = tmp_path / "any.json"
     path.write_text(content, "utf-8", errors="replace")

@@ -403,7 +403,7 @@ def test_the_lease_of_a_dead_runner_ends_and_another_goes_on(fresh_place: Place,
             agent.remember_many([{"text": f"said {number}", "kind": "episode"} for number in range(10)])
         clock.forward(days=8)
         command = [sys.executable, "-c", textwrap.dedent(KILLED), fresh_place.url, clock().isoformat()]
-        assert subprocess.run(command, timeout=60, check=False).returncode == -9
+        assert subprocess.run(command, timeout=100, check=False).returncode == -9
         done = sum(len(agent.list(state="archived")) for agent in agents)
 
         with pytest.raises(Conflict):

@@ -10,6 +10,7 @@ from subprocess import PIPE
 import pytest
 
 from recollect import Recollect, Settings
+from recollect.services import later
 from tests.services.conftest import START, Clock, Place
 
 OPENED = """import os, sys, atexit
@@ -105,8 +106,9 @@ def test_a_store_that_takes_nothing_any_more_at_the_end_is_told_of_in_one_senten
 
 
 def test_a_store_that_can_only_be_read_is_recalled_from_and_says_so_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(later, "PAUSE", 1000.0)  # it is tried here, and not by the thread at the same moment
     url = f"sqlite:///{tmp_path / 'memory.db'}"
     with Recollect(url) as store:
         memory = store.agent("atlas").remember("Prefers tabs over spaces")

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from recollect import Recollect
 from recollect.api import AgentMemory
+from recollect.services import later
 from tests.services.conftest import START, Clock, Place
 
 
 def test_what_was_recalled_within_a_second_is_marked_with_the_latest_of_its_times(
-    recollect: Recollect, ann: AgentMemory
+    recollect: Recollect, ann: AgentMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(later, "PAUSE", 1000.0)  # so that nothing is written in between
     ids = [ann.remember(f"Thing {number}", kind="episode").id for number in range(4)]
     begun, retrieved = START.replace(microsecond=0) + timedelta(days=1), recollect._services.retrieved
     for seq, after in ((1, 0.0), (2, 0.4), (3, 2.0)):
@@ -23,8 +28,37 @@ def test_what_was_recalled_within_a_second_is_marked_with_the_latest_of_its_time
     retrieved.flush()
 
     marked = [ann.get(id).last_retrieved_at for id in ids]
-    soon, later = begun + timedelta(seconds=0.4), begun + timedelta(seconds=2)
-    assert marked == [soon, soon, later, None]
+    soon, last = begun + timedelta(seconds=0.4), begun + timedelta(seconds=2)
+    assert marked == [soon, soon, last, None]
+
+
+@pytest.mark.proves("E4")
+def test_who_needs_the_marks_written_waits_for_those_another_thread_has_in_hand(
+    recollect: Recollect, ann: AgentMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    episode, retrieved = ann.remember("Deploys on Fridays", kind="episode"), recollect._services.retrieved
+    marking, may_mark, store = threading.Event(), threading.Event(), retrieved._store
+    mark_retrieved = store.mark_retrieved
+
+    def slowly(*arguments: Any, **options: Any) -> None:
+        marking.set()
+        assert may_mark.wait(100)
+        mark_retrieved(*arguments, **options)
+
+    monkeypatch.setattr(later, "PAUSE", 1000.0)
+    monkeypatch.setattr(store, "mark_retrieved", slowly)
+    retrieved.mark(ann.owner, [1], START)
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(retrieved.flush)
+        assert marking.wait(100)
+        second = threads.submit(retrieved.flush)
+        assert not wait([second], timeout=0.2).done
+        assert ann.get(episode.id).last_retrieved_at == START
+        may_mark.set()
+        first.result(100)
+        second.result(100)
+
+    assert store.get_memory(ann.owner, episode.id).last_retrieved_at == START
 
 
 @pytest.mark.proves("E4")

@@ -25,6 +25,7 @@ class Retrieved:
         self._store = store
         self._unmarked = frozenset(unmarked)
         self._lock = threading.Lock()
+        self._writing = threading.Lock()
         self._marks: dict[Owner, dict[int, datetime]] = {}
         self._in_hand: dict[Owner, dict[int, datetime]] = {}  # what is being written
         failed = "Recalled memories could not be marked as such"
@@ -51,20 +52,21 @@ class Retrieved:
 
         Raises: StoreError.
         """
-        with self._lock:
-            marks, self._marks = self._marks, {}
-            self._in_hand = {**self._in_hand, **marks}
-        try:
-            while marks:
-                owner, times = next(iter(marks.items()))
-                for at, seqs in _by_second(times):
-                    self._store.mark_retrieved(owner, seqs, at=at)
-                del marks[owner]
-        finally:  # what could not be written waits for the next time, unless it was recalled again meanwhile
+        with self._writing:  # so that who needs them written waits also for what another thread is about to write
             with self._lock:
-                for owner, times in marks.items():
-                    self._marks[owner] = {**times, **self._marks.get(owner, {})}
-                self._in_hand = {}
+                marks, self._marks = self._marks, {}
+                self._in_hand = dict(marks)
+            try:
+                while marks:
+                    owner, times = next(iter(marks.items()))
+                    for at, seqs in _by_second(times):
+                        self._store.mark_retrieved(owner, seqs, at=at)
+                    del marks[owner]
+            finally:  # what could not be written waits for the next time, unless it was recalled again meanwhile
+                with self._lock:
+                    for owner, times in marks.items():
+                        self._marks[owner] = {**times, **self._marks.get(owner, {})}
+                    self._in_hand = {}
 
     def close(self) -> None:
         """Stop, with everything written.
