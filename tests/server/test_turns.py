@@ -16,6 +16,7 @@ import pytest
 from recollect import Recollect
 from recollect.server import threads
 from recollect.server.threads import Threads, Turns
+from recollect.services import recall
 from recollect.services.lanes import LANE, Abandoned, Lane
 from recollect.settings import Settings
 from tests.server.live import client_of, serving, wait_until
@@ -144,17 +145,18 @@ def hanging() -> Iterator[Hanging]:
 
 
 @pytest.fixture
-def recollect(tmp_path: Path, hanging: Hanging) -> Iterator[Recollect]:
-    settings = Settings(
-        url=f"sqlite:///{tmp_path}/m.db", recall_deadline=4.0
-    )  # a busy machine has a second for what is not the embedder
+def recollect(tmp_path: Path, hanging: Hanging, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recollect]:
+    """It waits a moment for its embedder, and for all the rest as long as a busy machine takes."""
+    monkeypatch.setattr(recall, "IN_TURN_SHARE", 0.5 / PATIENCE)
+    monkeypatch.setattr(recall, "EMBEDDER_SHARE", 0.5 / PATIENCE)
+    settings = Settings(url=f"sqlite:///{tmp_path}/m.db", recall_deadline=PATIENCE)
     with Recollect(settings=settings, embedder=hanging) as opened:
         opened.agent("ann").remember("The refund was paid")
         yield opened
 
 
 def test_a_server_answers_a_recall_whose_embedder_hangs_and_everybody_else(
-    recollect: Recollect, hanging: Hanging
+    recollect: Recollect, hanging: Hanging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serving(recollect) as address, client_of(address) as client, client_of(address) as other:
         asked = hanging.asked
@@ -170,6 +172,7 @@ def test_a_server_answers_a_recall_whose_embedder_hangs_and_everybody_else(
         assert [each["source"] for each in answer["missing"]] == ["embedder"]
         assert hanging.asked == asked + 1  # what had begun was gone on with
         hanging.may_answer.set()
+        monkeypatch.undo()  # an embedder that answers has its time
         assert client.post("/api/agents/ann/recall", json={"query": "refund"}).json()["missing"] == []
 
 
