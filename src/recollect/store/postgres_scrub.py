@@ -17,7 +17,10 @@ FREE_SPACE = (
     "PostgreSQL keeps the bytes of removed rows on the pages of its tables until it uses that space again; compact "
     "writes the tables anew."
 )
-LOG = "PostgreSQL's write-ahead log, replicas and backups keep what they hold until they are recycled or removed."
+LOG = (
+    "PostgreSQL's write-ahead log, replicas and backups keep what they hold until they are recycled or removed, and "
+    "its planner's statistics (pg_statistic) parts of texts until the tables are analysed again."
+)
 NOT_DONE = (
     "{} could not be vacuumed: somebody was using the table for too long, the disk is full, or this role may not. "
     "Erase again, or have the owner of the tables run VACUUM FULL."
