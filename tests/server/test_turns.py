@@ -10,7 +10,6 @@ from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from recollect import Recollect
@@ -19,6 +18,7 @@ from recollect.server.threads import Threads, Turns
 from recollect.services import recall
 from recollect.services.lanes import LANE, Abandoned, Lane
 from recollect.settings import Settings
+from tests.hanging import Hanging
 from tests.server.live import client_of, serving, wait_until
 
 PATIENCE = 60.0
@@ -120,28 +120,10 @@ def test_only_a_recall_is_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(begun) == 1
 
 
-class Hanging:
-    """An embedder that answers only when it may."""
-
-    name = "hanging"
-    dimensions = 8
-
-    def __init__(self) -> None:
-        self.may_answer = threading.Event()
-        self.may_answer.set()
-        self.asked = 0
-
-    def embed(self, texts: Sequence[str]) -> Any:
-        self.asked += 1
-        assert self.may_answer.wait(PATIENCE)
-        return np.eye(8, dtype=np.float32)[[len(text) % 8 for text in texts]]
-
-
 @pytest.fixture
 def hanging() -> Iterator[Hanging]:
-    embedder = Hanging()
-    yield embedder
-    embedder.may_answer.set()
+    with Hanging.released() as embedder:
+        yield embedder
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
-import numpy as np
 import psycopg
 import pytest
 
@@ -16,6 +15,7 @@ from recollect.api import AgentMemory, TenantMemory
 from recollect.model import Document, Hit, Source
 from recollect.policy.ranking import SOURCE_PRIORITY
 from recollect.services import recall
+from tests.hanging import Hanging
 from tests.services.conftest import START, Clock, Place, break_steps
 from tests.waiting import eventually
 
@@ -185,26 +185,10 @@ def test_what_was_recalled_from_anywhere_is_recognised_when_it_comes_back(refund
 # --- slow and broken sources
 
 
-class Hanging:
-    """An embedder that answers questions only when it is told to."""
-
-    name = "hanging"
-    dimensions = 8
-
-    def __init__(self) -> None:
-        self.may_answer = threading.Event()
-        self.may_answer.set()
-
-    def embed(self, texts: Sequence[str]) -> Any:
-        assert self.may_answer.wait(60)
-        return np.eye(8, dtype=np.float32)[[len(text) % 8 for text in texts]]
-
-
 @pytest.fixture
 def hanging() -> Iterator[Hanging]:
-    embedder = Hanging()
-    yield embedder
-    embedder.may_answer.set()
+    with Hanging.released() as embedder:
+        yield embedder
 
 
 def let_only(late: int, monkeypatch: pytest.MonkeyPatch) -> None:
