@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from subprocess import PIPE
 
@@ -12,6 +13,7 @@ import pytest
 from recollect import Recollect, Settings
 from recollect.services import later
 from tests.services.conftest import START, Clock, Place
+from tests.waiting import LIMIT, eventually
 
 OPENED = """import os, sys, atexit
 from datetime import datetime
@@ -130,3 +132,27 @@ def only_to_be_read(file: Path) -> None:
     with file.open("r+b") as opened:
         opened.seek(18)  # the version needed to write
         opened.write(b"\x03")
+
+
+def test_who_closes_in_the_moment_before_a_write_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(later, "PAUSE", 0.01)
+    written: list[str] = []
+    ours = later.Later(lambda: written.append("all"), name="ours", failed="it was not written")
+    closing = threading.Thread(target=ours.close)
+
+    class Cleared(threading.Event):
+        """Another thread closes between the pause and the write."""
+
+        def clear(self) -> None:
+            closing.start()
+            eventually(ours._closed.is_set)
+            eventually(lambda: not ours._lock.locked())
+            super().clear()
+
+    ours._wanted = Cleared()
+    ours.wake()
+
+    eventually(lambda: bool(written))
+    closing.join(LIMIT)
+    assert not closing.is_alive()
+    assert written == ["all"]

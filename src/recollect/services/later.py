@@ -82,6 +82,8 @@ class Later:
     def _serve(self) -> None:
         while self._wanted.wait() and not self._closed.wait(PAUSE):
             self._wanted.clear()
+            if self._closed.is_set():  # since just now, and who closed it wanted what has been cleared
+                return
             if not self._try():
                 self._wanted.set()  # once more after the next pause
 
