@@ -13,9 +13,9 @@ PATIENT = {"RECOLLECT_RECALL_DEADLINE": "60"}
 test is to lose a source of recall to that."""
 
 
-def eventually(is_so: Callable[[], object]) -> None:
+def eventually(is_so: Callable[[], object], *, within: float = LIMIT) -> None:
     """Return as soon as it is so."""
-    deadline = time.monotonic() + LIMIT
+    deadline = time.monotonic() + within
     while not is_so():
         assert time.monotonic() < deadline, "it did not come to that"
         time.sleep(0.02)

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +18,7 @@ from fastapi import FastAPI
 from recollect.api import Recollect
 from recollect.server.app import create_app
 from recollect.server.run import listening, options
-from tests.waiting import PATIENT
+from tests.waiting import PATIENT, eventually
 
 SOURCES = Path(__file__).parents[2] / "src"
 PATIENCE = 60.0
@@ -107,7 +106,4 @@ class ServerProcess:
 
 
 def wait_until(is_true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not is_true():
-        assert time.monotonic() < deadline, "waited for too long"
-        time.sleep(0.01)
+    eventually(is_true, within=PATIENCE)

@@ -21,7 +21,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 from recollect.errors import Conflict, ReadOnly, RecollectError, SchemaMismatch, StoreBusy, StoreError
 from recollect.policy.names import checked_tenant
 from recollect.store import older_chats
-from recollect.store.engine import CLOSED, FORKED, Registered, Row, Unit
+from recollect.store.engine import CLOSED, FORKED, LACKING, Registered, Row, Unit
 from recollect.store.migrations import Migration, check_applied, load_migrations
 from recollect.store.postgres_index import MAX_INDEXED_DIMENSIONS, PostgresIndex
 from recollect.store.postgres_scrub import scrubbed
@@ -280,9 +280,7 @@ def translated() -> Iterator[None]:
         # Not the driver's words: they quote the row.
         raise Conflict(f"The database refused the write ({error.diag.constraint_name}).") from error
     except (errors.UndefinedTable, errors.UndefinedColumn) as error:
-        raise SchemaMismatch(
-            "The database lacks a table or column; was its schema changed by hand? recollect doctor names it."
-        ) from error
+        raise SchemaMismatch(LACKING) from error
     except psycopg.OperationalError as error:
         raise StoreError("The PostgreSQL server cannot be reached or went away; check its address and log.") from error
     except psycopg.Error as error:

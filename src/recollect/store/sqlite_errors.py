@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import apsw
 
 from recollect.errors import Conflict, ReadOnly, RecollectError, SchemaMismatch, StoreBusy, StoreError
+from recollect.store.engine import LACKING
 
 RETRY_AFTER_BUSY = 1.0
 LOST = ("no such table", "no such column")
@@ -36,11 +37,7 @@ def translated() -> Iterator[None]:
     except apsw.IOError as error:
         message = f"The disk does not do what it is asked ({error}): it may be full, failing or gone."
         raise StoreError(message) from error
-    except apsw.SQLError as error:
-        if str(error).startswith(LOST):
-            raise SchemaMismatch(
-                "The database lacks a table or column; was its schema changed by hand? recollect doctor names it."
-            ) from error
-        raise StoreError(f"SQLite failed: {error}.") from error
     except apsw.Error as error:
+        if isinstance(error, apsw.SQLError) and str(error).startswith(LOST):
+            raise SchemaMismatch(LACKING) from error
         raise StoreError(f"SQLite failed: {error}.") from error
