@@ -95,6 +95,8 @@ class Recollect:
             now=self._now,
             settings=self.settings,
         )
+        self.idempotency = self._services.idempotency
+        """For servers: the keys that requests carry so that a retry does not write twice."""
         self._is_closed = False
 
     def agent(self, id: str | None = None, tenant: str | None = None) -> AgentMemory:

@@ -8,6 +8,8 @@
       NotFound                 not_found        404   missing or not yours, never told apart
       Conflict                 conflict         409   someone wrote first; read again
       OverBudget               over_budget      422   what may not be cut does not fit
+      RequestInProgress        idempotency_in_progress
+                                                409   the same Idempotency-Key is in use; retry_after is set
       ModelError               model            502   embedder or model failed; memory still works without it
       StoreError               store            503   the driver's error is __cause__
         StoreBusy              store_busy       503   retry_after is set
@@ -66,6 +68,16 @@ class OverBudget(RecollectError):
     """What may never be cut does not fit the budget."""
 
     code = "over_budget"
+
+
+class RequestInProgress(RecollectError):
+    """Another request with the same Idempotency-Key is at work; the same call may be answered after `retry_after`."""
+
+    code = "idempotency_in_progress"
+    retry_after = 1.0
+
+    def __init__(self) -> None:
+        super().__init__("A request with this Idempotency-Key is being worked on; send it again in a moment.")
 
 
 class ModelError(RecollectError):

@@ -20,6 +20,7 @@ from recollect.services.embedding import Embedding
 from recollect.services.erase import Erase
 from recollect.services.fold import Fold
 from recollect.services.gather import Gather
+from recollect.services.idempotency import Idempotency
 from recollect.services.ingest import Ingest
 from recollect.services.inject import Inject
 from recollect.services.keys import Keys
@@ -79,6 +80,7 @@ class Services:
     tokens: TokenCounter
     skills: Skills
     keys: Keys
+    idempotency: Idempotency
     ingest: Ingest
     search_knowledge: SearchKnowledge
     assemble: Assemble
@@ -140,6 +142,7 @@ def wired(store: Store, embedding: Embedding, outside: Outside, *, now: Clock, s
         tokens=tokens,
         skills=skills,
         keys=keys,
+        idempotency=Idempotency(store, now),
         ingest=Ingest(store, embedding, guard, outside.files, now),
         search_knowledge=SearchKnowledge(Passages(store, words_share=settings.similarity_words), embedding, echoes),
         assemble=assemble,

@@ -43,6 +43,7 @@ MADE_AGAIN = {
 }
 NOT_EXPORTED = {
     "api_keys": "a key opens one database, and whoever holds an export shall not hold keys",
+    "idempotency_keys": "they guard retries to one server for a day, and answers are copies of rows",
     "tenants": "a registry of ids",
 }
 LOCAL_COLUMNS = {

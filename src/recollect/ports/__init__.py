@@ -16,6 +16,7 @@ from recollect.ports.details import Content, ContentDraft, DetailStore
 from recollect.ports.documents import DocumentFiles, Reading
 from recollect.ports.erasure import ErasureStore
 from recollect.ports.history import AllowanceStore, AuditStore, WorkflowStore
+from recollect.ports.idempotency import IdempotencyStore
 from recollect.ports.keys import KeyStore
 from recollect.ports.knowledge import KnowledgeStore
 from recollect.ports.memories import (
@@ -52,6 +53,7 @@ __all__ = [
     "ForeignFormat",
     "ForeignFormats",
     "Glimpse",
+    "IdempotencyStore",
     "KeyStore",
     "KnowledgeStore",
     "MaintenanceStore",
@@ -90,6 +92,7 @@ class Store(
     MaintenanceStore,
     CheckupStore,
     KeyStore,
+    IdempotencyStore,
     TransferStore,
     ErasureStore,
     Protocol,

@@ -24,6 +24,7 @@ from recollect.server.asked import HeadAsGet, nothing_unheard
 from recollect.server.direct import Direct
 from recollect.server.errors import add_error_handlers
 from recollect.server.guard import BodyLimit, HostGuard
+from recollect.server.idempotency import PARAMETER, IdempotencyKeys
 from recollect.server.limits import InFlight
 from recollect.server.mcp import http as mcp_http
 from recollect.server.metrics import Measured, Metrics
@@ -139,6 +140,7 @@ def _add_guards(app: FastAPI, recollect: Recollect, *, no_auth: bool, hosts: Seq
     # The last one added sees a request first.
     app.add_middleware(Direct, routes=routes, threads=app.state.threads, turns=app.state.turns)
     app.add_middleware(HeadAsGet)
+    app.add_middleware(IdempotencyKeys, idempotency=recollect.idempotency, threads=app.state.threads)
     app.add_middleware(BodyLimit)
     app.add_middleware(KeyGuard, recollect=recollect, logins=app.state.logins, router=app.router, no_auth=no_auth)
     app.add_middleware(InFlight, most=recollect.settings.max_requests)
@@ -167,6 +169,8 @@ def _complete_document(app: FastAPI, *, no_auth: bool) -> None:
         if is_new:
             for path, methods in document["paths"].items():
                 for method, said in methods.items():
+                    if method == "post":
+                        said.setdefault("parameters", []).append(PARAMETER)
                     said["responses"]["default"] = REFUSAL  # also where the answer itself is no JSON
                     if not no_auth:
                         scope = SCOPES.get(f"{method.upper()} {path}", KeyScope.ADMIN)

@@ -17,7 +17,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from recollect.errors import RecollectError, StoreBusy
+from recollect.errors import RecollectError, RequestInProgress, StoreBusy
 from recollect.server.scopes import nearest
 
 log = logging.getLogger("recollect.server")
@@ -30,6 +30,7 @@ STATUS: Mapping[str, int] = {
     "forbidden": 403,
     "not_found": 404,
     "conflict": 409,
+    "idempotency_in_progress": 409,
     "over_budget": 422,
     "model": 502,
     "store": 503,
@@ -97,7 +98,7 @@ def refusal(request: Request, error: RecollectError) -> JSONResponse:
     if status >= 500:
         log.error("%s %s failed (%s): %s", request.method, request.url.path, request.state.request_id, error)
     headers = CHALLENGE if status == 401 else {}
-    if isinstance(error, StoreBusy):
+    if isinstance(error, StoreBusy | RequestInProgress):
         headers = {"Retry-After": str(math.ceil(error.retry_after))}
     return error_response(status, str(error), error.code, headers=headers)
 

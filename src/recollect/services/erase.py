@@ -146,7 +146,15 @@ class Erase:
         def remove() -> tuple[Erased, int]:
             erased = self._store.erase_traces(tenant, found.gone, found.cleared)
             renamed = sum(self._redescribed(Owner(tenant, each.agent), needle) for each in found.agents)
-            erased = replace(erased, cleared=added(erased.cleared, {"agents": renamed}))
+            # An answer can quote anything, in JSON inside of JSON, so all of them go; the keys still guard against
+            # retries, unless nothing is left that a retry could double.
+            is_whole = subject.kind is SubjectKind.TENANT
+            answers = {"idempotency_keys": self._store.erase_answers(tenant, with_keys=is_whole)}
+            erased = replace(
+                erased,
+                removed=added(erased.removed, answers if is_whole else {}),
+                cleared=added(erased.cleared, {"agents": renamed, **({} if is_whole else answers)}),
+            )
             event = self._store.add_event(_event(receipt, erased))
             return erased, event.id
 

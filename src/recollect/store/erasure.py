@@ -65,6 +65,7 @@ HANGING = {
     "step_index": "goes with its step",
     "detail_contents": "is swept once no detail has it",
     "detail_chunks": "goes with its content",
+    "idempotency_keys": "every erasure takes the answers out of all of them",
     "shelves": "counts, and holds the last hash of the audit log",
 }
 """The tables of tenants that are not read, and why nothing of them stays behind."""

@@ -11,6 +11,7 @@ from recollect.store.context import ContextRows
 from recollect.store.details import DetailRows
 from recollect.store.embeddings import EmbeddingRows
 from recollect.store.erasure import ErasureRows
+from recollect.store.idempotency import IdempotencyRows
 from recollect.store.keys import KeyRows
 from recollect.store.knowledge import KnowledgeRows
 from recollect.store.maintenance import MaintenanceRows
@@ -37,6 +38,7 @@ class SqlStore(
     MaintenanceRows,
     CheckupRows,
     KeyRows,
+    IdempotencyRows,
     TranscriptRows,
 ):
     """`ports.Store` on any engine."""

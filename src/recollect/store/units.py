@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from recollect.errors import StoreError
+from recollect.errors import RequestInProgress, StoreError
+from recollect.ports.idempotency import CLAIM, Claim
 from recollect.store.engine import Engine, SearchIndex, Unit
 
 T = TypeVar("T")
@@ -27,7 +28,7 @@ class Units:
             finally:
                 self._current.unit = None
 
-        return self._engine.write(tenant, bound) if self._unit(tenant) is None else work()
+        return self._commit(tenant, bound) if self._unit(tenant) is None else work()
 
     def close(self) -> None:
         self._engine.close()
@@ -38,7 +39,29 @@ class Units:
 
     def _write(self, tenant: str, work: Callable[[Unit], T]) -> T:
         unit = self._unit(tenant)
-        return self._engine.write(tenant, work) if unit is None else work(unit)
+        return self._commit(tenant, work) if unit is None else work(unit)
+
+    def _commit(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        """Write in a new transaction, which also takes the idempotency key of the current request if it has one.
+
+        Raises: RequestInProgress when another request has that key; then nothing was written.
+        """
+        claim = CLAIM.get()
+        if claim is None or claim.is_written or claim.is_over or claim.tenant != tenant:
+            return self._engine.write(tenant, work)
+
+        def claiming(unit: Unit) -> T:
+            done = work(unit)
+            # Last: on PostgreSQL this waits for a request that holds the same key, and whoever waits there holds
+            # everything it needs, so two requests never wait for each other.
+            if not take_key(unit, claim):
+                claim.is_lost = True
+                raise RequestInProgress
+            return done
+
+        done = self._engine.write(tenant, claiming)
+        claim.is_written = True
+        return done
 
     def _search(self, tenant: str) -> SearchIndex:
         self._check_outside(tenant)
@@ -53,3 +76,17 @@ class Units:
         if unit is not None and unit.tenant != tenant:
             raise StoreError("One transaction cannot touch two tenants.")
         return unit
+
+
+def take_key(unit: Unit, claim: Claim) -> bool:
+    """Record that this request has its idempotency key; False if another request has it."""
+    return bool(
+        unit.run(
+            "take_key",
+            tenant=claim.tenant,
+            key_hash=claim.key_hash,
+            holder=claim.holder,
+            at=claim.at,
+            expires_at=claim.expires_at,
+        )
+    )
