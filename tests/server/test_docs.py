@@ -60,6 +60,31 @@ def test_the_examples_answer_as_shown() -> None:
             assert (json.loads(expected) if expected else "") == approximately(answer, expected), command
 
 
+class LosingAnswers(httpx2.HTTPTransport):
+    """A connection on which the first answers are lost."""
+
+    left = 2
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        answer = super().handle_request(request)
+        if self.left:
+            self.left -= 1
+            answer.close()
+            raise httpx2.ReadError("lost")
+        return answer
+
+
+def test_the_retry_in_python_writes_once(address: str, client: httpx2.Client) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(example, names)
+    with httpx2.Client(base_url=address, transport=LosingAnswers()) as losing:
+        answer = names["post"](losing, "/api/agents/retrying/memories", {"text": "Tea", "kind": "journal"})
+
+    assert (answer.status_code, answer.headers["Idempotency-Replayed"]) == (201, "true")
+    assert len(client.get("/api/agents/retrying/memories").json()["items"]) == 1
+
+
 def seeing(handler: Handler, body: Any) -> None:
     """A model that looks at what it is shown."""
     is_image = isinstance(body["messages"][-1]["content"], list)
@@ -69,12 +94,17 @@ def seeing(handler: Handler, body: Any) -> None:
 def asked(client: httpx2.Client, command: str, files: dict[str, bytes]) -> httpx2.Response:
     """Send what `curl` would send; what it would leave in a file is left in `files`."""
     words = iter(shlex.split(command)[1:])
-    method, content, headers, url, kept = "", None, {}, "", ""
+    method, content, url, kept = "", None, "", ""
+    headers: dict[str, str] = {}
     for word in words:
         if word == "-X":
             method = next(words)
         elif word == "--json":
-            content, headers = next(words).encode(), {"Content-Type": "application/json", "Accept": "application/json"}
+            content = next(words).encode()
+            headers |= {"Content-Type": "application/json", "Accept": "application/json"}
+        elif word == "-H":
+            name, _, value = next(words).partition(": ")
+            headers[name] = value
         elif word == "-o":
             kept = next(words)
         elif word == "--data-binary":
