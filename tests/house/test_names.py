@@ -15,7 +15,7 @@ BROAD = {"Exception", "BaseException"}
 MAY_CATCH_ALL = {
     ("recollect.store.sqlite", "_serve"): "hands the error to every caller of the group that was not committed",
     ("recollect.store.sqlite", "_run_job"): "hands the error to the caller's thread, where it is raised again",
-    ("recollect.store.sqlite", "_migrate"): "rolls back and raises again",
+    ("recollect.store.sqlite_schema", "migrate"): "rolls back and raises again",
     ("recollect.store.sqlite", "_write_alone"): "rolls back and raises again",
     ("recollect.store.sqlite", "_transaction"): "rolls back and raises again",
     ("recollect.store", "open_store"): "closes the engine and raises again",

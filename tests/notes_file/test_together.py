@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.errors import NotFound, StoreBusy
+from recollect.errors import NotFound, StoreBusy, StoreError
 from recollect.store.notes_disk import Disk
 from recollect.store.notes_file import MAX_REPLACED, NotesFile
 from tests.conformance.examples import ids, texts
@@ -278,35 +278,48 @@ def test_the_lock_is_let_go_though_a_forked_process_has_the_descriptor(workspace
 # --- links and rights
 
 
-def test_a_linked_file_is_followed_and_stays_a_link(tmp_path: Path) -> None:
-    real, first, second = tmp_path / "real", tmp_path / "first", tmp_path / "second"
-    real.mkdir()
-    for workspace in (first, second):
-        file_in(workspace).parent.mkdir(parents=True)
-        file_in(workspace).symlink_to(real / "team.jsonl")
-    one, other = NotesFile(first, ANN), NotesFile(second, ANN)
+def test_links_inside_a_workspace_are_refused(tmp_path: Path) -> None:
+    target = tmp_path / "private"
+    for name in (".aegis", ".aegis/memory", ".aegis/memory/memories.jsonl", ".aegis/memory/memories.lock"):
+        workspace = tmp_path / name.replace("/", "-")
+        link = workspace / name
+        link.parent.mkdir(parents=True)
+        is_file = link.suffix != ""
+        target.unlink() if target.is_file() else None
+        target.rmdir() if target.is_dir() else None
+        target.write_text("secret\n") if is_file else target.mkdir()
+        link.symlink_to(target)
+        notes = NotesFile(workspace, ANN)
 
-    add(one, "a", "b", "c")
-    other.delete_memory("m-2")
-    add(other, "d")
-
-    assert file_in(first).is_symlink()
-    assert ids(one.all()) == ["m-4", "m-3", "m-1"]
-    assert {path.name for path in real.iterdir()} == {"team.jsonl", "team.jsonl.lock"}
-    assert not lock_in(first).exists()
+        with pytest.raises(StoreError, match="links inside a workspace are not followed"):
+            add(notes, "a", "b")
+        if link.suffix != ".lock":
+            with pytest.raises(StoreError, match="links inside a workspace are not followed"):
+                notes.all()
+        assert target.read_text() == "secret\n" if is_file else list(target.iterdir()) == []
 
 
-def test_a_linked_folder_is_followed(tmp_path: Path) -> None:
+def test_a_workspace_may_itself_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
-    (tmp_path / "workspace" / ".aegis").mkdir(parents=True)
-    (tmp_path / "workspace" / ".aegis" / "memory").symlink_to(tmp_path / "real")
-    notes = NotesFile(tmp_path / "workspace", ANN)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    notes = NotesFile(tmp_path / "link", ANN)
 
     add(notes, "a", "b")
-    notes.delete_memory("m-1")
 
-    assert ids(notes.all()) == ["m-2"]
-    assert {path.name for path in (tmp_path / "real").iterdir()} == {"memories.jsonl", "memories.lock"}
+    assert ids(NotesFile(tmp_path / "real", ANN).all()) == ["m-2", "m-1"]
+
+
+def test_files_and_folders_are_made_for_their_owner_only(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        add(NotesFile(tmp_path, ANN), "a", "b")
+    finally:
+        os.umask(before)
+
+    made = list(tmp_path.rglob("*"))
+    assert {path.name for path in made} == {".aegis", "memory", "memories.jsonl", "memories.lock"}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in made if path.is_dir()} == {0o700}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in made if path.is_file()} == {0o600}
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o664])

@@ -204,6 +204,11 @@ def test_a_folder_is_walked_without_hidden_files_and_loops(tmp_path: Path) -> No
         (tmp_path / name).write_text("x")
     (tmp_path / "sub" / "loop").symlink_to(tmp_path, target_is_directory=True)
     (tmp_path / "broken.md").symlink_to(tmp_path / "nothing")
+    outside = tmp_path.with_name(f"{tmp_path.name}-outside")
+    outside.mkdir()
+    (outside / "private.md").write_text("x")
+    (tmp_path / "leads-out.md").symlink_to(outside / "private.md")
+    (tmp_path / "leads-out").symlink_to(outside, target_is_directory=True)
 
     def walked(include: list[str], exclude: list[str]) -> list[str]:
         return [path.as_posix() for path in Files().walk(tmp_path, include=include, exclude=exclude)]

@@ -471,7 +471,7 @@ class TestSqlite:
 
             assert found_in_files(path.parent, HANDLE) == []
         assert plain.removed["workflows"] == 400
-        assert "not written anew" in plain.remnants[0]
+        assert "were not overwritten" in plain.remnants[0]
         assert receipt.remnants == ()
 
     def test_a_reader_keeps_the_log_from_being_emptied_and_the_receipt_says_so(self, path: Path, clock: Clock) -> None:

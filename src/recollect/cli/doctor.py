@@ -107,7 +107,17 @@ def _engine_checks(settings: Settings) -> Iterator[Check]:
         if Path(path).exists() and not os.access(path, os.R_OK | os.W_OK):
             advice = "Become its owner, or let its owner give you the right to write: chmod u+rw."
             yield Check(name="file", is_ok=False, says=f"{path} cannot be read and written", advice=advice)
+        yield from _exposed(Path(path))
         yield _disk(folder)
+
+
+def _exposed(path: Path) -> Iterator[Check]:
+    """Name files other users of this machine may read; they keep the rights they have."""
+    exposed = import_module("recollect.store.sqlite_files").find_exposed(path)
+    if exposed:
+        names = " ".join(map(str, exposed))
+        advice = f"Other users of this machine can read what agents remember. Run: chmod -R go= {names}"
+        yield Check(name="rights", is_ok=True, says="others may read the store", advice=advice)
 
 
 def _postgres_driver() -> Check:

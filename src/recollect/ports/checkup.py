@@ -26,6 +26,9 @@ class CheckupStore(Protocol):
     def count_orphans(self, tenant: str, *, stored_before: datetime) -> int:
         """How many contents `sweep_contents` would remove."""
 
+    def count_unknown_contents(self, tenant: str, *, stored_before: datetime) -> int:
+        """Count the contents beside the database that it never knew."""
+
     def find_damaged_notes(self, owner: Owner) -> Sequence[str] | None:
         """The lines of the agent's file of notes that are none, and why; None if its notes are in the database. A file
         that is nobody's yet is looked at for whoever asks."""

@@ -91,9 +91,9 @@ class DetailStore(Protocol):
         Raises: NotFound; StoreError when the content is missing or damaged.
         """
 
-    def sweep_contents(self, tenant: str, *, stored_before: datetime) -> int:
-        """Remove contents no detail has, and what dead writers left; how many. Younger ones are left alone: a detail
-        may be on its way to them."""
+    def sweep_contents(self, tenant: str, *, stored_before: datetime, unknown_too: bool = False) -> int:
+        """Remove contents no detail has, and temporary files of dead writers; return how many. Younger ones stay: a
+        detail may be on its way to them. Contents this database never knew stay too, unless `unknown_too`."""
 
     def drop_content(self, tenant: str, content_hash: str) -> bool:
         """Remove one content at once, unless a detail has it; whether it was removed."""

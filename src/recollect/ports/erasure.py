@@ -32,5 +32,5 @@ class ErasureStore(Protocol):
         """Let go of what is held in memory of a tenant's rows; it is read again when it is needed."""
 
     def scrub(self, *, compact: bool | None = None) -> Sequence[str]:
-        """Free the bytes of removed rows; where some may be left, and until when. `compact` writes the files anew,
-        which takes as long as the database is large; None does where it is usual."""
+        """Free the bytes of removed rows; return where some may be left, and until when. `compact` writes the files
+        anew, which keeps writers waiting; None does what lets them in between."""

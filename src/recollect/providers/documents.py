@@ -118,10 +118,12 @@ def _decoded(content: bytes, charset: str) -> str:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Every file below a folder but hidden ones. Links to folders are followed once, so a loop ends.
+    """Yield every file below a folder but hidden ones. Links to folders are followed once, so a loop ends, and links
+    that lead out of the folder are not: a cloned repository could point them at any file of its user.
 
     Raises: Invalid.
     """
+    top = os.path.realpath(folder)
     seen: set[tuple[int, int]] = set()
     waiting = [folder]
     while waiting:
@@ -132,11 +134,15 @@ def _files(folder: Path) -> Iterator[Path]:
                 continue
             seen.add((status.st_dev, status.st_ino))
             with os.scandir(current) as entries:
-                inside = [entry for entry in entries if not entry.name.startswith(".")]
+                inside = [entry for entry in entries if not entry.name.startswith(".") and _leads_inside(entry, top)]
         except OSError as error:
             raise Invalid(f"{current}: cannot be read ({error.strerror}).") from error
         waiting += [Path(entry.path) for entry in inside if entry.is_dir()]
         yield from (Path(entry.path) for entry in inside if entry.is_file())
+
+
+def _leads_inside(entry: os.DirEntry[str], top: str) -> bool:
+    return not entry.is_symlink() or Path(os.path.realpath(entry.path)).is_relative_to(top)
 
 
 def _fits(path: Path, patterns: Sequence[str]) -> bool:

@@ -21,6 +21,11 @@ NAMED = 5
 PAGE = 500
 DAMAGED = "Restore a backup; or copy it aside and export what can still be read."
 GONE = "Restore a backup: what was kept there is nowhere else."
+ORPHANS = "{:,} more belong to nobody; recollect maintain removes them."
+UNKNOWN = (
+    "{:,} texts beside the database were never known to it and are left alone. If an older database was restored, they "
+    "belong to the newer one."
+)
 NOT_DURABLE = (
     "An answered write may be lost in a power cut: keep a SQLite file on a disk of this machine, and leave fsync and "
     "synchronous_commit of PostgreSQL on."
@@ -111,8 +116,9 @@ class Checkup:
         oldest = self._now() - SWEEP_GRACE
         orphans = sum(self._store.count_orphans(tenant, stored_before=oldest) for tenant in tenants)
         says = f"{count:,} {'is' if count == 1 else 'are'} whole" if count else "none yet"
-        advice = f"{orphans:,} more belong to nobody; recollect maintain removes them." if orphans else ""
-        return Check(name="details", is_ok=True, says=says, advice=advice)
+        unknown = sum(self._store.count_unknown_contents(tenant, stored_before=oldest) for tenant in tenants)
+        left = [sentence.format(count) for sentence, count in ((ORPHANS, orphans), (UNKNOWN, unknown)) if count]
+        return Check(name="details", is_ok=True, says=says, advice=" ".join(left))
 
     def _agents(self, tenants: Sequence[str]) -> Sequence[Owner]:
         return [owner for tenant in tenants for owner in owners(self._store, tenant)]

@@ -1,8 +1,9 @@
 """Erasing a subject, so that nothing of it is left, and a receipt for it.
 
-First everything is found, then it is removed in one transaction, then it is looked for again: what was written in the
-meantime goes in another round. At the end the bytes go, from files, logs and memory. The audit log tells that it was
-done, how many rows of which table it took and a hash of the subject, and nothing of what it was.
+First everything is found, then it is removed in short transactions, then it is looked for again: what was written in
+the meantime goes in another round. An erasure that was interrupted is simply run again. At the end the bytes go, from
+files, logs and memory. The audit log tells that it was done, how many rows of which table it took and a hash of the
+subject, and nothing of what it was.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from recollect.services.walk import owners
 
 ROUNDS = 5
 """How often it is looked again for what was written meanwhile."""
+
+STEP = 500
+"""Rows removed in one transaction: others write in between."""
 
 MAX_FOUND = 1_000
 """How much of a dry run is told; the counts are of all."""
@@ -125,7 +129,7 @@ class Erase:
             if found.is_empty:
                 break
         remnants = list(receipt.remnants) + ([] if found.is_empty else [STILL_COMING])
-        swept = self._store.sweep_contents(receipt.tenant, stored_before=EVER)
+        swept = self._store.sweep_contents(receipt.tenant, stored_before=EVER, unknown_too=True)
         for cache in self._caches:
             cache.forget(receipt.tenant)
         self._store.forget_cached(receipt.tenant)
@@ -142,9 +146,15 @@ class Erase:
 
     def _removed(self, receipt: Receipt, subject: Subject, found: Found) -> tuple[Erased, int]:
         tenant, needle = receipt.tenant, Needle(subject.text)
+        # Agents last: whatever is added to one meanwhile goes with it.
+        gone = sorted(found.gone, key=lambda trace: trace.table == "agents")
+        before = Erased(removed={}, cleared={})
+        while len(gone) > STEP:
+            before = _sum(before, self._store.erase_traces(tenant, gone[:STEP], ()))
+            gone = gone[STEP:]
 
         def remove() -> tuple[Erased, int]:
-            erased = self._store.erase_traces(tenant, found.gone, found.cleared)
+            erased = _sum(before, self._store.erase_traces(tenant, gone, found.cleared))
             renamed = sum(self._redescribed(Owner(tenant, each.agent), needle) for each in found.agents)
             # An answer can quote anything, in JSON inside of JSON, so all of them go; the keys still guard against
             # retries, unless nothing is left that a retry could double.
@@ -178,6 +188,10 @@ class Erase:
         )
         self._store.update_agent(kept)
         return True
+
+
+def _sum(one: Erased, other: Erased) -> Erased:
+    return Erased(removed=added(one.removed, other.removed), cleared=added(one.cleared, other.cleared))
 
 
 def _told(receipt: Receipt, found: Found) -> Receipt:

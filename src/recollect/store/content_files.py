@@ -16,7 +16,7 @@ import os
 import re
 import sys
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import IO
@@ -25,7 +25,8 @@ from recollect.errors import StoreError
 from recollect.model import Detail
 from recollect.store.content import CHUNK_CHARS, DAMAGED, MISSING, ChunkFile, Index, chunk_length, expanded, read_index
 from recollect.store.engine import Engine, Unit
-from recollect.store.notes_disk import Disk
+from recollect.store.notes_disk import OWNER_ONLY_FILE, Disk
+from recollect.store.sqlite_files import write_marker
 
 if sys.platform != "win32":
     import fcntl
@@ -55,15 +56,15 @@ def _told(doing: str) -> Iterator[None]:
 class FileDraft:
     """`ports.ContentDraft`: a temporary file, locked for as long as its writer lives."""
 
-    def __init__(self, folder: Path, disk: Disk) -> None:
+    def __init__(self, folder: Path, disk: Disk, *, store_id: int) -> None:
         self._folder = folder
         self._disk = disk
         self._temporary = folder / f"{uuid.uuid4().hex}{TEMPORARY}"
         self._is_synced = False
         self._seen = (0, 0)  # the file that was found to be the same, by its number and length
         with _told("stored"):
-            _make_folder(folder, disk)
-            fd = os.open(self._temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o666)
+            _make_folder(folder, disk, store_id)
+            fd = os.open(self._temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, OWNER_ONLY_FILE)
             fcntl.flock(fd, fcntl.LOCK_EX)
             self._file = os.fdopen(fd, "w+b")
         self.chunks = ChunkFile(self._file)
@@ -167,16 +168,22 @@ class ContentFiles:
     """Every tenant's contents, each once. Tenants share no file."""
 
     def __init__(self, engine: Engine, folder: Path) -> None:
+        """Keep contents in `folder`, and in `detail_contents` which of them this database knows."""
         self._engine = engine
         self._folder = folder
         self._disk = Disk()
 
     def begin(self, tenant: str) -> FileDraft:
-        return FileDraft(self._of(tenant), self._disk)
+        return FileDraft(self._of(tenant), self._disk, store_id=self._engine.store_id)
 
     def keep(self, unit: Unit, draft: FileDraft, *, now: datetime) -> None:
         """Inside the transaction that adds the detail."""
         draft.settle(now)
+        where = {"tenant": unit.tenant, "content_hash": draft.chunks.content_hash}
+        if not unit.run(
+            "add_content", **where, size=draft.chunks.size, chars=draft.chunks.chars, line_index=b"", now=now
+        ):
+            unit.run("hold_content", **where, now=now)
 
     def open(self, detail: Detail) -> FileContent:
         path = self._of(detail.owner.tenant) / f"{detail.content_hash}{SUFFIX}"
@@ -190,22 +197,30 @@ class ContentFiles:
         content = self.open(detail)
         return map(content.chunk, range(len(content.newlines)))
 
-    def sweep(self, tenant: str, *, stored_before: datetime) -> int:
+    def sweep(self, tenant: str, *, stored_before: datetime, unknown_too: bool = False) -> int:
+        """Remove what no detail refers to. A file this database never knew may belong to a newer copy of it that
+        somebody is about to restore, so it goes only with `unknown_too`."""
         folder, oldest = self._of(tenant), stored_before.timestamp()
         old = self._older(tenant, oldest)
         with _told("swept"):
             swept = sum(_swept_temporary(folder / name) for name in old if name.endswith(TEMPORARY))
-        hashes = [match[1] for name in old if (match := _NAME.fullmatch(name))]
-        for start in range(0, len(hashes), SWEEP_BATCH):
-            swept += self._remove(tenant, hashes[start : start + SWEEP_BATCH], oldest)
+        values = {"tenant": tenant, "stored_before": stored_before, "limit": -1}
+        hashes = {known for (known,) in self._engine.read(tenant, lambda unit: unit.all("list_orphans", **values))}
+        hashes |= _hashes(old) if unknown_too else set()
+        waiting = sorted(hashes)
+        for start in range(0, len(waiting), SWEEP_BATCH):
+            swept += self._remove(tenant, waiting[start : start + SWEEP_BATCH], oldest)
         return swept
 
     def count_orphans(self, tenant: str, *, stored_before: datetime) -> int:
-        old = self._older(tenant, stored_before.timestamp())
-        hashes = [match[1] for name in old if (match := _NAME.fullmatch(name))]
-        values = {"tenant": tenant, "hashes": json.dumps(hashes)}
-        known = self._engine.read(tenant, lambda unit: unit.all("list_known_contents", **values))
-        return len(hashes) - len(known) + sum(name.endswith(TEMPORARY) for name in old)
+        values = {"tenant": tenant, "stored_before": stored_before}
+        ((count,),) = self._engine.read(tenant, lambda unit: unit.all("count_orphans", **values))
+        return int(count) + sum(name.endswith(TEMPORARY) for name in self._older(tenant, stored_before.timestamp()))
+
+    def count_unknown(self, tenant: str, *, stored_before: datetime) -> int:
+        hashes = _hashes(self._older(tenant, stored_before.timestamp()))
+        known = self._engine.read(tenant, lambda unit: unit.all("list_contents", tenant=tenant))
+        return len(hashes.difference(each for (each,) in known))
 
     def drop(self, tenant: str, content_hash: str) -> bool:
         return self._remove(tenant, [content_hash], None) > 0
@@ -231,10 +246,12 @@ class ContentFiles:
             needed = known(unit) | self._engine.read(tenant, known)
             paths = [folder / f"{each}{SUFFIX}" for each in hashes if each not in needed]
             with _told("removed"):
-                removed = [path for path in paths if oldest is None or _is_older(path, oldest)]
+                removed = [path for path in paths if oldest is None or _is_older(path, oldest) or not path.exists()]
                 count = sum(_unlinked(path) for path in removed)
                 if count:
                     self._disk.sync_folder(folder)
+            for path in removed:
+                unit.run("delete_content", tenant=tenant, content_hash=path.name.removesuffix(SUFFIX))
             return count
 
         if known_now := self._engine.read(tenant, known):
@@ -246,12 +263,13 @@ class ContentFiles:
         return self._folder / f"{tenant.lower()}-{hashlib.sha256(tenant.encode()).hexdigest()[:16]}"
 
 
-def _make_folder(folder: Path, disk: Disk) -> None:
+def _make_folder(folder: Path, disk: Disk, store_id: int) -> None:
     for each in (folder.parent, folder):
         if not each.is_dir():
             with contextlib.suppress(FileExistsError):
                 disk.make_folder(each)
             disk.sync_folder(each.parent)
+    write_marker(folder.parent, store_id)
 
 
 def _read_index_at(path: Path) -> Index:
@@ -263,6 +281,10 @@ def _read_index_at(path: Path) -> Index:
         raise StoreError(MISSING) from error
     except OSError as error:
         raise StoreError(DAMAGED) from error
+
+
+def _hashes(names: Iterable[str]) -> set[str]:
+    return {match[1] for name in names if (match := _NAME.fullmatch(name))}
 
 
 def _is_older(path: Path, moment: float) -> bool:

@@ -111,7 +111,7 @@ class ContentRows:
                 raise StoreError(MISSING)
             yield expanded(bytes(row[0]), chars=chunk_length(position, detail.chars))
 
-    def sweep(self, tenant: str, *, stored_before: datetime) -> int:
+    def sweep(self, tenant: str, *, stored_before: datetime, unknown_too: bool = False) -> int:
         swept, values = 0, {"tenant": tenant, "stored_before": stored_before, "limit": SWEEP_BATCH}
         while orphans := self._engine.read(tenant, lambda unit: unit.all("list_orphans", **values)):
             dropped = sum(self.drop(tenant, content_hash) for (content_hash,) in orphans)
@@ -124,6 +124,9 @@ class ContentRows:
         values = {"tenant": tenant, "stored_before": stored_before}
         ((count,),) = self._engine.read(tenant, lambda unit: unit.all("count_orphans", **values))
         return int(count)
+
+    def count_unknown(self, tenant: str, *, stored_before: datetime) -> int:
+        return 0  # what is in the database is known to it
 
     def drop(self, tenant: str, content_hash: str) -> bool:
         where = {"tenant": tenant, "content_hash": content_hash}

@@ -39,11 +39,13 @@ class _Contents(Protocol):
 
     def pieces(self, unit: Unit, detail: Detail) -> Iterator[str]: ...
 
-    def sweep(self, tenant: str, *, stored_before: datetime) -> int: ...
+    def sweep(self, tenant: str, *, stored_before: datetime, unknown_too: bool) -> int: ...
 
     def drop(self, tenant: str, content_hash: str) -> bool: ...
 
     def count_orphans(self, tenant: str, *, stored_before: datetime) -> int: ...
+
+    def count_unknown(self, tenant: str, *, stored_before: datetime) -> int: ...
 
 
 class DetailRows(Units):
@@ -129,11 +131,14 @@ class DetailRows(Units):
     def open_content(self, owner: Owner, key: str) -> Content:
         return self._contents.open(self.get_detail(owner, key))
 
-    def sweep_contents(self, tenant: str, *, stored_before: datetime) -> int:
-        return self._contents.sweep(tenant, stored_before=stored_before)
+    def sweep_contents(self, tenant: str, *, stored_before: datetime, unknown_too: bool = False) -> int:
+        return self._contents.sweep(tenant, stored_before=stored_before, unknown_too=unknown_too)
 
     def count_orphans(self, tenant: str, *, stored_before: datetime) -> int:
         return self._contents.count_orphans(tenant, stored_before=stored_before)
+
+    def count_unknown_contents(self, tenant: str, *, stored_before: datetime) -> int:
+        return self._contents.count_unknown(tenant, stored_before=stored_before)
 
     def drop_content(self, tenant: str, content_hash: str) -> bool:
         return self._contents.drop(tenant, content_hash)

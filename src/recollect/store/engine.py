@@ -103,6 +103,7 @@ class Engine(Protocol):
     name: str
     index: SearchIndex
     content_folder: Path | None  # where the texts of details are kept as files; None: in the database
+    store_id: int  # marks that folder as this database's
 
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
         """Run `work` on one consistent snapshot.

@@ -20,13 +20,16 @@ FOLDERS = (".aegis", "memory")
 FILE_NAME = "memories.jsonl"
 LOCK_NAME = "memories.lock"
 
+OWNER_ONLY_FILE = 0o600
+OWNER_ONLY_FOLDER = 0o700
+
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where everything is, with symbolic links followed: nothing is ever renamed over a link."""
+    """Paths of the notes file, its lock and its temporary file. None of them is reached through a symbolic link."""
 
     file: Path
     lock: Path
@@ -39,21 +42,27 @@ class Place:
 
 
 def place_in(workspace: Path) -> Place:
-    """The notes of a workspace. Two links to one file have one lock, because it lies beside the file itself."""
-    file = Path(os.path.realpath(workspace.joinpath(*FOLDERS, FILE_NAME)))
-    folders: tuple[Path, ...] = (file.parent,)
-    if file.parent == Path(os.path.realpath(workspace)).joinpath(*FOLDERS):
-        folders = (file.parent, file.parent.parent, file.parent.parent.parent)
-    lock = LOCK_NAME if file.name == FILE_NAME else f"{file.name}.lock"
-    return Place(file, file.with_name(lock), file.with_name(f"{file.name}.tmp"), folders)
+    """Return the paths of a workspace's notes. The workspace itself may be reached through a link.
+
+    Raises: OSError (ELOOP) if a folder inside the workspace is a symbolic link: a cloned repository could point it at
+    any file of its user.
+    """
+    top = Path(os.path.realpath(workspace))
+    folder = top
+    for name in FOLDERS:
+        folder /= name
+        if folder.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    file = folder / FILE_NAME
+    return Place(file, folder / LOCK_NAME, folder / f"{FILE_NAME}.tmp", (folder, folder.parent, top))
 
 
 class Disk:
     """Every call that changes a file or a name, or makes a change last."""
 
     def open(self, path: Path, flags: int) -> int:
-        """Not inherited by other programs; a pipe in the file's place does not stop us for ever."""
-        return os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
+        """Open a file that no other program inherits. A pipe in its place does not block, a link is refused."""
+        return os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW, OWNER_ONLY_FILE)
 
     def close(self, fd: int) -> None:
         os.close(fd)
@@ -94,7 +103,7 @@ class Disk:
             os.close(fd)
 
     def make_folder(self, path: Path) -> None:
-        os.mkdir(path)
+        os.mkdir(path, OWNER_ONLY_FOLDER)
 
     def rename(self, old: Path, new: Path) -> None:
         os.rename(old, new)
@@ -130,7 +139,7 @@ def regular(fd: int) -> os.stat_result:
 def is_at(fd: int, path: Path) -> bool:
     """Whether `path` still names the open file."""
     try:
-        return os.path.samestat(os.fstat(fd), os.stat(path))
+        return os.path.samestat(os.fstat(fd), os.lstat(path))
     except FileNotFoundError:
         return False
 
@@ -147,6 +156,8 @@ def told(path: Path, *, doing: str) -> Iterator[None]:
     except OSError as error:
         if error.errno in _FULL:
             advice = "The disk is full; free some space and try again."
+        elif error.errno == errno.ELOOP:
+            advice = "It, or its folder, is a symbolic link, and links inside a workspace are not followed. Replace it."
         elif error.errno in _FORBIDDEN:
             advice = "Give this user the right to it and to its folder."
         else:

@@ -220,9 +220,10 @@ class NotesFile:
             self._carry_over()
         with told(self._path, doing="read"):
             try:
-                if _stamp(os.stat(self._path)) == self._known[0]:
+                path = place_in(self._workspace).file
+                if _stamp(os.lstat(path)) == self._known[0]:
                     return self._known[1]
-                fd = self._disk.open(self._path, os.O_RDONLY)
+                fd = self._disk.open(path, os.O_RDONLY)
             except FileNotFoundError:
                 return Page()
             try:

@@ -41,6 +41,7 @@ class PostgresEngine:
 
     name = "postgres"
     content_folder = None
+    store_id = 0
 
     def __init__(self, url: str, *, busy_timeout: float, pool_size: int, index_cache_bytes: int) -> None:
         """Connect, make or upgrade the schema, and check that row-level security holds.

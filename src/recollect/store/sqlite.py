@@ -27,14 +27,14 @@ from typing import Any, TypeVar
 import apsw
 
 from recollect.errors import StoreError
-from recollect.store import older_chats
+from recollect.store import sqlite_scrub
 from recollect.store.engine import CLOSED, FORKED, Registered, Row, Unit
-from recollect.store.migrations import Migration, check_applied, load_migrations
 from recollect.store.queries import as_numbered, load_queries
 from recollect.store.rows import stamp
 from recollect.store.sqlite_errors import translated
+from recollect.store.sqlite_files import CONTENTS_SUFFIX, EMPTY, claim_contents, create_database_file, has_contents
 from recollect.store.sqlite_index import SqliteIndex
-from recollect.store.sqlite_scrub import scrubbed
+from recollect.store.sqlite_schema import applied_steps, migrate
 
 T = TypeVar("T")
 
@@ -45,14 +45,13 @@ MAX_JOBS_PER_COMMIT = 512
 STATEMENT_CACHE = 200
 WAL_RETRY_PAUSE = 0.02
 NOBODY = 0
-OWNER_ONLY = 0o700
-"""A folder made for memories is nobody else's to look into; one that is there keeps its rights."""
 
 
 class SqliteEngine:
     """One SQLite file, or a database in memory."""
 
     name = "sqlite"
+    store_id = 0  # a database in memory has no files beside it
 
     def __init__(self, path: str, *, busy_timeout: float, index_cache_bytes: int) -> None:
         """Open the file, make or upgrade its schema. `path` is ":memory:" or a file's.
@@ -66,17 +65,22 @@ class SqliteEngine:
         self._in_memory = path == ":memory:"
         # A name with a leading slash in the memdb VFS is shared by all connections of this process.
         self._target = f"file:/recollect-{uuid.uuid4()}?vfs=memdb" if self._in_memory else str(Path(path).absolute())
-        self.content_folder = None if self._in_memory else Path(f"{self._target}.blobs")
+        self.content_folder = None if self._in_memory else Path(f"{self._target}{CONTENTS_SUFFIX}")
         self._queries = {name: as_numbered(sql) for name, sql in load_queries(self.name).items()}
         self._readers: deque[apsw.Connection] = deque()
         self._closed = threading.Event()
-        if not self._in_memory:
-            try:
-                Path(path).absolute().parent.mkdir(OWNER_ONLY, parents=True, exist_ok=True)
-            except OSError as error:
-                raise StoreError(f"The database folder cannot be made: {error.strerror}.") from error
+        if self.content_folder is not None:
+            create_database_file(Path(self._target), self.content_folder)
         with translated():
-            self._writer = _Writer(self._connect(), self._queries)
+            connection = self._connect()
+            # Looked for first: another process may be making the schema, and stores no text before it is made.
+            has_texts = self.content_folder is not None and has_contents(self.content_folder)
+            if has_texts and not applied_steps(connection):
+                raise StoreError(EMPTY.format(path=self._target, beside=self.content_folder))
+            migrate(connection)
+            if self.content_folder is not None:
+                self.store_id = claim_contents(connection, Path(self._target), self.content_folder)
+            self._writer = _Writer(connection, self._queries)
         self.index = SqliteIndex(self.read, numbers=self.numbers, max_bytes=index_cache_bytes)
 
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
@@ -108,7 +112,16 @@ class SqliteEngine:
         self._check_usable()
         if self._in_memory:
             return ()
-        return self._writer.alone(lambda connection: scrubbed(connection, compact=compact is not False))
+        if compact:
+            return self._writer.alone(sqlite_scrub.compact)
+        if compact is False:
+            return [sqlite_scrub.NOT_SCRUBBED]
+        with translated():
+            connection = self._connect()
+            try:
+                return sqlite_scrub.overwrite_unused(connection, Path(self._target), self._writer.paused)
+            finally:
+                connection.close()
 
     def close(self) -> None:
         """Finish the writes that are waiting, then close. Calling it again does nothing."""
@@ -225,7 +238,6 @@ class _Writer:
     def __init__(self, connection: apsw.Connection, queries: _Queries) -> None:
         self._connection = connection
         self._queries = queries
-        _migrate(connection)
         self._turn = threading.Lock()  # held by whoever uses the connection
         self._writing = NOBODY  # the thread that does
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
@@ -249,12 +261,18 @@ class _Writer:
 
     def alone(self, work: Callable[[apsw.Connection], T]) -> T:
         """Do what no transaction may be open for; whoever wants to write waits."""
+        with self.paused(), translated():
+            return work(self._connection)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Keep the writers of this process waiting."""
         if self._writing == threading.get_ident():
             raise StoreError("The file is not rewritten from inside a transaction.")
-        with self._turn, translated():
+        with self._turn:
             if self._is_stopped:
                 raise StoreError(CLOSED)
-            return work(self._connection)
+            yield
 
     def stop(self) -> None:
         with self._gate:
@@ -344,47 +362,3 @@ class _Writer:
                 raise
             self._connection.execute("ROLLBACK TO job")
         self._connection.execute("RELEASE job")
-
-
-def _migrate(connection: apsw.Connection) -> None:
-    """Bring the schema up to date. Whoever gets the write lock takes the next step; others wait and find it taken."""
-    migrations = load_migrations("sqlite")
-    while check_applied(migrations, _applied(connection)) or older_chats.is_lacking(_columns(connection)):
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            _take_next_step(connection, migrations)
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-
-
-def _applied(connection: apsw.Connection) -> Mapping[int, str]:
-    if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations'").fetchone():
-        return {}
-    return {row[0]: row[1] for row in connection.execute("SELECT number, checksum FROM schema_migrations")}
-
-
-def _columns(connection: apsw.Connection, table: str = older_chats.SESSIONS) -> set[str]:
-    return {name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))}
-
-
-def _take_next_step(connection: apsw.Connection, migrations: Sequence[Migration]) -> None:
-    applied = _applied(connection)
-    before, after = older_chats.around(
-        "sqlite", applied, _columns(connection), _columns(connection, older_chats.MESSAGES)
-    )
-    connection.execute(
-        "CREATE TABLE IF NOT EXISTS schema_migrations "
-        "(number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL) STRICT"
-    )
-    for statement in before:
-        connection.execute(statement)
-    for migration in check_applied(migrations, applied)[:1]:
-        for statement in (*migration.statements, *after):
-            connection.execute(statement)
-        connection.execute(
-            "INSERT INTO schema_migrations (number, name, checksum) VALUES (?, ?, ?)",
-            (migration.number, migration.name, migration.checksum),
-        )

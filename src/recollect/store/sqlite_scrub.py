@@ -1,43 +1,190 @@
-"""Leaving no bytes of removed rows in SQLite's files.
+"""Remove the bytes of deleted rows from SQLite's files, in steps that let writers in between.
 
-`secure_delete` writes zeros over a removed row, but not over what the tree moved from page to page while it grew: names
-in an index were found on pages they had left long ago. So the file is written anew, and then the log behind it emptied.
+`secure_delete` writes zeros over a deleted row and over freed pages, but not over cells that the tree has moved to
+another page: their old copies stay in the unused part of the page they left. `VACUUM` gets rid of them by writing the
+whole file anew, and nobody can write meanwhile. Here the unused parts are overwritten in place instead:
+
+- Pages are looked at without a lock, to find those whose unused parts are not zero.
+- Each step empties the write-ahead log, begins a write transaction and checks that the log is still empty. From then
+  on nobody can append to the log, and a checkpoint has nothing to copy: nobody else writes to the database file.
+- Only bytes that no cell uses change, so a reader sees the same page before, after and while it is written, and a
+  crash in the middle leaves a valid page.
+- The step commits a change of its own, on a connection of its own. That makes every other connection drop its cached
+  pages, which would otherwise bring the old bytes back with their next write.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
 
 import apsw
 
-NOT_COMPACTED = (
-    "The database file was not written anew: copies of names may be left in free parts of its pages until somebody "
-    "erases again, with compact."
+PAGES_PER_STEP = 512
+PAGES_PER_READ = 256
+TRIES = 20
+HEADER_BYTES = 100  # before the tree of page 1
+LEAF_HEADER, INTERIOR_HEADER = 8, 12
+TREE_PAGES = {2: INTERIOR_HEADER, 5: INTERIOR_HEADER, 10: LEAF_HEADER, 13: LEAF_HEADER}
+"""Length of a page's own header, by its first byte. Overflow and free pages begin with the number of another page,
+whose first byte is 0 in every database below 64 GB."""
+
+NOT_SCRUBBED = (
+    "Unused parts of the database file were not overwritten: copies of removed text may be left in them until somebody "
+    "erases again."
 )
 READERS = (
     "Somebody was reading all the while, so the write-ahead log could not be emptied: it may hold removed text until "
     "the last reader is done and something is written, or all have closed the store."
 )
 
+PATIENCE = 200
+"""Milliseconds a step waits for readers of the log while it keeps writers out."""
 
-def scrubbed(connection: apsw.Connection, *, compact: bool) -> Sequence[str]:
-    """Write the file anew and empty the log; where bytes may be left. No transaction may be open."""
-    left = [] if compact and _is_compacted(connection) else [NOT_COMPACTED]
-    return left if _is_emptied(connection) else [*left, READERS]
+MAX_PAGES = 2**24
+"""From here on the number of a page may begin with a byte that looks like a tree page."""
+
+KeepOut = Callable[[], AbstractContextManager[None]]
+"""Keeps the other writers of this process waiting."""
 
 
-def _is_compacted(connection: apsw.Connection) -> bool:
-    """What was asked for is done already, so a disk without room for a copy is told and no failure."""
+def compact(connection: apsw.Connection) -> Sequence[str]:
+    """Write the whole file anew and empty the log; return where removed bytes may be left."""
     try:
         connection.execute("VACUUM")
     except (apsw.FullError, apsw.BusyError, apsw.LockedError, apsw.IOError):
-        return False
-    return True
+        return [NOT_SCRUBBED]
+    return [] if empty_log(connection) else [READERS]
 
 
-def _is_emptied(connection: apsw.Connection) -> bool:
+def empty_log(connection: apsw.Connection) -> bool:
+    """Copy the write-ahead log into the database and cut it to nothing; return True if that was possible."""
     try:
         ((is_busy, _, _),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     except (apsw.BusyError, apsw.LockedError):  # another process is at it
         return False
     return not is_busy
+
+
+def overwrite_unused(connection: apsw.Connection, path: Path, keep_out: KeepOut) -> Sequence[str]:
+    """Overwrite what no row uses, step by step; return where removed bytes may be left.
+
+    `connection` is used for nothing else. A file whose pages cannot be told apart is written anew instead.
+    """
+    connection.set_busy_timeout(PATIENCE)
+    if not _try_repeatedly(lambda: empty_log(connection), keep_out):
+        return [NOT_SCRUBBED, READERS]
+    # Opened through SQLite: closing a descriptor of our own would release its locks on the file in this process.
+    file = apsw.VFSFile("", str(path), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READWRITE, 0])
+    try:
+        pages = _Pages(file, int(connection.pragma("page_size")))
+        if not pages.are_known:
+            with keep_out():
+                return compact(connection)
+        unclean = list(pages.find_unclean())
+        for start in range(0, len(unclean), PAGES_PER_STEP):
+            step = partial(_overwrite_step, connection, path, pages, unclean[start : start + PAGES_PER_STEP])
+            if not _try_repeatedly(step, keep_out):
+                return [NOT_SCRUBBED, READERS]
+        if unclean:
+            file.xSync(apsw.SQLITE_SYNC_FULL)
+    finally:
+        file.xClose()
+    return [] if _try_repeatedly(lambda: empty_log(connection), keep_out) else [READERS]
+
+
+def _try_repeatedly(step: Callable[[], bool], keep_out: KeepOut) -> bool:
+    """Try a step until it succeeds, letting writers in between; return False if it never did."""
+    for _ in range(TRIES):
+        with keep_out():
+            if step():
+                return True
+    return False
+
+
+def _overwrite_step(connection: apsw.Connection, path: Path, pages: _Pages, numbers: Sequence[int]) -> bool:
+    if not empty_log(connection):
+        return False
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        # Another process may have written between the two.
+        if Path(f"{path}-wal").stat().st_size:
+            return False
+        for number in numbers:
+            pages.overwrite_unused(number)
+        connection.execute("UPDATE schema_migrations SET name = name WHERE number = 1")
+        connection.execute("COMMIT")
+    except (apsw.BusyError, apsw.LockedError):
+        return False
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+    return True
+
+
+class _Pages:
+    """The pages of a database file, read and written past SQLite's cache."""
+
+    def __init__(self, file: apsw.VFSFile, size: int) -> None:
+        header = file.xRead(HEADER_BYTES, 0)
+        self._file = file
+        self._size = size
+        self._usable = size - header[20]
+        self._count = file.xFileSize() // size
+        # With auto_vacuum (a root page in bytes 52 to 55) some pages hold pointers and begin like tree pages.
+        self.are_known = self._count < MAX_PAGES and not any(header[52:56])
+
+    def find_unclean(self) -> Iterator[int]:
+        """Yield the pages, counted from 0, whose unused parts are not zero."""
+        for first in range(0, self._count, PAGES_PER_READ):
+            run = self._file.xRead(PAGES_PER_READ * self._size, first * self._size)
+            for at in range(0, len(run) - self._size + 1, self._size):
+                number = first + at // self._size
+                if clean_page(run[at : at + self._size], is_first=number == 0, usable=self._usable) is not None:
+                    yield number
+
+    def overwrite_unused(self, number: int) -> None:
+        page = self._file.xRead(self._size, number * self._size)
+        cleaned = clean_page(page, is_first=number == 0, usable=self._usable)
+        if cleaned is not None:
+            self._file.xWrite(cleaned, number * self._size)
+
+
+def clean_page(page: bytes, *, is_first: bool, usable: int) -> bytes | None:
+    """Return the page with zeros in its unused parts, or None if there is nothing to overwrite.
+
+    A tree page begins with its header and an array of two bytes per cell. Cells fill it from the end. Between array
+    and cells nothing is used, and neither are the free blocks among the cells.
+    """
+    start = HEADER_BYTES if is_first else 0
+    header = TREE_PAGES.get(page[start])
+    if header is None:
+        return None
+    cells = _number(page, start + 3)
+    # 0 stands for 65536, which does not fit into two bytes.
+    content = _number(page, start + 5) or 65536
+    begin = start + header + 2 * cells
+    if not begin <= content <= usable:
+        return None
+    unused = [(begin, content), *_free_blocks(page, _number(page, start + 1), usable)]
+    if not any(any(page[first:last]) for first, last in unused):
+        return None
+    cleaned = bytearray(page)
+    for first, last in unused:
+        cleaned[first:last] = bytes(last - first)
+    return bytes(cleaned)
+
+
+def _free_blocks(page: bytes, block: int, usable: int) -> Iterator[tuple[int, int]]:
+    """Yield the bytes of each free block behind its own four: the place of the next one, and its length."""
+    while 0 < block <= usable - 4:
+        following, length = _number(page, block), _number(page, block + 2)
+        yield block + 4, min(max(block + length, block + 4), usable)
+        # Blocks stand in ascending order; anything else is damage, which doctor reports.
+        block = following if following > block else 0
+
+
+def _number(page: bytes, at: int) -> int:
+    return int.from_bytes(page[at : at + 2], "big")

@@ -12,7 +12,7 @@ from datetime import datetime
 from heapq import nlargest
 from pathlib import Path
 
-from recollect.errors import Invalid, NotFound, StoreError
+from recollect.errors import Invalid, NotFound
 from recollect.model import Erased, Key, Kind, Match, Memory, MemoryVersion, Owner, State, Trace
 from recollect.policy.names import memory_seq
 from recollect.policy.similarity import Evidence
@@ -53,11 +53,7 @@ class WorkspaceStore(WorkspaceTransfer):
         """
         with self._lock:
             if owner not in self._files:
-                try:
-                    is_mine = is_claimed_by(self._workspace, owner, is_writing=is_writing)
-                except OSError as error:
-                    raise StoreError(f"The workspace cannot be used: {error.strerror}.") from error
-                if not is_mine:
+                if not is_claimed_by(self._workspace, owner, is_writing=is_writing):
                     return None
                 self._files[owner] = NotesFile(self._workspace, owner)
             return self._files[owner]
@@ -67,10 +63,7 @@ class WorkspaceStore(WorkspaceTransfer):
 
         Raises: StoreError.
         """
-        try:
-            owning = claimant(self._workspace)
-        except OSError as error:
-            raise StoreError(f"The workspace cannot be used: {error.strerror}.") from error
+        owning = claimant(self._workspace)
         if owning is None:
             return NotesFile(self._workspace, owner) if if_nobodys else None
         return self.notes_of(owner) if owning == owner else None

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from recollect.errors import StoreError
 from recollect.model import Json, Kind, Memory, Owner
 from recollect.policy.names import memory_seq
 from recollect.policy.transfer import KEYS
@@ -81,10 +80,7 @@ class WorkspaceTransfer(SqlStore):
 
     def _notes_in(self, tenant: str) -> Sequence[Memory]:
         """The notes of the file, newest first, if they are of this tenant."""
-        try:
-            owner = claimant(self._workspace)
-        except OSError as error:
-            raise StoreError(f"The workspace cannot be used: {error.strerror}.") from error
+        owner = claimant(self._workspace)
         file = self.notes_of(owner) if owner is not None and owner.tenant == tenant else None
         return [] if file is None else file.all()
 

@@ -13,8 +13,8 @@ class Erasure(TenantView):
         """Remove everything about a subject, for good: `agent:ID`, `session:ID`, `memory:AGENT/ID`, `tenant:ID`, or
         `text:WORDS` for all that mentions them. Without a kind, an id means what it names, and other words a text.
 
-        `dry_run` only lists what would go. `compact` writes the database's files anew, as SQLite's are unless it is
-        False; PostgreSQL's are if it is True, and nobody can use the tables meanwhile.
+        `dry_run` only lists what would go. With `compact`, the database's files are written anew and nobody can write
+        meanwhile. False leaves them as they are; None overwrites what SQLite's do not use and vacuums PostgreSQL's.
 
         Raises: Invalid; NotFound when there is no such agent, session or memory.
         """

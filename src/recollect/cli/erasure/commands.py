@@ -29,7 +29,7 @@ def erase(
         bool | None,
         typer.Option(
             "--compact/--no-compact",
-            help="Write the database's files anew, or not; SQLite's are if neither is given.",
+            help="Write the database's files anew, or leave them. Neither: overwrite what is unused.",
             show_default=False,
         ),
     ] = None,

@@ -28,7 +28,7 @@ class Erasing(Given):
     dry_run: Annotated[bool, Field(description="Only list what would go.")] = False
     compact: Annotated[
         bool | None,
-        Field(description="Write the database's files anew. null: SQLite's are, PostgreSQL's tables are vacuumed."),
+        Field(description="Write the database's files anew. null: unused parts of SQLite's are overwritten."),
     ] = None
 
 

@@ -17,6 +17,9 @@ WHERE found > 0 ORDER BY found DESC, created_at DESC, key DESC LIMIT :limit OFFS
 SELECT DISTINCT content_hash FROM details
 WHERE tenant_id = :tenant AND content_hash IN (SELECT value FROM json_each(:hashes))
 
+-- name: list_contents
+SELECT content_hash FROM detail_contents WHERE tenant_id = :tenant
+
 -- Whoever writes to SQLite is alone.
 -- name: lock_content
 SELECT 1 FROM detail_contents WHERE tenant_id = :tenant AND content_hash = :content_hash

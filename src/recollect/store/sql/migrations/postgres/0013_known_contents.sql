@@ -1,0 +1,1 @@
+-- Nothing to do: PostgreSQL keeps every content in detail_contents already.

@@ -1,0 +1,176 @@
+"""Files of an embedded store: their rights, the contents beside the database, and bytes of deleted rows."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+
+import apsw
+import pytest
+
+from recollect import Recollect
+from recollect.errors import StoreError
+from recollect.store.sqlite_scrub import overwrite_unused
+from tests.services.conftest import Clock
+
+LONG = "A line of a log that is kept.\n" * 2000
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store" / "memory.db"
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def filled(path: Path, clock: Clock) -> None:
+    with Recollect(f"sqlite:///{path}", clock=clock) as store:
+        store.agent("atlas").store_detail(LONG, description="log")
+
+
+def contents(path: Path) -> list[Path]:
+    return sorted(Path(f"{path}.blobs").glob("*/*.zst"))
+
+
+@pytest.fixture
+def no_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("no_umask")
+def test_database_and_contents_are_readable_by_their_owner_only(path: Path, clock: Clock) -> None:
+    path.parent.mkdir(mode=0o755)
+    with Recollect(f"sqlite:///{path}", clock=clock) as store:
+        store.agent("atlas").store_detail(LONG, description="log")
+        made = list(path.parent.rglob("*"))
+
+    assert {each.name for each in made} >= {"memory.db", "memory.db-wal", "memory.db-shm", "memory.db.blobs"}
+    assert {stat.S_IMODE(each.stat().st_mode) for each in made if each.is_file()} == {0o600}
+    assert {stat.S_IMODE(each.stat().st_mode) for each in made if each.is_dir()} == {0o700}
+
+
+@pytest.mark.parametrize("lose", [Path.unlink, lambda path: path.write_bytes(b"")], ids=["missing", "empty"])
+def test_a_lost_database_is_not_replaced_beside_its_contents(path: Path, clock: Clock, lose: object) -> None:
+    filled(path, clock)
+    lose(path)  # type: ignore[operator]
+
+    with pytest.raises(StoreError, match=r"Restore the database from a backup\. To begin a new store here, move"):
+        Recollect(f"sqlite:///{path}")
+    assert len(contents(path)) == 1
+    assert not path.exists() or path.stat().st_size == 0
+
+
+def test_a_database_of_another_program_is_not_used_beside_contents(path: Path, clock: Clock) -> None:
+    filled(path, clock)
+    path.unlink()
+    other = apsw.Connection(str(path))
+    other.execute("CREATE TABLE theirs (x)")
+    other.close()
+
+    with pytest.raises(StoreError, match="Restore the database from a backup"):
+        Recollect(f"sqlite:///{path}")
+
+
+def test_the_database_of_another_store_is_refused(path: Path, clock: Clock, tmp_path: Path) -> None:
+    filled(path, clock)
+    other = tmp_path / "other.db"
+    filled(other, clock)
+    shutil.copy(other, path)
+
+    with pytest.raises(StoreError, match="belong to another database"):
+        Recollect(f"sqlite:///{path}")
+
+
+def test_a_copied_store_opens(path: Path, clock: Clock, tmp_path: Path) -> None:
+    filled(path, clock)
+    shutil.copytree(path.parent, tmp_path / "copy")
+
+    with Recollect(f"sqlite:///{tmp_path}/copy/memory.db", clock=clock) as store:
+        (detail,) = store.agent("atlas").list_details()
+        assert store.agent("atlas").read_detail(detail.key).total == len(LONG)
+
+
+def test_maintenance_leaves_contents_of_a_newer_database_alone(path: Path, clock: Clock, tmp_path: Path) -> None:
+    with Recollect(f"sqlite:///{path}", clock=clock) as store:
+        deleted = store.agent("atlas").store_detail("A text that is deleted again. " * 900, description="log")
+        store.agent("atlas").delete_detail(deleted.key)
+    shutil.copy(path, tmp_path / "backup.db")
+    filled(path, clock)
+    shutil.copy(tmp_path / "backup.db", path)
+    clock.forward(days=3)
+
+    with Recollect(f"sqlite:///{path}", clock=clock) as store:
+        store.maintain()
+        advice = [check.advice for check in store.check() if check.name == "details"]
+
+    assert len(contents(path)) == 1
+    assert "1 texts beside the database were never known to it" in advice[0]
+
+
+def names_in(path: Path) -> int:
+    files = (Path(f"{path}{suffix}") for suffix in ("", "-wal"))
+    return sum(file.read_bytes().count(b"zorbqlax") for file in files if file.exists())
+
+
+def make_rows(path: Path, *, count: int) -> apsw.Connection:
+    """Make a database whose pages keep copies of names that were moved and then deleted."""
+    connection = apsw.Connection(str(path))
+    for pragma in ("journal_mode=wal", "secure_delete=on", "wal_autocheckpoint=0"):
+        connection.execute(f"PRAGMA {pragma}")
+    connection.execute("CREATE TABLE schema_migrations (number INTEGER PRIMARY KEY, name TEXT)")
+    connection.execute("INSERT INTO schema_migrations VALUES (1, 'first')")
+    connection.execute("CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT, filler TEXT)")
+    connection.execute("CREATE INDEX by_name ON people (name)")
+    with connection:
+        for number in range(count):
+            place = number * 7919 % count
+            connection.execute(
+                "INSERT INTO people VALUES (?, ?, ?)", (place, f"zorbqlax {place * 31 % count}", "f" * 90)
+            )
+    with connection:
+        connection.execute("DELETE FROM people WHERE id % 10 <> 0")
+        connection.execute("UPDATE people SET name = 'somebody ' || id")
+    return connection
+
+
+def test_overwriting_unused_parts_leaves_no_copy_and_no_damage(tmp_path: Path) -> None:
+    path = tmp_path / "people.db"
+    writer = make_rows(path, count=4000)
+    writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert names_in(path) > 0
+    # Both hold pages with the old bytes in their caches and write them afterwards.
+    other = apsw.Connection(str(path))
+    rows = other.execute("SELECT * FROM people ORDER BY name").fetchall()
+
+    assert overwrite_unused(apsw.Connection(str(path)), path, nullcontext) == []
+
+    assert names_in(path) == 0
+    for connection in (writer, other):
+        connection.execute("UPDATE people SET filler = filler || 'x'")
+    writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert names_in(path) == 0
+    assert writer.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert [row[:2] for row in rows] == [row[:2] for row in other.execute("SELECT * FROM people ORDER BY name")]
+
+
+def test_a_reader_of_the_log_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "people.db"
+    make_rows(path, count=100)
+    reader = apsw.Connection(str(path))
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM people").fetchall()
+    writer = apsw.Connection(str(path))
+    writer.execute("UPDATE people SET filler = 'y'")
+
+    left = overwrite_unused(apsw.Connection(str(path)), path, nullcontext)
+
+    assert any("Somebody was reading" in sentence for sentence in left)
