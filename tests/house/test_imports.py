@@ -46,7 +46,7 @@ ONLY_TYPES = {("tools", "agent_memory")}
 
 DRIVERS = {"apsw", "psycopg", "psycopg_pool", "sqlite3"}
 SHOWS_DRIVERS = {"recollect.cli.doctor": "`doctor` shows which versions are installed"}
-POLICY_NEEDS = {*sys.stdlib_module_names, "numpy", "snowballstemmer", "recollect"}
+POLICY_NEEDS = {*sys.stdlib_module_names, "numpy", "Stemmer", "recollect"}
 NOT_PURE = {"socket", "urllib", "http", "subprocess", "threading", "asyncio", "tempfile", "shutil", "time", "random"}
 
 SQL = re.compile(r"^\s*(SELECT\s.+\sFROM|INSERT\s+INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM|CREATE\s+TABLE)\b", re.DOTALL)
