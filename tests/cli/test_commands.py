@@ -159,6 +159,11 @@ with recollect.Recollect(embedder=Other(), replace_embedder=True) as store:
     gaps = program("doctor")
     assert (gaps.code, "texts missing from it: 1" in gaps.out) == (1, True)
     assert program.ok("reembed", RECOLLECT_EMBEDDER="off") == "Mended 1 entry of the search index\n"
+    with apsw.Connection(str(program.folder / "notes.db")) as file:
+        file.execute("UPDATE memory_index SET terms = x'0100000078563412'")
+    wrong = program("doctor")
+    assert (wrong.code, "other words than their texts: 1 (default/m-1)" in wrong.out) == (1, True)
+    assert program.ok("reembed").splitlines()[0] == "Mended 1 entry of the search index"
     assert program("doctor").code == 0
     quick = program("doctor", "--quick", "--json", OPENAI_MODEL="small", OPENAI_BASE_URL="http://127.0.0.1:1/v1").json
     assert [each["name"] for each in quick["checks"]] == [name for name in [*expected, "model"] if name != "audit log"]

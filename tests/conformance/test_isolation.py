@@ -17,7 +17,7 @@ from psycopg import sql
 
 from recollect import ports
 from recollect.errors import RecollectError, StoreError
-from recollect.model import Kind, Owner, ProposalState, Role, Trace
+from recollect.model import Kind, Owner, ProposalState, Role, Trace, WrongWords
 from recollect.ports import Store, Unembedded
 from recollect.store import SqlStore
 from recollect.store.erasure import TABLES
@@ -169,6 +169,10 @@ BY_A_TENANT: dict[str, Attempt] = {
     "sweep_contents": lambda store, me, it: store.sweep_contents(me.tenant, stored_before=LATER),
     "count_orphans": lambda store, me, it: store.count_orphans(me.tenant, stored_before=LATER),
     "count_index_gaps": lambda store, me, it: store.count_index_gaps(me.tenant),
+    "find_wrong_words": lambda store, me, it: list(store.find_wrong_words(me.tenant)),
+    "mend_words": lambda store, me, it: store.mend_words(
+        me.tenant, [WrongWords(shelf="memory", agent=it.agent, seq=1, name="theirs")]
+    ),
     "mend_index": lambda store, me, it: store.mend_index(me.tenant),
     "drop_content": lambda store, me, it: store.drop_content(me.tenant, it.content_hash),
     "list_traces": lambda store, me, it: [

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recollect import Recollect
-from recollect.model import Check
+from recollect.model import Check, Kind
 from tests.services.conftest import Clock, Place
 
 FSYNC_OFF = "fsync is off"
@@ -120,6 +120,59 @@ def test_an_index_with_gaps_is_mended_and_everything_is_found_again(recollect: R
     assert "maintenance.mend" in actions
     assert [event.action for event in recollect.tenant("globex").audit.list()] == ["memory.add"]
     assert recollect.mend_index() == 0
+
+
+ONE_WORD = {
+    "sqlite": ("terms = x'0100000078563412'", "terms = x'0100000078563412'"),
+    "postgres-18": ("words = '''htole'':1'", r"terms = '\x0100000078563412'"),
+}
+"""What gives an index entry, or that of a step, one word that its text does not have."""
+
+
+def test_wrong_words_in_the_index_are_named_and_mended(recollect: Recollect, fresh_place: Place, clock: Clock) -> None:
+    owner, tenant = recollect.agent("atlas", tenant="acme").owner, recollect.tenant("acme")
+    tenant.record_step(workflow="month end", step="close the books", output="All of them are closed")
+    (document,) = (each.id for each in tenant.list_documents() if each.title == "Refunds")
+    (workflow,) = (each.id for each in recollect._services.store.list_workflows("acme"))
+
+    with fresh_place.open(clock) as other:  # it has read the index before anything happens to it
+
+        def found() -> list[list[list[int]]]:
+            """What is found by words in both, of each kind."""
+            stores = [each._services.store for each in (recollect, other)]
+            return [
+                [
+                    [each.seq for each in store.search_memories(owner, "night", kinds=[*Kind], now=clock(), limit=5)],
+                    [each.seq for each in store.search_chunks("acme", "paid within", limit=5)],
+                    [each.seq for each in store.search_steps("acme", "closed books", limit=5)],
+                ]
+                for store in stores
+            ]
+
+        before = found()
+        (set_words, set_step), where = ONE_WORD[fresh_place.engine], "WHERE tenant_id = 'acme'"
+        fresh_place.sql(f"UPDATE memory_index SET {set_words} {where} AND seq = 3")
+        fresh_place.sql(f"UPDATE chunk_index SET {set_words} {where}")
+        fresh_place.sql(f"UPDATE step_index SET {set_step} {where}")
+        fresh_place.sql(f"UPDATE agents SET rewrites = rewrites + 1, life = life + 1 {where}")
+        fresh_place.sql(f"UPDATE shelves SET rewrites = rewrites + 1 {where}")
+        check = broken(list(recollect.check()))["index"]
+
+        assert [of[0] for of in found()] == [[], []] != [of[0] for of in before]
+        assert check.says == (
+            "texts missing from it: 0; entries that are out of date: 0; entries with other words than their texts: 3 "
+            f"(atlas/m-3; {document}/0; {workflow}/1)"
+        )
+        assert "recollect reembed" in check.advice
+        assert "index" not in broken(list(recollect.check(is_quick=True)))  # which reads no texts
+
+        assert recollect.mend_index() == 3
+        assert recollect.count_waiting() == 0  # the vectors were right
+        assert broken(list(recollect.check())) == {}
+        after = found()
+        assert [of[:2] for of in after] == [of[:2] for of in before]
+        assert all(len(recollect._services.store.find_steps("acme", of[2])) == 1 for of in after)
+        assert recollect.mend_index() == 0
 
 
 def test_what_the_schema_lost_is_named_with_what_brings_it_back(recollect: Recollect, fresh_place: Place) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["Check", "IndexGaps", "StoreState"]
+__all__ = ["Check", "IndexGaps", "StoreState", "WrongWords"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,3 +35,13 @@ class IndexGaps:
 
     missing: int  # texts that should be found and are not in it
     surplus: int  # entries of texts that should not be found, or that say something else by now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrongWords:
+    """An entry of the search index that holds other words than its text."""
+
+    shelf: str  # memory, knowledge or workflow
+    agent: str  # whose memory it is; empty on the shelves of a tenant
+    seq: int
+    name: str  # as a finding names it: atlas/m-7, d-0f34/2, refund-run/3

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from recollect.model import IndexGaps, Owner, StoreState
+from recollect.model import IndexGaps, Owner, StoreState, WrongWords
 
 
 class CheckupStore(Protocol):
-    """What a store knows about its own condition. All but `mend_index` change nothing."""
+    """What a store knows about its own condition. All but `mend_index` and `mend_words` change nothing."""
 
     def describe_store(self) -> StoreState: ...
 
@@ -22,6 +22,13 @@ class CheckupStore(Protocol):
     def mend_index(self, tenant: str, *, limit: int = 500) -> int:
         """Take out of the search index what is out of date and put in, at most `limit` texts, what is missing, to be
         embedded later; how many entries that were."""
+
+    def find_wrong_words(self, tenant: str) -> Iterator[WrongWords]:
+        """Walk over every entry of the search index, a page in memory at a time, and yield those that hold other words
+        than their text. An entry that `count_index_gaps` counts as surplus may be left out."""
+
+    def mend_words(self, tenant: str, entries: Sequence[WrongWords]) -> int:
+        """Write the words of these entries anew and keep their vectors; return how many were still wrong."""
 
     def count_orphans(self, tenant: str, *, stored_before: datetime) -> int:
         """How many contents `sweep_contents` would remove."""

@@ -7,10 +7,12 @@ few are named.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 from typing import TypeVar
 
 from recollect.errors import NotFound, StoreError
-from recollect.model import AuditEvent, Check, Owner, StoreState
+from recollect.model import AuditEvent, Check, Owner, StoreState, WrongWords
 from recollect.ports import Clock, Store
 from recollect.services.maintain import SWEEP_GRACE
 from recollect.services.walk import Progress, owners
@@ -19,6 +21,9 @@ NAMED = 5
 """Of what is damaged, so many are named."""
 
 PAGE = 500
+MENDED_AT_ONCE = 100
+"""Entries whose words are written anew in one transaction: nobody else writes meanwhile."""
+
 DAMAGED = "Restore a backup; or copy it aside and export what can still be read."
 GONE = "Restore a backup: what was kept there is nowhere else."
 ORPHANS = "{:,} more belong to nobody; recollect maintain removes them."
@@ -50,10 +55,18 @@ class MendIndex:
         found = gaps.missing + gaps.surplus
         while found and self._store.transaction(tenant, lambda: self._mend_some(tenant)):
             pass
+        wrong = self._store.find_wrong_words(tenant)
+        while entries := list(islice(wrong, MENDED_AT_ONCE)):
+            found += self._store.transaction(tenant, partial(self._mend_words, tenant, entries))
         return found
 
     def _mend_some(self, tenant: str) -> int:
-        mended = self._store.mend_index(tenant)
+        return self._noted(tenant, self._store.mend_index(tenant))
+
+    def _mend_words(self, tenant: str, entries: Sequence[WrongWords]) -> int:
+        return self._noted(tenant, self._store.mend_words(tenant, entries))
+
+    def _noted(self, tenant: str, mended: int) -> int:
         if mended:
             message = f"{mended:,} {'entry' if mended == 1 else 'entries'} of the search index were put right."
             meta = {"mended": mended}
@@ -79,7 +92,7 @@ class Checkup:
         if state.lost:  # what asks for it would only say so again
             return checks
         tenants = self._store.list_tenants()
-        checks.append(_tried("index", lambda: self._index(tenants)))
+        checks.append(_tried("index", lambda: self._index(tenants, is_quick=is_quick)))
         checks.append(_tried("details", lambda: self._details(tenants, is_quick=is_quick, progress=progress)))
         notes = _tried("notes", lambda: self._notes(tenants))
         checks += [notes] if notes is not None else []
@@ -92,13 +105,23 @@ class Checkup:
         says = "its structure is whole" if is_quick else "every page and reference is whole"
         return Check(name="database", is_ok=True, says=says)
 
-    def _index(self, tenants: Sequence[str]) -> Check:
+    def _index(self, tenants: Sequence[str], *, is_quick: bool) -> Check:
         gaps = [self._store.count_index_gaps(tenant) for tenant in tenants]
         missing, surplus = sum(each.missing for each in gaps), sum(each.surplus for each in gaps)
-        if not missing and not surplus:
-            return Check(name="index", is_ok=True, says="agrees with what is stored")
-        says = f"texts missing from it: {missing:,}; entries that are out of date: {surplus:,}"
+        wrong, named = (0, "") if is_quick else self._wrong_words(tenants)
+        if not missing and not surplus and not wrong:
+            says = "has an entry for every text" if is_quick else "agrees with what is stored"
+            return Check(name="index", is_ok=True, says=says)
+        found = [f"texts missing from it: {missing:,}; entries that are out of date: {surplus:,}"]
+        found += [f"entries with other words than their texts: {wrong:,} ({named})"] if wrong else []
+        says = "; ".join(found)
         return Check(name="index", is_ok=False, says=says, advice="To have it mended, run: recollect reembed")
+
+    def _wrong_words(self, tenants: Sequence[str]) -> tuple[int, str]:
+        """Count them and name the first; all of them may be wrong, so no list of them is made."""
+        wrong = (each.name for tenant in tenants for each in self._store.find_wrong_words(tenant))
+        named = list(islice(wrong, NAMED))
+        return len(named) + sum(1 for _ in wrong), "; ".join(named)
 
     def _details(self, tenants: Sequence[str], *, is_quick: bool, progress: Progress | None) -> Check:
         count, damaged = 0, list[str]()

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from recollect.model import IndexGaps, Owner, StoreState
+from recollect.model import IndexGaps, Owner, StoreState, WrongWords
 from recollect.policy.history import history_terms, step_words
 from recollect.policy.names import memory_seq
 from recollect.policy.text import terms
 from recollect.store import workflows
+from recollect.store.agents import renew_index
 from recollect.store.embeddings import NOBODY
-from recollect.store.engine import Unit
+from recollect.store.engine import Row, Unit
 from recollect.store.history_rows import step_from
 from recollect.store.knowledge import SHELF
 from recollect.store.migrations import Made, load_migrations, made_by
 from recollect.store.rows import memory_from, memory_values
 from recollect.store.transfer_tables import TABLES
 from recollect.store.units import Units
-from recollect.store.words import encoded
+from recollect.store.words import encoded, is_same
 
 SOUND = "ok"
 DURABLE = {"wal": "write-ahead log", "fsync": "fsync", "memory": "in memory, gone when it is closed"}
 MISSING = ("count_unindexed_memories", "count_unindexed_chunks", "count_unindexed_steps")
 SURPLUS = ("count_surplus_memories", "count_surplus_chunks")
 DROP_SURPLUS = ("drop_surplus_memories", "drop_surplus_chunks")
+MEMORY, KNOWLEDGE, WORKFLOW = "memory", SHELF, workflows.SHELF
+WORDS_AFTER = {MEMORY: "memory_words_after", KNOWLEDGE: "chunk_words_after", WORKFLOW: "step_terms_after"}
+"""The statement that reads the entries of each shelf behind a place."""
+
+PAGE = 500
 TABLE = "table"
 ELSEWHERE = ("workflow_steps", "seq")
 """An export has it with the step; it is kept in the steps' index."""
@@ -81,6 +87,53 @@ class CheckupRows(Units):
 
         return self._write(tenant, mend)
 
+    def find_wrong_words(self, tenant: str) -> Iterator[WrongWords]:
+        for shelf, statement in WORDS_AFTER.items():
+            agent, seq = "", 0
+            while rows := self._words_after(tenant, statement, agent, seq):
+                yield from (_named(shelf, row) for row in rows if not self._is_right(shelf, row))
+                agent, seq = rows[-1][:2]
+
+    def mend_words(self, tenant: str, entries: Sequence[WrongWords]) -> int:
+        def mend(unit: Unit) -> int:
+            # In the order of `mend_index`, so that the two never wait for each other.
+            for agent in sorted({each.agent for each in entries if each.shelf == MEMORY}):
+                renew_index(unit, agent)
+            shelves = {each.shelf for each in entries}
+            if KNOWLEDGE in shelves:
+                unit.run("touch_shelf", tenant=tenant, shelf=SHELF)
+            if WORKFLOW in shelves:
+                unit.run("hold_shelf", tenant=tenant, shelf=workflows.SHELF)
+            mended = sum(self._mend_words_of(unit, each) for each in entries)
+            if WORKFLOW in shelves:
+                _index_steps(unit, len(entries))
+            return mended
+
+        return self._write(tenant, mend)
+
+    def _words_after(self, tenant: str, statement: str, agent: str, seq: int) -> Sequence[Row]:
+        values = {"tenant": tenant, "agent": agent, "seq": seq, "limit": PAGE}
+        return self._read(tenant, lambda unit: unit.all(statement, **values))
+
+    def _is_right(self, shelf: str, row: Row) -> bool:
+        stored, words = row[3], _words_of(shelf, row)
+        return is_same(bytes(stored), words) if shelf == WORKFLOW else self._engine.index.has_words(stored, words)
+
+    def _mend_words_of(self, unit: Unit, entry: WrongWords) -> int:
+        """Read the entry again, now that nobody else can write it, and mend it if it is still wrong."""
+        place = {"tenant": unit.tenant, "agent": entry.agent, "seq": entry.seq}
+        row = unit.one(WORDS_AFTER[entry.shelf], **place | {"seq": entry.seq - 1, "limit": 1})
+        if row is None or (row[0], row[1]) != (entry.agent, entry.seq) or self._is_right(entry.shelf, row):
+            return 0
+        if entry.shelf == WORKFLOW:  # `_index_steps` puts it in again, under a number nobody has read yet
+            return unit.run("drop_step_words", **place)
+        (columns,) = self._engine.index.encoded([_words_of(entry.shelf, row)], [None])
+        if entry.shelf == MEMORY:
+            return unit.run("set_memory_words", **place, **columns)
+        numbers = unit.one("take_shelf_numbers", tenant=unit.tenant, shelf=SHELF, count=0)
+        assert numbers is not None  # what has passages has a shelf
+        return unit.run("set_chunk_words", **place, **columns, version=numbers[1])
+
     def _index_memories(self, unit: Unit, limit: int) -> int:
         missing = [memory_from(row) for row in unit.all("unindexed_memories", tenant=unit.tenant, limit=limit)]
         entries = self._entries([memory.text for memory in missing])
@@ -105,6 +158,16 @@ class CheckupRows(Units):
 
     def find_damaged_notes(self, owner: Owner) -> Sequence[str] | None:
         return None
+
+
+def _words_of(shelf: str, row: Row) -> Sequence[str]:
+    """The words an entry should hold."""
+    return history_terms(step_words(step_from(row[4:]))) if shelf == WORKFLOW else terms(row[4])
+
+
+def _named(shelf: str, row: Row) -> WrongWords:
+    agent, seq, name = row[:3]
+    return WrongWords(shelf=shelf, agent=agent, seq=seq, name=name)
 
 
 def _index_steps(unit: Unit, limit: int) -> int:

@@ -52,6 +52,16 @@ def encode_terms(terms: Sequence[str]) -> bytes:
     return packed.tobytes()
 
 
+def is_same_terms(stored: bytes, terms: Sequence[str]) -> bool:
+    """Return True if a stored entry holds exactly these words, in whatever order."""
+    wanted = encode_terms(terms)
+    return stored == wanted or sorted(_codes(stored)) == sorted(_codes(wanted))
+
+
+def _codes(stored: bytes) -> list[bytes]:
+    return [stored[at : at + 8] for at in range(0, len(stored), 8)]
+
+
 def word_code(term: str, count: int) -> int:
     """A word and how often it occurs."""
     return word_key(term) << 32 | min(count, MAX_COUNT)

@@ -65,6 +65,9 @@ class SearchIndex(Protocol):
     def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
         """The index columns of each record, for the engine's `index_…` and `set_…_vector` statements."""
 
+    def has_words(self, stored: Any, terms: Sequence[str]) -> bool:
+        """Return True if an entry, as the fragment `stored_words` reads it, holds exactly these words."""
+
     def search_memories(
         self, owner: Owner, terms: Sequence[str], *, kinds: Collection[Kind], now: datetime, limit: int
     ) -> Sequence[Match]: ...

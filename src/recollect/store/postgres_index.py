@@ -55,12 +55,16 @@ class PostgresIndex(MemorySearch):
         return [
             {
                 "words": tsvector_literal(words),
-                "length": sum(min(count, MAX_POSITIONS) for count in Counter(words).values()),
+                "length": sum(_counted(words).values()),
                 "embedder_id": None if vector is None else self._embedder.id,
                 "vector": None if vector is None else vector_literal(vector),
             }
             for words, vector in zip(terms, vectors, strict=True)
         ]
+
+    def has_words(self, stored: Any, terms: Sequence[str]) -> bool:
+        held = {_unquoted(term): len(places.split(",")) if places else 0 for term, places in _ANY_WORD.findall(stored)}
+        return held == _counted(terms)
 
     def search_chunks(
         self, tenant: str, terms: Sequence[str], *, categories: Collection[str], limit: int
@@ -119,9 +123,13 @@ def tsvector_literal(terms: Sequence[str]) -> str:
     "'tab':1,2 'space':1 'o''neil':1"
     """
     return " ".join(
-        f"{_quoted(term)}:{','.join(map(str, range(1, min(count, MAX_POSITIONS) + 1)))}"
-        for term, count in Counter(terms).items()
+        f"{_quoted(term)}:{','.join(map(str, range(1, count + 1)))}" for term, count in _counted(terms).items()
     )
+
+
+def _counted(terms: Sequence[str]) -> dict[str, int]:
+    """How often each word occurs, as far as a tsvector tells."""
+    return {term: min(count, MAX_POSITIONS) for term, count in Counter(terms).items()}
 
 
 def _quoted(term: str) -> str:
@@ -138,6 +146,8 @@ def _distinct(terms: Sequence[str]) -> list[str]:
 
 
 _WORD = re.compile(r"'((?:[^'\\]|''|\\\\)*)':([0-9,]+)")
+_ANY_WORD = re.compile(r"'((?:[^'\\]|''|\\\\)*)'(?::([0-9A-D,]+))?")
+"""Also a word without places, or with weights: recollect writes neither, so such an entry is wrong."""
 
 
 def _words(stored: Sequence[str]) -> tuple[Codes, Numbers]:
@@ -156,8 +166,12 @@ def _words(stored: Sequence[str]) -> tuple[Codes, Numbers]:
 
 def _word_code(term: str, places: str) -> int:
     if "'" in term or "\\" in term:
-        term = term.replace("''", "'").replace("\\\\", "\\")
+        term = _unquoted(term)
     return once(term) if places == "1" else word_code(term, places.count(",") + 1)
+
+
+def _unquoted(term: str) -> str:
+    return term.replace("''", "'").replace("\\\\", "\\")
 
 
 def _vectors(sent: Sequence[bytes], dimensions: int) -> Floats:

@@ -7,7 +7,7 @@ from typing import Any
 
 from recollect.model import Match
 from recollect.ports import Vector
-from recollect.store.encoding import SHORT, encode_terms, encode_vector
+from recollect.store.encoding import SHORT, encode_terms, encode_vector, is_same_terms
 from recollect.store.index import ALWAYS, Wanted
 from recollect.store.index_cache import Read, Shelf
 from recollect.store.memory_search import MemorySearch
@@ -29,6 +29,9 @@ class SqliteIndex(MemorySearch):
             }
             for words, vector in zip(terms, vectors, strict=True)
         ]
+
+    def has_words(self, stored: Any, terms: Sequence[str]) -> bool:
+        return is_same_terms(stored, terms)
 
     def search_chunks(
         self, tenant: str, terms: Sequence[str], *, categories: Collection[str], limit: int

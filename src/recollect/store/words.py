@@ -118,6 +118,11 @@ def encoded(terms: Sequence[str]) -> bytes:
     return encoding.encode_terms(terms)
 
 
+def is_same(stored: bytes, terms: Sequence[str]) -> bool:
+    """Return True if a step's entry holds exactly these words."""
+    return encoding.is_same_terms(stored, terms)
+
+
 def _extend(held: _Held, shelf: Shelf, unit: Unit) -> None:
     last = shelf.last(unit)
     if last < held.words.last_seq:  # another history under the same name

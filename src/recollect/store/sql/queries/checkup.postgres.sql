@@ -1,3 +1,14 @@
+-- fragment: stored_words
+i.words::text
+
+-- name: set_memory_words
+UPDATE memory_index SET words = :words::tsvector, length = :length
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq
+
+-- name: set_chunk_words
+UPDATE chunk_index SET words = :words::tsvector, length = :length, version = :version
+WHERE tenant_id = :tenant AND seq = :seq
+
 -- name: durability
 SELECT CASE WHEN current_setting('fsync') <> 'on' THEN 'fsync is off'
             WHEN current_setting('full_page_writes') <> 'on' THEN 'full_page_writes is off'

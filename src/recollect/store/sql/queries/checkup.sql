@@ -56,3 +56,26 @@ WHERE tenant_id = :tenant AND EXISTS (
   SELECT 1 FROM kb_chunks c JOIN kb_documents d ON d.tenant_id = c.tenant_id AND d.id = c.document_id
   WHERE c.tenant_id = chunk_index.tenant_id AND c.id = chunk_index.seq AND NOT d.is_published
 )
+
+-- Entries behind a place, with the name of each, its words and what they are made of.
+-- name: memory_words_after
+SELECT i.agent_id, i.seq, i.agent_id || '/m-' || i.seq, {stored_words}, m.text FROM memory_index i
+JOIN memories m ON m.tenant_id = i.tenant_id AND m.agent_id = i.agent_id AND m.seq = i.seq AND m.version = i.version
+WHERE i.tenant_id = :tenant AND (i.agent_id, i.seq) > (:agent, :seq)
+ORDER BY i.agent_id, i.seq LIMIT :limit
+
+-- name: chunk_words_after
+SELECT '', i.seq, c.document_id || '/' || c.position, {stored_words}, c.text FROM chunk_index i
+JOIN kb_chunks c ON c.tenant_id = i.tenant_id AND c.id = i.seq
+WHERE i.tenant_id = :tenant AND i.seq > :seq ORDER BY i.seq LIMIT :limit
+
+-- name: step_terms_after
+SELECT '', i.seq, i.workflow_id || '/' || i.position, i.terms,
+       s.tenant_id, s.workflow_id, w.name, s.position, s.step_name, s.agent_id, s.status, s.output, s.completed_at
+FROM step_index i
+JOIN workflow_steps s ON s.tenant_id = i.tenant_id AND s.workflow_id = i.workflow_id AND s.position = i.position
+JOIN workflows w ON w.tenant_id = i.tenant_id AND w.id = i.workflow_id
+WHERE i.tenant_id = :tenant AND i.seq > :seq ORDER BY i.seq LIMIT :limit
+
+-- name: drop_step_words
+DELETE FROM step_index WHERE tenant_id = :tenant AND seq = :seq

@@ -1,3 +1,12 @@
+-- fragment: stored_words
+i.terms
+
+-- name: set_memory_words
+UPDATE memory_index SET terms = :terms WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq
+
+-- name: set_chunk_words
+UPDATE chunk_index SET terms = :terms, version = :version WHERE tenant_id = :tenant AND seq = :seq
+
 -- name: durability
 PRAGMA journal_mode
 
