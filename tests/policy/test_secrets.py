@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from recollect.policy import secret_context, secret_split, secrets
 from recollect.policy.secret_rules import RULES
 from recollect.policy.secret_shapes import Rule
+from recollect.policy.secret_text import _FOLD, MAX_KEPT_CHARS, fold
 from recollect.policy.secrets import Finding, find_secrets, redact
 from tests.policy.secret_corpus.generate import DISGUISES, Note, disguised_notes, expand, plain_notes
 
@@ -217,3 +218,10 @@ def judged(piece: str, size: int, monkeypatch: pytest.MonkeyPatch) -> int:
 def test_a_long_text_takes_no_more_than_moments(piece: str) -> None:
     """It takes some hundredths of a second; a pattern that backtracks would take hours and run into the time limit."""
     find_secrets((piece * 100_000)[:100_000])
+
+
+def test_folding_keeps_a_bounded_number_of_characters() -> None:
+    for first in range(0x4000, 0x10000, 0x1000):
+        fold("".join(map(chr, range(first, first + 0x1000))))
+
+    assert len(_FOLD) <= MAX_KEPT_CHARS

@@ -58,6 +58,10 @@ _HEX = re.compile(r"(?:0x)?(?:[0-9a-f]{2}){6,}|(?:0x)?(?:[0-9A-F]{2}){6,}")
 _NOT_PLAIN = re.compile(r"[^\t\n\r -~]")
 
 
+MAX_KEPT_CHARS = 20_000
+"""One text may hold every character of Unicode; kept, they would take 200 MB for as long as the process runs."""
+
+
 class _Fold(dict[int, str]):
     """What each character looks like, worked out when it is first met. A table for `str.translate`."""
 
@@ -65,7 +69,8 @@ class _Fold(dict[int, str]):
         plain = unicodedata.normalize("NFKD", chr(code))
         kept = "".join(" " if unicodedata.category(c) == "Zs" else c for c in plain if not _is_invisible(c))
         folded = "".join(self.get(ord(c), c) for c in kept)
-        self[code] = folded
+        if len(self) < MAX_KEPT_CHARS:
+            self[code] = folded
         return folded
 
 

@@ -63,14 +63,16 @@ class _StoreGauges(Collector):
         return []  # so that nothing is asked of the store when this is registered
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        now = self._recollect.now()
-        if self._known is None or not timedelta() <= now - self._known[0] < STORE_EVERY:
+        # Looked up once: another scrape may forget it meanwhile.
+        now, known = self._recollect.now(), self._known
+        if known is None or not timedelta() <= now - known[0] < STORE_EVERY:
             try:
-                self._known = (now, self._recollect.count_bytes(), self._recollect.count_waiting())
+                known = (now, self._recollect.count_bytes(), self._recollect.count_waiting())
             except RecollectError:
-                self._known = None
-        if self._known is not None:
-            _, size, waiting = self._known
+                known = None
+            self._known = known
+        if known is not None:
+            _, size, waiting = known
             yield GaugeMetricFamily("recollect_store_bytes", "How large the database is.", value=size)
             yield GaugeMetricFamily("recollect_waiting_vectors", "Texts without a vector yet.", value=waiting)
         problem = 1 if self._recollect.embedder_problem() else 0

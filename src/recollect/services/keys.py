@@ -45,6 +45,7 @@ class Keys:
         self._now = now
         self._lock = threading.Lock()
         self._known: dict[str, tuple[ApiKey, datetime]] = {}  # by hash; when it was looked up
+        self._revoked = 0  # so many keys were, or had their names changed: what was looked up before may be out of date
         self._noted: dict[tuple[str, str], datetime] = {}  # which use was last written down
         self._waiting: dict[tuple[str, str], datetime] = {}  # which is still to be
         failed = "When keys were last used could not be written down"
@@ -84,11 +85,13 @@ class Keys:
 
         self._store.transaction(tenant, revoke)
         with self._lock:
+            self._revoked += 1
             self._known.clear()
 
     def forget(self, tenant: str) -> None:
         """Look a tenant's keys up again when they are next shown: their names may have changed."""
         with self._lock:
+            self._revoked += 1
             self._known = {hash: found for hash, found in self._known.items() if found[0].tenant != tenant}
 
     def recent(self, key: str) -> ApiKey | None:
@@ -108,7 +111,7 @@ class Keys:
         named = named_by(key)
         if named is None:
             raise Unauthorized(REFUSED)
-        now, hash = self._now(), key_hash(key)
+        now, hash, revoked = self._now(), key_hash(key), self._revoked
         record, stored = self._store.find_key(*named) or (None, NO_HASH)
         is_same = is_same_hash(hash, stored)  # also when there is none: it should not answer sooner
         if record is None or not is_same or not is_valid(record, now):
@@ -116,7 +119,8 @@ class Keys:
         with self._lock:
             if len(self._known) >= MAX_KNOWN:
                 self._known.clear()
-            self._known[hash] = (record, now)
+            if revoked == self._revoked:
+                self._known[hash] = (record, now)
         self._note(record, now)
         return record
 

@@ -47,7 +47,8 @@ class Skills:
     def problems(self) -> Sequence[str]:
         """What is wrong with the files at the moment, each as a sentence that names the file and the line."""
         self._refresh()
-        return [*self._broken.values(), *self._doubled.values()]
+        with self._lock:
+            return [*self._broken.values(), *self._doubled.values()]
 
     def _refresh(self) -> None:
         with self._lock:

@@ -221,8 +221,10 @@ class NotesFile:
         with told(self._path, doing="read"):
             try:
                 path = place_in(self._workspace).file
-                if _stamp(os.lstat(path)) == self._known[0]:
-                    return self._known[1]
+                # Read once: another thread may put something else there.
+                known_stamp, known = self._known
+                if _stamp(os.lstat(path)) == known_stamp:
+                    return known
                 fd = self._disk.open(path, os.O_RDONLY)
             except FileNotFoundError:
                 return Page()

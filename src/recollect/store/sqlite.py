@@ -17,7 +17,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -128,8 +128,9 @@ class SqliteEngine:
         if self._closed.is_set() or os.getpid() != self._pid:
             return
         self._closed.set()
-        while self._readers:
-            self._readers.pop().close()
+        with suppress(IndexError):  # a search that is still under way may take the last one
+            while True:
+                self._readers.pop().close()
         self._writer.stop()
 
     def _check_usable(self) -> None:

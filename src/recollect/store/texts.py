@@ -89,7 +89,8 @@ class Texts:
             self._held.move_to_end(owner)
         with held.lock:
             self._read(owner.tenant, lambda unit: _refresh(held, owner, unit))
-            blocks = held.blocks
+            # Found too large a moment ago, by another search: then nobody keeps the blocks up to date.
+            blocks = None if held.is_too_large else held.blocks
         self._make_room(owner, held)
         return None if blocks is None else (seq for block in reversed(blocks) for seq in block.holding(needle))
 
@@ -123,11 +124,14 @@ class Texts:
 def _refresh(held: _Held, owner: Owner, unit: Unit) -> None:
     if held.is_too_large:
         return
-    known, held.state = held.state, unit.one("memory_index_state", tenant=owner.tenant, agent=owner.agent)
-    if held.state is None or known is None or (held.state[0], held.state[2]) != (known[0], known[2]):
-        held.blocks = None
-    elif held.blocks is None or held.state != known:
-        held.blocks = _extended(held.blocks or (), owner, unit)
+    known, blocks = held.state, held.blocks
+    state = unit.one("memory_index_state", tenant=owner.tenant, agent=owner.agent)
+    if state is None or known is None or (state[0], state[2]) != (known[0], known[2]):
+        blocks = None
+    elif blocks is None or state != known:
+        blocks = _extended(blocks or (), owner, unit)
+    # Both, once the rows were read: a state without its rows would pass for up to date.
+    held.state, held.blocks = state, blocks
 
 
 def _extended(blocks: tuple[_Block, ...], owner: Owner, unit: Unit) -> tuple[_Block, ...]:
