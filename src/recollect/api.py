@@ -15,7 +15,7 @@ from typing import Self
 
 from recollect.agent_memory import AgentMemory
 from recollect.errors import Invalid
-from recollect.model import ApiKey, Check, Skill
+from recollect.model import ApiKey, BackgroundStatus, Check, RefusedText, Skill
 from recollect.policy.names import checked_owner, checked_tenant
 from recollect.ports import Clock, Embedder, TokenCounter
 from recollect.providers.archives import Archives
@@ -146,13 +146,33 @@ class Recollect:
     def embed_waiting(self) -> int:
         """Give a vector to every memory that has none yet; how many those were.
 
-        Raises: ModelError.
+        Texts the embedder refuses are skipped; `find_refused` names them.
+
+        Raises: ModelError when it fails altogether.
         """
         return self._embedding.embed_waiting()
 
     def count_waiting(self) -> int:
         """How many texts have no vector yet, in every tenant."""
         return self._embedding.count_waiting()
+
+    def find_refused(self) -> Sequence[RefusedText]:
+        """Ask the embedder about some texts that wait, and return those it refuses, of every tenant; they are skipped
+        and tried again later.
+
+        Raises: ModelError, StoreError.
+        """
+        return self._embedding.find_refused()
+
+    def list_refused(self, tenant: str | None = None) -> Sequence[RefusedText]:
+        """Return the texts the embedder has refused since this store was opened, of one tenant or of all."""
+        return self._embedding.refused(tenant)
+
+    def background(self) -> Sequence[BackgroundStatus]:
+        """Return the state of each background thread and its queue; a thread that died is started again."""
+        services = self._services
+        workers = (services.context_calls, services.retrieved, services.keys, self._embedding)
+        return [each.status() for each in workers]
 
     def verify_key(self, key: str) -> ApiKey:
         """Whose key this is and what it allows.

@@ -119,7 +119,7 @@ def test_a_store_that_can_only_be_read_is_recalled_from_and_says_so_once(
     with Recollect(url, settings=Settings(context_calls_kept=0)) as store:
         hits = store.agent("atlas").recall("which indentation: tabs?")
         store.agent("atlas").context("s-1", "tabs?")
-        store._services.retrieved._later._try()
+        store._services.retrieved.flush()
 
     assert [hit.id for hit in hits] == [memory.id]
     failed = "Recalled memories could not be marked as such"
@@ -137,7 +137,9 @@ def only_to_be_read(file: Path) -> None:
 def test_who_closes_in_the_moment_before_a_write_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(later, "PAUSE", 0.01)
     written: list[str] = []
-    ours = later.Later(lambda: written.append("all"), name="ours", failed="it was not written")
+    ours = later.Later[str, str](
+        lambda key, value: written.append(value), merge=lambda older, newer: newer, name="ours", failed="not written"
+    )
     closing = threading.Thread(target=ours.close)
 
     class Cleared(threading.Event):
@@ -150,7 +152,7 @@ def test_who_closes_in_the_moment_before_a_write_is_not_waited_for_for_ever(monk
             super().clear()
 
     ours._wanted = Cleared()
-    ours.wake()
+    ours.add("key", "all")
 
     eventually(lambda: bool(written))
     closing.join(LIMIT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +17,7 @@ from recollect.cli.progress import Bar
 from recollect.cli.run import REFUSED, Command, Run
 from recollect.cli.upkeep import NO_EMBEDDER, POSTGRES, open_embedder
 from recollect.errors import Invalid, ModelError, RecollectError, SchemaMismatch
-from recollect.model import Check
+from recollect.model import Check, RefusedText
 from recollect.settings import Settings, masked
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ PROBE = "Does it work?"
 NOBODY = "recollect-doctor"
 """An agent without memories; asking for it does not make it."""
 
+EMBEDDER_ADVICE = "Mend it, or set RECOLLECT_EMBEDDER to static; meanwhile memories are found by their words."
+MAX_NAMED = 5
 GIGABYTE = 1024**3
 LEAST_FREE = GIGABYTE // 10
 """Bytes on the disk below which a write may fail at any time."""
@@ -170,7 +172,7 @@ def _store_checks(run: Run, settings: Settings, *, is_quick: bool) -> Iterator[C
     yield Check(name="store", is_ok=True, says=address)
     yield from checks
     if is_readable:
-        yield from _embedder_checks(settings)
+        yield from _embedder_checks(settings, is_waiting=waiting > 0)
         yield _waiting(waiting, settings)
 
 
@@ -205,7 +207,7 @@ def _waiting(count: int, settings: Settings) -> Check:
     return Check(name="waiting", is_ok=True, says=says, advice=advice)
 
 
-def _embedder_checks(settings: Settings) -> Iterator[Check]:
+def _embedder_checks(settings: Settings, *, is_waiting: bool) -> Iterator[Check]:
     try:
         embedder = open_embedder(settings)
         if embedder is None:
@@ -213,14 +215,26 @@ def _embedder_checks(settings: Settings) -> Iterator[Check]:
             return
         embedder.embed([PROBE])
     except (Invalid, ModelError) as error:
-        advice = "Mend it, or set RECOLLECT_EMBEDDER to static; meanwhile memories are found by their words."
-        yield Check(name="embedder", is_ok=False, says=str(error), advice=advice)
+        yield Check(name="embedder", is_ok=False, says=str(error), advice=EMBEDDER_ADVICE)
         return
     yield Check(name="embedder", is_ok=True, says=f"{embedder.name}, {embedder.dimensions} dimensions")
     try:
         with recollect.Recollect(settings=settings, embedder=embedder) as store:
             store.agent(NOBODY).recall(PROBE, limit=1)  # a remote embedder is not compared before it is used
+            refused = store.find_refused() if is_waiting else ()
     except SchemaMismatch as error:
         yield Check(name="vectors", is_ok=False, says=str(error))
+    except ModelError as error:
+        yield Check(name="embedder", is_ok=False, says=str(error), advice=EMBEDDER_ADVICE)
     else:
         yield Check(name="vectors", is_ok=True, says="made by this embedder")
+        yield from _refused(refused)
+
+
+def _refused(refused: Sequence[RefusedText]) -> Iterator[Check]:
+    """Name the texts that will never get a vector as they are."""
+    if refused:
+        names = [f"{each.tenant} {each.agent} {each.id}: {each.problem}".replace("  ", " ") for each in refused]
+        more = f" And {len(refused) - MAX_NAMED:,} more." if len(refused) > MAX_NAMED else ""
+        advice = "Found by their words meanwhile, and tried again later; shorten or edit them, or use another embedder."
+        yield Check(name="refused", is_ok=False, says=" ".join(names[:MAX_NAMED]) + more, advice=advice)

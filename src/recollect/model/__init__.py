@@ -1,5 +1,6 @@
 """The records: what an agent's memory is made of. Values, all of them, by one name: `recollect.model`."""
 
+from recollect.model.background import *  # noqa: F403
 from recollect.model.checkup import *  # noqa: F403
 from recollect.model.consolidation import *  # noqa: F403
 from recollect.model.erasure import *  # noqa: F403

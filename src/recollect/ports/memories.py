@@ -204,7 +204,10 @@ class EmbeddingStore(Protocol):
 
     def list_tenants(self) -> Sequence[str]: ...
 
-    def list_unembedded(self, tenant: str, *, limit: int = 100) -> Sequence[Unembedded]: ...
+    def list_unembedded(
+        self, tenant: str, *, after: Unembedded | None = None, limit: int = 100
+    ) -> Sequence[Unembedded]:
+        """Memories by agent and number, then chunks; `after` goes on behind the last one of a page."""
 
     def count_unembedded(self, tenant: str) -> int: ...
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -50,6 +50,7 @@ class Metrics:
         for why in ("rate", "load"):
             self.refused.labels(why)
         self.registry.register(_StoreGauges(recollect))
+        self.registry.register(_BackgroundGauges(recollect))
 
 
 class _StoreGauges(Collector):
@@ -79,6 +80,34 @@ class _StoreGauges(Collector):
         yield GaugeMetricFamily(
             "recollect_embedder_failing", "1 if the embedder failed when last asked.", value=problem
         )
+
+
+BACKGROUND = {
+    "is_running": "1 while the thread runs or has had nothing to do.",
+    "waiting": "Owners, keys or texts in the queue.",
+    "oldest_seconds": "How long the first of them that is due has waited.",
+    "set_aside": "Those that failed and let the others pass.",
+}
+BACKGROUND_COUNTERS = {"failures": "Writes or passes that failed.", "given_up": "What the store would never take."}
+
+
+class _BackgroundGauges(Collector):
+    """The state of the background threads, by the name of each."""
+
+    def __init__(self, recollect: Recollect) -> None:
+        self._recollect = recollect
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        workers = self._recollect.background()
+        for family, told in ((GaugeMetricFamily, BACKGROUND), (CounterMetricFamily, BACKGROUND_COUNTERS)):
+            for name, says in told.items():
+                metric = family(f"recollect_background_{name.removeprefix('is_')}", says, labels=["worker"])
+                for each in workers:
+                    metric.add_metric([each.name], float(getattr(each, name)))
+                yield metric
 
 
 class Measured:

@@ -7,10 +7,9 @@ its first turn is stored.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 
-from recollect.model import ContextCall, Owner
+from recollect.model import BackgroundStatus, ContextCall, Owner
 from recollect.ports import ContextStore
 from recollect.services.later import Later
 
@@ -24,50 +23,45 @@ class ContextCalls:
     def __init__(self, store: ContextStore, *, keep: int) -> None:
         self._store = store
         self._keep = keep
-        self._lock = threading.Lock()
-        self._writing = threading.Lock()
-        self._waiting: dict[Owner, list[ContextCall]] = {}
-        failed = "What agents were shown could not be written down"
-        self._later = Later(self.flush, name="recollect-context-calls", failed=failed)
+        self._later = Later[Owner, Sequence[ContextCall]](
+            lambda owner, calls: store.add_context_calls(owner, calls, keep=keep),
+            merge=lambda older, newer: [*older, *newer][-keep:],
+            name="context-calls",
+            failed="What agents were shown could not be written down",
+            size=len,
+            max_size=MAX_WAITING,
+        )
 
     def add(self, call: ContextCall) -> None:
         """Have this call kept; returns at once."""
-        if not self._keep:
-            return
-        with self._lock:
-            self._waiting.setdefault(call.owner, []).append(call)
-        self._later.wake()
+        if self._keep:
+            self._later.add(call.owner, [call])
 
     def get(self, owner: Owner, id: str) -> ContextCall:
         """Raises: NotFound."""
-        self._later.write()
-        return self._store.get_context_call(owner, id)
+        found = [call for call in self._unwritten(owner) if call.id == id]
+        return found[0] if found else self._store.get_context_call(owner, id)
 
     def latest(self, owner: Owner, *, session_id: str, before: str, limit: int) -> Sequence[ContextCall]:
         """Newest first."""
-        self._later.write()
-        return self._store.list_context_calls(owner, session_id=session_id, before=before, limit=limit)
+        unwritten = [
+            call
+            for call in reversed(self._unwritten(owner))
+            if session_id in ("", call.session_id) and (not before or call.id < before)
+        ]
+        stored = self._store.list_context_calls(owner, session_id=session_id, before=before, limit=limit)
+        return [*unwritten, *stored][:limit] if unwritten else stored
 
-    def flush(self) -> None:
-        """Write down what has gathered.
-
-        Raises: StoreError.
-        """
-        with self._writing:  # so that who asks sees also what another thread is about to write
-            with self._lock:
-                batch, self._waiting = self._waiting, {}
-            try:
-                for owner in list(batch):
-                    if self._store.add_context_calls(owner, batch[owner], keep=self._keep):
-                        del batch[owner]
-            finally:
-                self._wait_on(batch)
+    def flush(self, tenant: str) -> None:
+        """Write down what has gathered of one tenant; what cannot be written goes on waiting."""
+        self._later.flush(lambda owner: owner.tenant == tenant)
 
     def forget(self, tenant: str) -> None:
         """Give up the calls of a tenant's agents that wait to be written."""
-        with self._lock:
-            for owner in [owner for owner in self._waiting if owner.tenant == tenant]:
-                del self._waiting[owner]
+        self._later.forget(lambda owner: owner.tenant == tenant)
+
+    def status(self) -> BackgroundStatus:
+        return self._later.status()
 
     def close(self) -> None:
         """Stop, with everything written.
@@ -76,10 +70,7 @@ class ContextCalls:
         """
         self._later.close()
 
-    def _wait_on(self, unwritten: dict[Owner, list[ContextCall]]) -> None:
-        with self._lock:
-            for owner, calls in self._waiting.items():
-                unwritten.setdefault(owner, []).extend(calls)
-            self._waiting = {owner: calls[-self._keep :] for owner, calls in unwritten.items()}
-            while sum(map(len, self._waiting.values())) > MAX_WAITING:
-                del self._waiting[next(iter(self._waiting))]
+    def _unwritten(self, owner: Owner) -> Sequence[ContextCall]:
+        """Write down an agent's calls; return those the store does not take at the moment."""
+        error = self._later.flush(lambda each: each == owner)
+        return () if error is None else self._later.peek(owner) or ()

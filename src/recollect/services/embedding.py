@@ -3,18 +3,24 @@
 A local embedder answers at once. One that fails, or lives across a network, does not hold a memory up: the memory is
 stored without its vector, found by its words meanwhile, and a thread fills the vector in later. A remote embedder is
 introduced to the store with its first vectors, so it may be out of reach when the store is opened.
+
+When a batch fails, a short question tells a failing embedder, which is left alone for a while, from a text it refuses:
+that one is searched for by halves and skipped, and all others get their vectors.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from recollect.errors import ModelError, RecollectError
-from recollect.ports import Embedder, EmbeddingStore, Vector
+from recollect.errors import ModelError, RecollectError, SchemaMismatch, StoreError
+from recollect.model import BackgroundStatus, RefusedText
+from recollect.ports import Embedder, EmbeddingStore, Unembedded, Vector
+from recollect.services.refusals import Key, Refusals, key_of
 
 BATCH = 64
 FIRST_RETRY = 1.0
@@ -22,6 +28,20 @@ LONGEST_RETRY = 300.0
 
 QUERY_REST = 30.0
 """For so long after a remote embedder failed a search, searches do not wait for it again."""
+
+PATIENCE = 30.0
+"""Seconds without any progress after which maintenance leaves what waits to the thread."""
+
+PROBE = "recollect"
+"""A text no embedder has a reason to refuse."""
+
+EXAMINED = 20
+"""Texts that are looked at to name those that are refused."""
+
+STORE_FAILURES = 2
+"""Tenants that may meet a failing store before a pass ends: each may have waited for a timeout."""
+
+HANGS = "The embedder has not answered for a while; what waits is embedded in the background as soon as it does."
 
 CLOSE_PATIENCE = 1.0
 """How long closing waits for a vector that is on its way; without it, the memory waits for the next time."""
@@ -44,6 +64,17 @@ class Embedding:
         self._lock = threading.Lock()
         self._use_lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._hurry = threading.Event()  # ends a pause after a failure
+        self._pid = os.getpid()
+        self._refusals = Refusals()
+        self._changed = threading.Condition()  # notified at each batch and at the end of a pass
+        self._begun = self._ended = 0  # passes of the thread
+        self._error: Exception | None = None  # of the last pass
+        self._behind_since: float | None = None  # since when nothing has moved though something waits
+        self._in_hand = 0
+        self._failures = 0
+        self._last_error = ""
+        self._success_at: float | None = None
         self.problem = ""  # why the embedder failed when it was last asked, as a sentence
 
     def of_texts(self, texts: Sequence[str]) -> Sequence[Vector | None]:
@@ -76,22 +107,79 @@ class Embedding:
         return cast("Vector", vector)
 
     def embed_waiting(self, tenant: str | None = None) -> int:
-        """Embed everything that waits, in one tenant or in every one; how many that were.
+        """Embed everything that waits, in one tenant or in every one, also what was refused before; return how many
+        got their vector.
 
-        Raises: ModelError, SchemaMismatch.
+        Raises: ModelError when the embedder fails altogether; StoreError.
+        """
+        return 0 if self._embedder is None else self._embed_all([tenant] if tenant else None, is_eager=True)
+
+    def catch_up(self, tenant: str | None = None) -> int:
+        """Have the thread embed what waits, and return how many got their vector. An embedder that hangs is not waited
+        for beyond `PATIENCE`.
+
+        Raises: ModelError; StoreError.
         """
         if self._embedder is None:
             return 0
-        return sum(self._embed_tenant(each) for each in ([tenant] if tenant else self._store.list_tenants()))
+        if time.monotonic() < self._resting_until:
+            raise ModelError(self.problem or HANGS)
+        before = self._count(tenant)
+        with self._changed:
+            wanted = self._begun + 1
+        self.wake()
+        self._hurry.set()
+        with self._changed:
+            while self._ended < wanted and self._changed.wait(PATIENCE):
+                pass
+            error = self._error if self._ended >= wanted else ModelError(HANGS)
+        if isinstance(error, ModelError | StoreError):
+            raise error
+        return max(0, before - self._count(tenant))
+
+    def find_refused(self) -> Sequence[RefusedText]:
+        """Ask for the vectors of some texts that wait, store none, and return those that are refused.
+
+        Raises: ModelError; StoreError.
+        """
+        left = 0 if self._embedder is None else EXAMINED
+        for tenant in self._store.list_tenants():
+            texts = self._store.list_unembedded(tenant, limit=left) if left else ()
+            self._try_each(texts, lambda texts, vectors: 0)
+            left -= len(texts)
+        return self._refusals.list()
+
+    def refused(self, tenant: str | None = None) -> Sequence[RefusedText]:
+        """Return the texts the embedder has refused so far."""
+        return self._refusals.list(tenant)
+
+    def status(self) -> BackgroundStatus:
+        """Return the state of the thread; restart it if it died."""
+        with self._lock:
+            if self._thread is not None and not self._thread.is_alive() and not self._closed.is_set():
+                self._start()
+        now, refused = time.monotonic(), len(self._refusals)
+        return BackgroundStatus(
+            name="embedding",
+            is_running=self._thread is None or self._thread.is_alive() or self._closed.is_set(),
+            waiting=refused + self._in_hand,
+            oldest_seconds=0.0 if self._behind_since is None else now - self._behind_since,
+            set_aside=refused,
+            failures=self._failures,
+            given_up=0,
+            last_error=self._last_error,
+            idle_seconds=None if self._success_at is None else now - self._success_at,
+        )
 
     def count_waiting(self) -> int:
         """How many texts have no vector yet, in every tenant."""
-        return sum(self._store.count_unembedded(tenant) for tenant in self._store.list_tenants())
+        return self._count(None)
 
     def close(self) -> None:
         """Stop, without waiting long for an embedder that does not answer."""
         self._closed.set()
         self._wanted.set()
+        self._hurry.set()
         if self._thread is not None:
             self._thread.join(CLOSE_PATIENCE)
 
@@ -106,16 +194,89 @@ class Embedding:
                 self._is_used = True
                 self.wake()
 
-    def _embed_tenant(self, tenant: str) -> int:
-        assert self._embedder is not None
-        done = 0
-        while not self._closed.is_set() and (waiting := self._store.list_unembedded(tenant, limit=BATCH)):
-            vectors = self._asked([each.text for each in waiting])
-            self._use()
-            if self._closed.is_set():
-                break
-            done += self._store.set_vectors(tenant, list(zip(waiting, vectors, strict=True)))
+    def _count(self, tenant: str | None) -> int:
+        return sum(map(self._store.count_unembedded, [tenant] if tenant else self._store.list_tenants()))
+
+    def _embed_all(self, tenants: Sequence[str] | None, *, is_eager: bool) -> int:
+        """Embed what waits in each tenant, whatever happens in another. `is_eager`: also what rests after a refusal."""
+        done, errors = 0, list[Exception]()
+        if tenants is None:
+            tenants = self._store.list_tenants()
+            self._refusals.keep_tenants(tenants)
+        for tenant in tenants:
+            try:
+                done += self._embed_tenant(tenant, is_eager=is_eager)
+            except (ModelError, SchemaMismatch):
+                raise
+            except Exception as error:  # noqa: BLE001  raised again when the other tenants have had their turn
+                errors.append(error)
+                if len(errors) == STORE_FAILURES:
+                    break
+        if errors:
+            raise errors[0]
         return done
+
+    def _embed_tenant(self, tenant: str, *, is_eager: bool) -> int:
+        done, after, seen, refused = 0, None, set[Key](), list[Unembedded]()
+
+        def store(texts: Sequence[Unembedded], vectors: Vector) -> int:
+            self._use()
+            is_closed = self._closed.is_set()
+            return 0 if is_closed else self._store.set_vectors(tenant, list(zip(texts, vectors, strict=True)))
+
+        while page := self._store.list_unembedded(tenant, after=after, limit=BATCH):
+            refused += [text for text in page if self._refusals.has(text)]
+            done += self._try_each([text for text in page if not self._refusals.has(text)], store)
+            if self._closed.is_set():
+                return done
+            after = page[-1]
+            seen.update(map(key_of, page))
+        self._refusals.keep(tenant, seen)
+        # Last and one by one: what was refused once must not cost others anything again.
+        due = [text for text in refused if is_eager or not self._refusals.is_resting(text)]
+        return done + sum(self._try_each([text], store) for text in due)
+
+    def _try_each(self, texts: Sequence[Unembedded], store: Callable[[Sequence[Unembedded], Vector], int]) -> int:
+        """Embed texts; if that fails though the embedder works, find out by halves for which of them.
+
+        Raises: ModelError when the embedder fails altogether; StoreError.
+        """
+        if not texts or self._closed.is_set():
+            return 0
+        self._in_hand = len(texts)
+        try:
+            done = store(texts, self._asked([text.text for text in texts]))
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001  an answer of somebody else's program may be wrong in any way
+            if self._closed.is_set():
+                return 0
+            self._check_works()
+            if len(texts) == 1:
+                problem = str(error) if isinstance(error, RecollectError) else f"a fault ({type(error).__name__})"
+                self._refusals.add(texts[0], problem)
+                return 0
+            middle = len(texts) // 2
+            return self._try_each(texts[:middle], store) + self._try_each(texts[middle:], store)
+        finally:
+            self._in_hand = 0
+            with self._changed:
+                self._changed.notify_all()
+        self._refusals.remove(texts)
+        self._success_at = time.monotonic()
+        self._behind_since = None if self._behind_since is None else self._success_at
+        return done
+
+    def _check_works(self) -> None:
+        """Raises: ModelError when the embedder does not even answer a short question."""
+        embedder = self._embedder
+        assert embedder is not None
+        ask: Callable[[str], Vector] | None = getattr(embedder, "embed_query", None)
+        try:
+            self._noted(lambda: embedder.embed([PROBE]) if ask is None else ask(PROBE))
+        except ModelError:
+            self._resting_until = time.monotonic() + QUERY_REST if self.is_remote else 0.0
+            raise
 
     def _asked(self, texts: Sequence[str]) -> Vector:
         embedder = self._embedder
@@ -137,26 +298,54 @@ class Embedding:
         if self._embedder is None:
             return
         with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._serve, name="recollect-embedding", daemon=True)
-                self._thread.start()
+            if self._thread is None or not self._thread.is_alive():
+                self._start()
+        if self._behind_since is None:
+            self._behind_since = time.monotonic()
         self._wanted.set()
+
+    def _start(self) -> None:
+        """The lock must be held. A forked child cannot use the store, so it gets no thread."""
+        if os.getpid() == self._pid:
+            self._wanted.set()
+            self._thread = threading.Thread(target=self._serve, name="recollect-embedding", daemon=True)
+            self._thread.start()
 
     def _serve(self) -> None:
         pause = FIRST_RETRY
         while True:
-            self._wanted.wait()
+            self._wanted.wait(self._refusals.seconds_to_next())
             self._wanted.clear()
             if self._closed.is_set():
                 return
-            try:
-                if self.embed_waiting():
-                    self._resting_until = 0.0  # it answers again
+            error = self._pass()
+            if error is None:
                 pause = FIRST_RETRY
-            except RecollectError as error:
-                if self._closed.is_set():
-                    return
-                log.warning("Embedding will be tried again in %.0f s: %s", pause, error)
-                self._closed.wait(pause)
-                pause = min(2 * pause, LONGEST_RETRY)
-                self._wanted.set()
+                continue
+            if self._closed.is_set():
+                return
+            self._last_error = str(error) if isinstance(error, RecollectError) else f"a fault ({type(error).__name__})"
+            log.warning("Embedding will be tried again in %.0f s: %s", pause, self._last_error)
+            self._hurry.wait(pause)
+            pause = min(2 * pause, LONGEST_RETRY)
+            self._wanted.set()
+
+    def _pass(self) -> Exception | None:
+        """Embed all that waits and is due; return what went wrong."""
+        error: Exception | None = None
+        self._hurry.clear()
+        with self._changed:
+            self._begun += 1
+        try:
+            if self._embed_all(None, is_eager=False):
+                self._resting_until = 0.0  # it answers again
+        except Exception as failure:  # noqa: BLE001  a thread that ends would leave everybody without vectors
+            self._failures += 1
+            error = failure
+        with self._changed:
+            self._ended, self._error = self._begun, error
+            if error is None:
+                self._last_error = ""
+                self._behind_since = time.monotonic() if self._wanted.is_set() else None
+            self._changed.notify_all()
+        return error

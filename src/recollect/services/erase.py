@@ -48,7 +48,7 @@ class Forgets(Protocol):
 class Flushes(Protocol):
     """Something that writes down a little later what it was told."""
 
-    def flush(self) -> None: ...
+    def flush(self, tenant: str) -> None: ...
 
 
 class Erase:
@@ -73,7 +73,7 @@ class Erase:
     def __call__(self, tenant: str, said: str, *, dry_run: bool = False, compact: bool | None = None) -> Receipt:
         """Raises: Invalid; NotFound when there is no such agent, session or memory."""
         for each in self._waiting:
-            each.flush()
+            each.flush(tenant)
         subject = parsed_subject(said, tenant) or self._resolved(tenant, said)
         found, at = self._traces(tenant, subject), self._now()
         receipt = Receipt(

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from recollect.errors import Invalid, Unauthorized
-from recollect.model import ApiKey, AuditEvent, IssuedKey
+from recollect.model import ApiKey, AuditEvent, BackgroundStatus, IssuedKey
 from recollect.policy.keys import (
     ID_BYTES,
     SECRET_BYTES,
@@ -47,9 +47,13 @@ class Keys:
         self._known: dict[str, tuple[ApiKey, datetime]] = {}  # by hash; when it was looked up
         self._revoked = 0  # so many keys were, or had their names changed: what was looked up before may be out of date
         self._noted: dict[tuple[str, str], datetime] = {}  # which use was last written down
-        self._waiting: dict[tuple[str, str], datetime] = {}  # which is still to be
-        failed = "When keys were last used could not be written down"
-        self._later = Later(self._write_down, name="recollect-keys", failed=failed)
+        self._later = Later[tuple[str, str], datetime](
+            lambda who, at: store.mark_used(who[0], [who[1]], at=at),
+            merge=lambda older, newer: newer,
+            name="keys",
+            failed="When keys were last used could not be written down",
+            max_size=MAX_KNOWN,
+        )
 
     def add(self, tenant: str, scope: str, *, name: str = "", expires_at: datetime | None = None) -> IssuedKey:
         """Raises: Invalid."""
@@ -141,6 +145,9 @@ class Keys:
         now = self._now()
         return any(is_valid(key, now) for tenant in self._store.list_tenants() for key in self._store.list_keys(tenant))
 
+    def status(self) -> BackgroundStatus:
+        return self._later.status()
+
     def close(self) -> None:
         """Write down what is still to be.
 
@@ -156,20 +163,8 @@ class Keys:
                 return
             if len(self._noted) >= MAX_KNOWN:
                 self._noted.clear()
-            self._noted[who] = self._waiting[who] = now
-        self._later.wake()
-
-    def _write_down(self) -> None:
-        with self._lock:
-            waiting, self._waiting = self._waiting, {}
-        try:
-            while waiting:
-                (tenant, id), at = next(iter(waiting.items()))
-                self._store.mark_used(tenant, [id], at=at)
-                del waiting[tenant, id]
-        finally:  # what could not be written waits for the next time
-            with self._lock:
-                self._waiting = {**waiting, **self._waiting}
+            self._noted[who] = now
+        self._later.add(who, now)
 
     def _event(self, tenant: str, id: str, action: str, done: str, **meta: str) -> AuditEvent:
         """The key's id only: its name may tell whose it is."""

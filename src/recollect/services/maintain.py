@@ -104,7 +104,7 @@ class Maintain:
         finally:
             lease.end()
         try:
-            report.embedded = self._embedding.embed_waiting(tenant)
+            report.embedded = self._embedding.catch_up(tenant)
         except ModelError as error:  # the rest is done; what waits goes on waiting
             report.embedding_problem = str(error)
         return report

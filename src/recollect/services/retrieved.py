@@ -6,15 +6,17 @@ all the same. After a crash the last second's marks are missing, which only lets
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from recollect.model import Kind, Memory, Owner
+from recollect.model import BackgroundStatus, Kind, Memory, Owner
 from recollect.policy.names import memory_seq
 from recollect.ports import MaintenanceStore
 from recollect.services.later import Later
+
+MAX_MARKS = 100_000
+"""Marks that may wait for the store to work again; beyond, those of the agent that waits longest are given up."""
 
 
 class Retrieved:
@@ -24,49 +26,33 @@ class Retrieved:
         """`unmarked` are kinds that are kept where there is no place for a mark."""
         self._store = store
         self._unmarked = frozenset(unmarked)
-        self._lock = threading.Lock()
-        self._writing = threading.Lock()
-        self._marks: dict[Owner, dict[int, datetime]] = {}
-        self._in_hand: dict[Owner, dict[int, datetime]] = {}  # what is being written
-        failed = "Recalled memories could not be marked as such"
-        self._later = Later(self.flush, name="recollect-retrieved", failed=failed)
+        self._later = Later[Owner, Mapping[int, datetime]](
+            self._write,
+            merge=lambda older, newer: {**older, **newer},
+            name="retrieved",
+            failed="Recalled memories could not be marked as such",
+            size=len,
+            max_size=MAX_MARKS,
+        )
 
     def mark(self, owner: Owner, seqs: Sequence[int], at: datetime) -> None:
         """Say that these were recalled; returns at once."""
-        if not seqs:
-            return
-        with self._lock:
-            self._marks.setdefault(owner, {}).update(dict.fromkeys(seqs, at))
-        self._later.wake()
+        if seqs:
+            self._later.add(owner, dict.fromkeys(seqs, at))
 
     def shown(self, owner: Owner, memories: Sequence[Memory]) -> Sequence[Memory]:
         """The memories with the marks that wait to be written."""
-        with self._lock:
-            times = {**self._in_hand.get(owner, {}), **self._marks.get(owner, {})}
+        times = self._later.peek(owner)
         return (
             [self._marked(memory, times.get(memory_seq(memory.id) or 0)) for memory in memories] if times else memories
         )
 
-    def flush(self) -> None:
-        """Write down what has gathered.
+    def flush(self, tenant: str | None = None) -> None:
+        """Write down what has gathered, of one tenant or of all; what cannot be written goes on waiting."""
+        self._later.flush(lambda owner: tenant in (None, owner.tenant))
 
-        Raises: StoreError.
-        """
-        with self._writing:  # so that who needs them written waits also for what another thread is about to write
-            with self._lock:
-                marks, self._marks = self._marks, {}
-                self._in_hand = dict(marks)
-            try:
-                while marks:
-                    owner, times = next(iter(marks.items()))
-                    for at, seqs in _by_second(times):
-                        self._store.mark_retrieved(owner, seqs, at=at)
-                    del marks[owner]
-            finally:  # what could not be written waits for the next time, unless it was recalled again meanwhile
-                with self._lock:
-                    for owner, times in marks.items():
-                        self._marks[owner] = {**times, **self._marks.get(owner, {})}
-                    self._in_hand = {}
+    def status(self) -> BackgroundStatus:
+        return self._later.status()
 
     def close(self) -> None:
         """Stop, with everything written.
@@ -74,6 +60,10 @@ class Retrieved:
         Raises: StoreError.
         """
         self._later.close()
+
+    def _write(self, owner: Owner, times: Mapping[int, datetime]) -> None:
+        for at, seqs in _by_second(times):
+            self._store.mark_retrieved(owner, seqs, at=at)
 
     def _marked(self, memory: Memory, at: datetime | None) -> Memory:
         if at is None or memory.kind in self._unmarked:

@@ -43,12 +43,18 @@ class EmbeddingRows(Units):
     def list_tenants(self) -> Sequence[str]:
         return [row[0] for row in self._read(NOBODY, lambda unit: unit.all("list_tenants"))]
 
-    def list_unembedded(self, tenant: str, *, limit: int = 100) -> Sequence[Unembedded]:
+    def list_unembedded(
+        self, tenant: str, *, after: Unembedded | None = None, limit: int = 100
+    ) -> Sequence[Unembedded]:
+        agent, seq = (NOBODY, 0) if after is None else (after.owner.agent, after.seq)
+        is_behind_memories = after is not None and agent == NOBODY
+
         def read(unit: Unit) -> list[Unembedded]:
-            memories = unit.all("unembedded_memories", tenant=tenant, limit=limit)
-            found = [Unembedded(Owner(tenant, agent), *rest) for agent, *rest in memories]
-            chunks = unit.all("unembedded_chunks", tenant=tenant, limit=limit - len(found))
-            return found + [Unembedded(Owner(tenant, NOBODY), *rest) for rest in chunks]
+            place = {"tenant": tenant, "agent": agent, "seq": seq, "limit": limit}
+            memories = [] if is_behind_memories else unit.all("unembedded_memories", **place)
+            found = [Unembedded(Owner(tenant, of), *rest) for of, *rest in memories]
+            place = {"tenant": tenant, "seq": seq if is_behind_memories else 0, "limit": limit - len(found)}
+            return found + [Unembedded(Owner(tenant, NOBODY), *rest) for rest in unit.all("unembedded_chunks", **place)]
 
         return self._read(tenant, read)
 

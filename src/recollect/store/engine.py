@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 CLOSED = "This store is closed; open a new one."
 FORKED = "This store was opened before a fork; open a new one in the child process."
+UNSTORABLE = "A number or a text is beyond what the database can hold; give a smaller one."
 LACKING = "The database lacks a table or column; was its schema changed by hand? recollect doctor names it."
 Row = Sequence[Any]
 

@@ -18,10 +18,10 @@ from psycopg import errors
 from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from recollect.errors import Conflict, ReadOnly, RecollectError, SchemaMismatch, StoreBusy, StoreError
+from recollect.errors import Conflict, Invalid, ReadOnly, RecollectError, SchemaMismatch, StoreBusy, StoreError
 from recollect.policy.names import checked_tenant
 from recollect.store import older_chats
-from recollect.store.engine import CLOSED, FORKED, LACKING, Registered, Row, Unit
+from recollect.store.engine import CLOSED, FORKED, LACKING, UNSTORABLE, Registered, Row, Unit
 from recollect.store.migrations import Migration, check_applied, load_migrations
 from recollect.store.postgres_index import MAX_INDEXED_DIMENSIONS, PostgresIndex
 from recollect.store.postgres_scrub import scrubbed
@@ -277,6 +277,8 @@ def translated() -> Iterator[None]:
         raise StoreError(CLOSED) from error
     except errors.ReadOnlySqlTransaction as error:
         raise ReadOnly("The PostgreSQL server only lets itself be read: it is a stand-by, or was set so.") from error
+    except (OverflowError, UnicodeEncodeError, errors.NumericValueOutOfRange, errors.ProgramLimitExceeded) as error:
+        raise Invalid(UNSTORABLE) from error
     except errors.IntegrityError as error:
         # Not the driver's words: they quote the row.
         raise Conflict(f"The database refused the write ({error.diag.constraint_name}).") from error

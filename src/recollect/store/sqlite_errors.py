@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import apsw
 
-from recollect.errors import Conflict, ReadOnly, RecollectError, SchemaMismatch, StoreBusy, StoreError
-from recollect.store.engine import LACKING
+from recollect.errors import Conflict, Invalid, ReadOnly, RecollectError, SchemaMismatch, StoreBusy, StoreError
+from recollect.store.engine import LACKING, UNSTORABLE
 
 RETRY_AFTER_BUSY = 1.0
 LOST = ("no such table", "no such column")
@@ -24,6 +24,8 @@ def translated() -> Iterator[None]:
     except (apsw.BusyError, apsw.LockedError) as error:
         message = "The database is busy: another process has been writing for too long. Try again."
         raise StoreBusy(message, retry_after=RETRY_AFTER_BUSY) from error
+    except (OverflowError, UnicodeEncodeError, apsw.TooBigError) as error:
+        raise Invalid(UNSTORABLE) from error
     except apsw.ConstraintError as error:
         raise Conflict(f"The database refused the write: {error}.") from error
     except apsw.FullError as error:

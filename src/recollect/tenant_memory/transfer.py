@@ -20,8 +20,8 @@ class Transfer(TenantView):
 
         Raises: Invalid when it cannot be written.
         """
-        self._services.retrieved.flush()
-        self._services.context_calls.flush()
+        self._services.retrieved.flush(self.id)
+        self._services.context_calls.flush(self.id)
         to = Path(path).expanduser() if isinstance(path, str | Path) else path
         return self._services.export(self.id, to, progress)
 

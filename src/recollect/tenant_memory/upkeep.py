@@ -19,5 +19,5 @@ class Upkeep(TenantView):
 
         Raises: Conflict while another process is at it.
         """
-        self._services.retrieved.flush()
+        self._services.retrieved.flush(self.id)
         return self._services.maintain(self.id, progress=progress)

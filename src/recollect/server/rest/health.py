@@ -17,6 +17,8 @@ from recollect.server.rest.answers import Alive, Health
 from recollect.settings import Settings
 
 NO_EMBEDDER = "off"
+QUEUE_STANDS = 60.0
+"""Seconds without a write after which a background queue counts as standing still."""
 
 log = logging.getLogger("recollect.server")
 router = APIRouter(tags=["health"])
@@ -58,6 +60,21 @@ def problems_of(recollect: Recollect, tenant: TenantMemory) -> list[str]:
         problems.append(f"The embedder failed: {problem}")
     if waiting:
         problems.append(f"Texts that wait for their vector, and are found by their words alone until then: {waiting}.")
+    return problems + _background_problems(recollect, tenant)
+
+
+def _background_problems(recollect: Recollect, tenant: TenantMemory) -> list[str]:
+    """Return sentences about background threads, and about texts of this tenant only."""
+    problems = []
+    for each in recollect.background():
+        if not each.is_running:
+            problems.append(f"The background thread {each.name} has stopped; it starts again with its next work.")
+        elif each.oldest_seconds > QUEUE_STANDS:
+            why = each.last_error or "It may wait for something that hangs."
+            problems.append(f"The background queue {each.name} has not moved for {each.oldest_seconds:.0f} s. {why}")
+    if refused := recollect.list_refused(tenant.id):
+        first = f"{refused[0].agent} {refused[0].id}".strip()
+        problems.append(f"Texts the embedder refuses, tried again later: {len(refused)}; {first}: {refused[0].problem}")
     return problems
 
 
