@@ -1,7 +1,7 @@
 """Memories are stored whatever the embedder does, found by words meanwhile, and by meaning once it answers."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,8 @@ import pytest
 
 from recollect import ModelError, Recollect, SchemaMismatch, Settings
 from recollect.providers.openai_embedder import OpenAIEmbedder
-from recollect.services import embedding
+from recollect.services import embedding, refusals
+from tests.model_server import Handler
 from tests.providers.test_openai_embedder import DIMENSIONS, Endpoint, hangs, status, vector_of, vectors
 from tests.waiting import eventually
 
@@ -224,3 +225,112 @@ def test_without_an_embedder_words_are_enough(url: str) -> None:
 
         assert found(store, "who slept") == ["a puppy slept here"]
         assert store.embed_waiting() == 0
+
+
+def refuses(cursed: str) -> Callable[[Handler, Any], None]:
+    """Answer as usual unless a text holds a word; then no text of the request gets a vector."""
+
+    def answer(handler: Handler, body: Any) -> None:
+        if any(cursed in text for text in body["input"]):
+            status(400)(handler, body)
+        else:
+            vectors(handler, body)
+
+    return answer
+
+
+def test_refused_text_is_skipped_named_and_tried_again(
+    url: str, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Recollect(settings=Settings(url=url, embedder="off")) as store:
+        cursed = store.agent("eve", tenant="evil").remember("a cursed puppy")
+        store.agent("eve", tenant="evil").remember("a truck")
+        store.agent("ann", tenant="good").remember_many([f"puppy number {number}" for number in range(5)])
+    monkeypatch.setattr(refusals, "FIRST_REST", 0.2)
+    endpoint.usual = refuses("cursed")
+
+    with Recollect(url, embedder=remote(endpoint)) as store:
+        store._embedding.wake()
+        eventually(lambda: store.tenant("good").count_waiting() == 0)
+        eventually(lambda: store.count_waiting() == 1)
+        eventually(lambda: [each.tries for each in store.list_refused()] > [2])
+        (refused,) = store.list_refused("evil")
+        assert (refused.tenant, refused.agent, refused.id) == ("evil", "eve", cursed.id)
+        assert refused.problem.endswith("answered with status 400.")
+        assert "puppy" not in refused.problem
+        assert store.list_refused("good") == []
+        assert store.embedder_problem() == "", "it works, only not for this text"
+        assert [each.set_aside for each in store.background() if each.name == "embedding"] == [1]
+
+        endpoint.usual = vectors
+        eventually(lambda: store.count_waiting() == 0)
+        assert store.list_refused() == []
+
+
+def test_embed_waiting_and_maintain_go_on_behind_a_refused_text(url: str, endpoint: Endpoint) -> None:
+    with Recollect(settings=Settings(url=url, embedder="off")) as store:
+        store.agent("eve").remember_many(["a puppy", "a cursed puppy", *(f"note {number}" for number in range(70))])
+    endpoint.usual = refuses("cursed")
+
+    with Recollect(url, embedder=remote(endpoint)) as store:
+        assert [each.id for each in store.find_refused()] == ["m-2"]
+        report = store.maintain()
+        assert (report.embedded, report.embedding_problem) == (71, "")
+        assert store.embed_waiting() == 0
+        endpoint.usual = vectors
+        assert store.embed_waiting() == 1, "although it rests"
+
+
+def test_refused_text_that_is_deleted_is_forgotten(url: str, endpoint: Endpoint) -> None:
+    endpoint.usual = refuses("cursed")
+    with Recollect(url, embedder=remote(endpoint)) as store:
+        note = store.agent("eve").remember("a cursed puppy")
+        eventually(lambda: len(store.list_refused()) == 1)
+        store.agent("eve").forget(note.id)
+        store.embed_waiting()
+        assert store.list_refused() == []
+
+
+def test_failing_embedder_is_not_taken_for_refused_texts(url: str, endpoint: Endpoint) -> None:
+    endpoint.usual = status(500)
+    with Recollect(url, embedder=remote(endpoint)) as store:
+        store.agent("eve").remember("a puppy")
+        with pytest.raises(ModelError, match="status 500"):
+            store.embed_waiting()
+        assert store.list_refused() == []
+        assert "status 500" in store.embedder_problem()
+
+
+def test_maintain_does_not_wait_for_a_hanging_embedder(
+    url: str, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The endpoint hangs for longer than the test may take."""
+    monkeypatch.setattr(embedding, "PATIENCE", 0.2)
+    endpoint.usual = hangs
+    with Recollect(url, embedder=remote(endpoint)) as store:
+        store.agent("eve").remember("a puppy")
+        report = store.maintain()
+
+    assert (report.embedded, report.embedding_problem) == (0, embedding.HANGS)
+
+
+def test_any_exception_in_one_tenant_leaves_the_others_their_vectors(
+    url: str, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Recollect(settings=Settings(url=url, embedder="off")) as store:
+        for tenant in ("a-broken", "good"):
+            store.agent("ann", tenant=tenant).remember("a puppy")
+    with Recollect(url, embedder=remote(endpoint)) as store:
+        list_unembedded = store._store.list_unembedded
+
+        def broken(tenant: str, **options: Any) -> Any:
+            if tenant == "a-broken":
+                raise ZeroDivisionError
+            return list_unembedded(tenant, **options)
+
+        monkeypatch.setattr(store._store, "list_unembedded", broken)
+        store._embedding.wake()
+        eventually(lambda: store.tenant("good").count_waiting() == 0)
+        eventually(lambda: "ZeroDivisionError" in store.background()[-1].last_error)
+        monkeypatch.undo()
+        eventually(lambda: store.count_waiting() == 0)

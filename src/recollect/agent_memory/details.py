@@ -7,6 +7,7 @@ from typing import Any
 
 from recollect.agent_memory.view import AgentView
 from recollect.model import Detail, DetailPage
+from recollect.policy.numbers import checked_whole
 from recollect.ports import Place
 from recollect.services.pieces import Text
 from recollect.services.recall import checked_limit
@@ -77,7 +78,11 @@ class AgentDetails(AgentView):
         Raises: Invalid.
         """
         return self._services.details.search(
-            self.owner, query, session_id=session_id, offset=offset, limit=checked_limit(limit, most=MAX_PAGE)
+            self.owner,
+            query,
+            session_id=session_id,
+            offset=checked_whole(offset, "offset"),
+            limit=checked_limit(limit, most=MAX_PAGE),
         )
 
     def list_details(

@@ -11,6 +11,7 @@ from recollect.errors import Invalid
 from recollect.model import Explanation, Kind, Memory, MemoryVersion, Recalled, State
 from recollect.policy.kinds import checked_kind
 from recollect.policy.names import memory_seq
+from recollect.policy.numbers import checked_before
 from recollect.policy.purposes import checked_purpose
 from recollect.policy.text import checked_text
 from recollect.services.drafts import Draft, checked_moment
@@ -204,7 +205,7 @@ class Records(AgentView):
         Raises: NotFound, Invalid.
         """
         most = None if limit is None else checked_limit(limit, most=MAX_PAGE)
-        return self._store.list_versions(self.owner, id, before=before, limit=most)
+        return self._store.list_versions(self.owner, id, before=checked_before(before), limit=most)
 
     @traced("delete_memory")
     def forget(self, id: str) -> None:

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 
 from recollect.agent_memory.records import MAX_PAGE, PAGE
 from recollect.agent_memory.view import AgentView
-from recollect.errors import Invalid
 from recollect.model import Conversation, Message, Session
+from recollect.policy.numbers import checked_whole
 from recollect.ports import Place
 from recollect.services.recall import checked_limit
-
-MAX_POSITION = 2**62
 
 
 class Transcripts(AgentView):
@@ -67,9 +65,8 @@ class Transcripts(AgentView):
 
         Raises: NotFound, Invalid.
         """
-        if type(after) is not int or not 0 <= after <= MAX_POSITION:
-            raise Invalid("`after` is the position of a message: 0 or more.")
-        return self._store.list_messages(self.owner, session_id, after=after, limit=checked_limit(limit, most=MAX_PAGE))
+        after, limit = checked_whole(after, "`after` (a position)"), checked_limit(limit, most=MAX_PAGE)
+        return self._store.list_messages(self.owner, session_id, after=after, limit=limit)
 
     def delete_session(self, id: str) -> None:
         """Delete a conversation for good. What was remembered of it stays.

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from recollect.errors import Invalid, OverBudget
+from recollect.errors import OverBudget
 from recollect.model import Truncation
 from recollect.policy.drawing import Drawing, all_mentions, mentions
+from recollect.policy.numbers import MAX_TOKENS, checked_whole
 from recollect.policy.references import reference
 from recollect.policy.relevance import one_line
 from recollect.policy.window import (
@@ -73,9 +74,7 @@ class Ways:
 
 def checked_budget(budget: object) -> int:
     """Raises: Invalid."""
-    if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
-        raise Invalid("The budget is a whole number of tokens, at least 1.")
-    return budget
+    return checked_whole(budget, "The budget (in tokens)", least=1, most=MAX_TOKENS)
 
 
 def fitted(window: Window, budget: int, ways: Ways) -> tuple[Window, Sequence[Truncation]]:

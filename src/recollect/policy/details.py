@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recollect.errors import Invalid
+from recollect.policy.numbers import checked_whole
 from recollect.policy.text import checked_text
 
 MAX_DESCRIPTION_CHARS = 500
@@ -136,18 +137,18 @@ def checked_part(
     given = [name for name, value in ways.items() if value is not None]
     if len(given) > 1:
         raise Invalid(f"Ask in one way at a time: {' or '.join(given)}, not both.")
-    _whole(offset, "offset", least=0)
+    checked_whole(offset, "offset")
     if offset and given and given[0] not in ("grep", "json_path"):
         raise Invalid(f"Ask in one way at a time: offset or {given[0]}, not both.")
     most = limit if limit is not None else PART_CHARS if given else PAGE_CHARS
     return Part(
         offset=offset,
-        limit=_whole(most, "limit", least=1, most=MAX_CHARS),
+        limit=checked_whole(most, "limit", least=1, most=MAX_CHARS),
         lines=None if lines is None else line_range(lines),
-        head=None if head is None else _whole(head, "head", least=1),
-        tail=None if tail is None else _whole(tail, "tail", least=1),
+        head=None if head is None else checked_whole(head, "head", least=1),
+        tail=None if tail is None else checked_whole(tail, "tail", least=1),
         grep=None if grep is None else _checked_pattern(grep),
-        context=_whole(context, "context", least=0, most=MAX_CONTEXT_LINES),
+        context=checked_whole(context, "context", least=0, most=MAX_CONTEXT_LINES),
         json_path=None if json_path is None else checked_text(json_path, what="json_path"),
     )
 
@@ -172,10 +173,3 @@ def _checked_pattern(pattern: str) -> str:
     if not checked_text(pattern, what="pattern") or len(pattern) > MAX_PATTERN_CHARS:
         raise Invalid(f"What to look for has 1 to {MAX_PATTERN_CHARS:,} characters.")
     return pattern
-
-
-def _whole(value: object, what: str, *, least: int, most: int | None = None) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
-        allowed = f"from {least} up" if most is None else f"from {least} to {most:,}"
-        raise Invalid(f"{what} is a whole number {allowed}.")
-    return value

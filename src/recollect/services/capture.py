@@ -9,6 +9,7 @@ from typing import IO, Any
 from recollect.errors import Invalid
 from recollect.model import Captured, Owner
 from recollect.policy.details import MAX_METADATA_CHARS
+from recollect.policy.numbers import checked_seconds
 from recollect.policy.references import is_reference, reference, replacement
 from recollect.policy.relevance import one_line
 from recollect.ports import TokenCounter
@@ -47,9 +48,9 @@ class Capture:
         """
         if not isinstance(output, str):
             raise Invalid(f"An output is a text, not {output.__class__.__name__}; write it as JSON first.")
+        said = _metadata(source, status, duration, metadata)
         if not self.is_over(output):
             return Captured(text=output)
-        said = _metadata(source, status, duration, metadata)
         return self._stored(owner, output, said, type=type, session_id=session_id)
 
     def file(
@@ -68,6 +69,7 @@ class Capture:
 
         Raises: Invalid.
         """
+        said = _metadata(source, status, duration, metadata)
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
         if size <= self._sure_chars:
@@ -75,7 +77,6 @@ class Capture:
             file.seek(0)
             if not self.is_over(output):
                 return Captured(text=output)
-        said = _metadata(source, status, duration, metadata)
         return self._stored(owner, file, said, type=type, session_id=session_id)
 
     def is_over(self, output: str) -> bool:
@@ -108,6 +109,8 @@ def _metadata(
     for name, value in (("source", source), ("status", status)):
         if not isinstance(value, str):
             raise Invalid(f"The {name} must be a string, not {type(value).__name__}.")
+    if duration is not None:
+        checked_seconds(duration, "The duration")
     known = {"source": _storable(source), "status": _storable(status), "duration": duration}
     return {**(metadata or {}), **{name: value for name, value in known.items() if value not in ("", None)}}
 

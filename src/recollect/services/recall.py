@@ -17,6 +17,7 @@ from recollect.errors import Invalid, RecollectError, SchemaMismatch
 from recollect.model import Hit, Kind, Owner, Recalled, Source, Unanswered
 from recollect.policy import merging, purposes, ranking
 from recollect.policy.names import memory_seq
+from recollect.policy.numbers import checked_whole
 from recollect.policy.purposes import Purpose
 from recollect.policy.text import checked_text
 from recollect.ports import Clock, Vector
@@ -296,9 +297,7 @@ def checked_query(query: str) -> str:
 
 def checked_limit(limit: object, *, most: int = MAX_LIMIT) -> int:
     """Raises: Invalid."""
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= most:
-        raise Invalid(f"The limit is a whole number from 1 to {most}.")
-    return limit
+    return checked_whole(limit, "The limit", least=1, most=most)
 
 
 def checked_sources(names: Collection[str] | None) -> Sequence[Source] | None:

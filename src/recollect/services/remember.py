@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 from recollect.errors import Conflict, Invalid, NotFound, SecretRejected
 from recollect.model import AuditEvent, Kind, Memory, Owner
 from recollect.policy import kinds, trust
+from recollect.policy.numbers import checked_whole
 from recollect.policy.text import content_hash
 from recollect.ports import Clock, Store, Vector
 from recollect.services.drafts import Draft, checked
@@ -98,7 +99,7 @@ class Remember:
         another memory says the same already.
         """
         old = self._store.get_memory(owner, id)
-        if version is not None and version != old.version:
+        if version is not None and checked_whole(version, "The version", least=1) != old.version:
             raise Conflict(f"This memory is at version {old.version} by now, not {version}; read it again.")
         wanted = replace(
             old,

@@ -116,7 +116,9 @@ class Settings:
         "rules",
         "Who says what a captured output is: rules alone, or also the fast model, in one call for each output.",
     )
-    busy_timeout: float = setting(10.0, "Seconds to wait for a database that someone else is writing to.", low=0)
+    busy_timeout: float = setting(
+        10.0, "Seconds to wait for a database that someone else is writing to.", low=0, high=86_400
+    )
     pool_size: int = setting(10, "How many connections to a database server may be open at once.", low=1)
     index_cache_mb: int = setting(256, "Megabytes of memory that vector indexes may keep between searches.", low=1)
     weight_similarity: float = setting(0.5, "How much likeness to the question counts in recall.", low=0, high=1)
@@ -185,6 +187,13 @@ class Settings:
     tool_sets: tuple[str, ...] = setting(
         ("notes", "journal", "recall", "details"), "The groups of tools that are offered to a model."
     )
+
+    def __post_init__(self) -> None:
+        """Raises: Invalid when a number is out of bounds."""
+        for each in fields(self):
+            value, low, high = getattr(self, each.name), each.metadata["low"], each.metadata["high"]
+            if isinstance(value, int | float) and not isinstance(value, bool) and not low <= value <= high:
+                raise Invalid(f"The setting {each.name} is a number from {low} to {high:,}.")
 
     @classmethod
     def load(

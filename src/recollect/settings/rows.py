@@ -8,6 +8,9 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+HIGHEST = 1_000_000_000
+"""The largest number a setting may have unless it says another: every engine and every timer can do with it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingRow:
@@ -32,7 +35,7 @@ def setting(
     environment: tuple[str, ...] = (),
     is_secret: bool = False,
     low: float = -math.inf,
-    high: float = math.inf,
+    high: float = HIGHEST,
 ) -> T:
     """A field of `Settings`; `low` and `high` are the smallest and the largest number allowed."""
     words = {"meaning": meaning, "aliases": aliases, "environment": environment}

@@ -23,8 +23,8 @@ def converted_value(value: object, known: SettingRow, *, source: str, key: str) 
         return None
     kind = kinds[0] if is_optional else known.kind
     expected, accepted, convert = _choice(kind) if get_origin(kind) is Literal else _KINDS[kind]
-    if (known.low, known.high) != (-math.inf, math.inf):
-        expected += f" from {known.low} up" if known.high == math.inf else f" from {known.low} to {known.high}"
+    if kind in (int, float):
+        expected += f" from {known.low} to {known.high}"
     refusal = Invalid(f"{source}: {key} was given {shown(value, known)}; expected {expected}.")
     if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted):  # a bool is an int, too
         raise refusal

@@ -12,6 +12,7 @@ from recollect.errors import Invalid, SecretRejected
 from recollect.model import AuditEvent, AuditReport
 from recollect.policy.history import OWN_AREAS
 from recollect.policy.names import checked_agent
+from recollect.policy.numbers import checked_before
 from recollect.policy.text import checked_text
 from recollect.services.recall import checked_limit
 from recollect.services.secrets import REJECTED
@@ -37,7 +38,7 @@ class AuditLog(TenantView):
 
         Raises: Invalid.
         """
-        limit = checked_limit(limit, most=MAX_PAGE)
+        limit, before = checked_limit(limit, most=MAX_PAGE), checked_before(before)
         return self._store.list_events(self.id, needle=checked_text(query, what="query"), before=before, limit=limit)
 
     def verify(self) -> AuditReport:

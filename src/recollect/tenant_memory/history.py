@@ -7,6 +7,7 @@ from typing import Any
 
 from recollect.agent_memory import MAX_PAGE, SEARCH_LIMIT
 from recollect.model import AuditEvent, AuditReport, Json
+from recollect.policy.numbers import checked_before
 from recollect.policy.text import checked_text
 from recollect.services.recall import checked_limit
 from recollect.services.scan import Sighting
@@ -42,7 +43,7 @@ class History(TenantView):
 
         Raises: Invalid.
         """
-        limit = checked_limit(limit, most=MAX_PAGE)
+        limit, before = checked_limit(limit, most=MAX_PAGE), checked_before(before)
         return self._store.list_events(self.id, needle=checked_text(query, what="query"), before=before, limit=limit)
 
     def verify_audit(self) -> AuditReport:

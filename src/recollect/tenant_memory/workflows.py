@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from recollect.agent_memory import MAX_PAGE, PAGE
 from recollect.model import Workflow, WorkflowStep
 from recollect.policy.history import COMPLETED
+from recollect.policy.numbers import checked_whole
 from recollect.policy.text import checked_text
 from recollect.services.recall import checked_limit
 from recollect.tenant_memory.view import TenantView
@@ -58,5 +59,5 @@ class Workflows(TenantView):
 
         Raises: NotFound, Invalid.
         """
-        limit = checked_limit(limit, most=MAX_PAGE)
+        limit, after = checked_limit(limit, most=MAX_PAGE), checked_whole(after, "`after` (a position)")
         return self._store.list_steps(self.id, checked_text(workflow, what="id"), after=after, limit=limit)

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
+from recollect.policy.numbers import MAX_PLACE
 from recollect.server.admin.logins import PATH
 from recollect.server.admin.pages import page
 from recollect.server.auth import CurrentTenant
@@ -21,7 +22,7 @@ def list_events(
     request: Request,
     tenant: CurrentTenant,
     q: Annotated[str, Query()] = "",
-    before: Annotated[int | None, Query(ge=1, lt=10**18)] = None,
+    before: Annotated[int | None, Query(ge=1, le=MAX_PLACE)] = None,
 ) -> Response:
     """Newest first."""
     found = tenant.audit.search(q, before=before, limit=EVENTS + 1)

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
+from recollect.policy.numbers import MAX_SECONDS
 from recollect.server.auth import CurrentAgent
 from recollect.server.rest.bodies import Given, Number
 from recollect.services.capture import COMMAND_OUTPUT
@@ -22,7 +23,9 @@ class Output(Given):
     status: Annotated[str, Field(description="How it ended.", examples=["success"])] = ""
     type: Annotated[str, Field(description="A short word for what it is.")] = COMMAND_OUTPUT
     session_id: Annotated[str | None, Field(description="The conversation it belongs to.")] = None
-    duration: Annotated[Number | None, Field(description="Seconds it took.")] = None
+    duration: Annotated[
+        Number | None, Field(description="Seconds it took.", json_schema_extra={"minimum": 0, "maximum": MAX_SECONDS})
+    ] = None
 
 
 class CapturedBody(BaseModel):

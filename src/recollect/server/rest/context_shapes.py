@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, Field, Strict
 
 from recollect.agent_memory.context import CALLS_PAGE, MAX_CALLS
+from recollect.policy.numbers import MAX_TOKENS
 from recollect.policy.window import Layout
 from recollect.server.rest.bodies import Given
 
@@ -28,7 +29,12 @@ class Prompting(Given):
     message: Annotated[str, Field(description="The user's new message; empty: there is none.")] = ""
     system_prompt: Annotated[str | None, Field(description="null: the agent's own.")] = None
     budget: Annotated[
-        int | None, Strict(), Field(description="Tokens, all messages together; null: as the settings say.")
+        int | None,
+        Strict(),
+        Field(
+            description="Tokens, all messages together; null: as the settings say.",
+            json_schema_extra={"minimum": 1, "maximum": MAX_TOKENS},
+        ),
     ] = None
     layout: Annotated[LayoutName | None, Field(description="null: as the settings say.")] = None
     tool_results: Annotated[
