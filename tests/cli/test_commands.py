@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -12,6 +13,8 @@ import pytest
 from recollect import Recollect, Settings
 from recollect.cli.doctor import _engine_checks
 from tests.cli.program import Program
+from tests.model_server import Handler
+from tests.providers.test_openai_embedder import Endpoint, status, vectors
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 MEMORY_KEYS = set(
@@ -168,6 +171,27 @@ with recollect.Recollect(embedder=Other(), replace_embedder=True) as store:
     quick = program("doctor", "--quick", "--json", OPENAI_MODEL="small", OPENAI_BASE_URL="http://127.0.0.1:1/v1").json
     assert [each["name"] for each in quick["checks"]] == [name for name in [*expected, "model"] if name != "audit log"]
     assert quick["ok"] is True
+
+
+def test_doctor_names_the_text_an_embedder_refuses(program: Program) -> None:
+    program.ok("remember", "A cursed text", RECOLLECT_EMBEDDER="off")
+    program.ok("remember", "A text like others", RECOLLECT_EMBEDDER="off")
+
+    def refuses(handler: Handler, body: Any) -> None:
+        (status(400) if any("cursed" in text for text in body["input"]) else vectors)(handler, body)
+
+    with Endpoint() as endpoint:
+        endpoint.usual = refuses
+        known = {"RECOLLECT_EMBEDDER": "openai:small", "OPENAI_BASE_URL": endpoint.url}
+        embedded = program("reembed", "--json", **known).json
+        found = program("doctor", "--quick", "--json", **known)
+
+    assert embedded["embedded"] == 1
+    assert found.code == 1
+    (refused,) = (each for each in found.json["checks"] if each["name"] == "refused")
+    assert refused["says"].startswith("default default m-1: The embedding endpoint at ")
+    assert refused["says"].endswith("answered with status 400.")
+    assert "cursed" not in found.out
 
 
 def test_doctor_asks_the_model_if_told_to_and_names_what_was_damaged(program: Program) -> None:

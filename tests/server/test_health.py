@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import apsw
 import httpx2
+import pytest
 
 from recollect import __version__
 from recollect.api import Recollect
 from recollect.errors import ModelError
+from recollect.server.rest import health
 from recollect.settings import Settings
 from tests.server.live import client_of, serving
+from tests.waiting import eventually
 
 
 class BrokenEmbedder:
@@ -64,3 +69,58 @@ def test_memories_without_vectors_are_named() -> None:
         "Texts that wait for their vector, and are found by their words alone until then: 1.",
     ]
     assert [hit["text"] for hit in hits] == ["tabs"]
+
+
+class Refusing:
+    """Has no vector for some texts."""
+
+    name = "refusing"
+    dimensions = 4
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        if any("cursed" in text for text in texts):
+            raise ModelError("The embedder wants nothing of the sort.")
+        return [[1.0, 0.0, 0.0, 0.0] for _ in texts]
+
+
+def test_refused_texts_are_named_to_their_own_tenant_only() -> None:
+    with Recollect(":memory:", settings=Settings(), embedder=Refusing()) as recollect:
+        keys = [recollect.tenant(name).add_key("read").key for name in ("evil", "good")]
+        recollect.agent("eve", tenant="evil").remember("a cursed text")
+        eventually(lambda: len(recollect.list_refused()) == 1)
+        with serving(recollect, no_auth=False) as address:
+            told = []
+            for key in keys:
+                with client_of(address, key) as client:
+                    told.append(client.get("/health").json())
+
+    assert told[0]["status"] == "degraded"
+    assert told[0]["problems"][-1] == (
+        "Texts the embedder refuses, tried again later: 1; eve m-1: The embedder wants nothing of the sort."
+    )
+    assert (told[1]["status"], told[1]["problems"]) == ("ok", [])
+
+
+def test_standing_queue_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "QUEUE_STANDS", 0.0)
+    file = tmp_path / "memory.db"
+    with Recollect(f"sqlite:///{file}", settings=Settings()) as recollect, serving(recollect) as address:
+        recollect.agent("ann").remember("Prefers tabs")
+        connection = apsw.Connection(str(file))
+        connection.execute("CREATE TRIGGER broken BEFORE INSERT ON context_calls BEGIN SELECT json('{'); END")
+        recollect.agent("ann").context("s-1", "tabs?")
+        eventually(lambda: recollect.background()[0].failures)
+        with client_of(address) as client:
+            told = client.get("/health").json()
+            metrics = client.get("/metrics").text
+        connection.execute("DROP TRIGGER broken")
+        connection.close()
+
+    assert told["status"] == "degraded"
+    assert [problem.partition(" has not moved")[0] for problem in told["problems"]] == [
+        "The background queue context-calls"
+    ]
+    assert 'recollect_background_set_aside{worker="context-calls"} 1.0' in metrics
+    assert 'recollect_background_running{worker="embedding"} 1.0' in metrics
+    assert 'recollect_background_failures_total{worker="context-calls"}' in metrics
+    assert "ann" not in metrics

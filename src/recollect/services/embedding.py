@@ -254,7 +254,8 @@ class Embedding:
             self._check_works()
             if len(texts) == 1:
                 problem = str(error) if isinstance(error, RecollectError) else f"a fault ({type(error).__name__})"
-                self._refusals.add(texts[0], problem)
+                if self._refusals.add(texts[0], problem) == 1 and len(self._refusals) <= EXAMINED:
+                    log.warning("A text is refused by the embedder, and is tried again later: %s", problem)
                 return 0
             middle = len(texts) // 2
             return self._try_each(texts[:middle], store) + self._try_each(texts[middle:], store)

@@ -38,8 +38,8 @@ class Refusals:
     def __len__(self) -> int:
         return len(self._known)
 
-    def add(self, text: Unembedded, problem: str) -> None:
-        """Count a refusal."""
+    def add(self, text: Unembedded, problem: str) -> int:
+        """Count a refusal; return how many that makes."""
         with self._lock:
             before = self._known.pop(key_of(text), None)
             tries = 1 if before is None else before.tries + 1
@@ -47,6 +47,7 @@ class Refusals:
             self._known[key_of(text)] = _Refusal(tries, time.monotonic() + rest, problem)
             if len(self._known) > MAX_KNOWN:
                 del self._known[next(iter(self._known))]
+            return tries
 
     def remove(self, texts: Sequence[Unembedded]) -> None:
         """Forget texts that were embedded."""
