@@ -14,7 +14,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
 from recollect.errors import ModelError, RecollectError, SchemaMismatch, StoreError
@@ -67,6 +67,7 @@ class Embedding:
         self._hurry = threading.Event()  # ends a pause after a failure
         self._pid = os.getpid()
         self._refusals = Refusals()
+        self._failed: set[str] = set()  # tenants whose store failed at the last pass
         self._changed = threading.Condition()  # notified at each batch and at the end of a pass
         self._begun = self._ended = 0  # passes of the thread
         self._error: Exception | None = None  # of the last pass
@@ -203,38 +204,48 @@ class Embedding:
         if tenants is None:
             tenants = self._store.list_tenants()
             self._refusals.keep_tenants(tenants)
-        for tenant in tenants:
+        # Those that failed last time come last, so that they cannot end every pass before the others.
+        for tenant in sorted(tenants, key=self._failed.__contains__):
+            self._failed.discard(tenant)
             try:
                 done += self._embed_tenant(tenant, is_eager=is_eager)
             except (ModelError, SchemaMismatch):
                 raise
             except Exception as error:  # noqa: BLE001  raised again when the other tenants have had their turn
                 errors.append(error)
-                if len(errors) == STORE_FAILURES:
+                self._failed.add(tenant)
+                if sum(isinstance(each, StoreError) for each in errors) == STORE_FAILURES:
                     break
         if errors:
             raise errors[0]
         return done
 
     def _embed_tenant(self, tenant: str, *, is_eager: bool) -> int:
-        done, after, seen, refused = 0, None, set[Key](), list[Unembedded]()
+        done, before, seen = 0, self._refusals.keys(tenant), set[Key]()
 
         def store(texts: Sequence[Unembedded], vectors: Vector) -> int:
             self._use()
             is_closed = self._closed.is_set()
             return 0 if is_closed else self._store.set_vectors(tenant, list(zip(texts, vectors, strict=True)))
 
-        while page := self._store.list_unembedded(tenant, after=after, limit=BATCH):
-            refused += [text for text in page if self._refusals.has(text)]
-            done += self._try_each([text for text in page if not self._refusals.has(text)], store)
-            if self._closed.is_set():
-                return done
-            after = page[-1]
-            seen.update(map(key_of, page))
-        self._refusals.keep(tenant, seen)
+        for page in self._pages(tenant):
+            done += self._try_each([text for text in page if key_of(text) not in before], store)
+            seen.update(before.intersection(map(key_of, page)))
+        if self._closed.is_set():
+            return done
+        self._refusals.remove(before - seen)
         # Last and one by one: what was refused once must not cost others anything again.
-        due = [text for text in refused if is_eager or not self._refusals.is_resting(text)]
-        return done + sum(self._try_each([text], store) for text in due)
+        for text in (text for page in (self._pages(tenant) if seen else ()) for text in page):
+            if key_of(text) in seen and (is_eager or not self._refusals.is_resting(text)):
+                done += self._try_each([text], store)
+        return done
+
+    def _pages(self, tenant: str) -> Iterator[Sequence[Unembedded]]:
+        """Walk over what waits in a tenant, a batch at a time, until this is closed."""
+        after = None
+        while not self._closed.is_set() and (page := self._store.list_unembedded(tenant, after=after, limit=BATCH)):
+            yield page
+            after = page[-1]
 
     def _try_each(self, texts: Sequence[Unembedded], store: Callable[[Sequence[Unembedded], Vector], int]) -> int:
         """Embed texts; if that fails though the embedder works, find out by halves for which of them.
@@ -263,7 +274,7 @@ class Embedding:
             self._in_hand = 0
             with self._changed:
                 self._changed.notify_all()
-        self._refusals.remove(texts)
+        self._refusals.remove(map(key_of, texts))
         self._success_at = time.monotonic()
         self._behind_since = None if self._behind_since is None else self._success_at
         return done

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from recollect.errors import Conflict, ModelError
+from recollect.errors import Conflict, ModelError, StoreError
 from recollect.model import AuditEvent, Owner
 from recollect.policy.lifetime import EPISODE_QUOTA, Fate, fate, quota_rank
 from recollect.ports import Aging, Clock, Store
@@ -105,7 +105,7 @@ class Maintain:
             lease.end()
         try:
             report.embedded = self._embedding.catch_up(tenant)
-        except ModelError as error:  # the rest is done; what waits goes on waiting
+        except (ModelError, StoreError) as error:  # the rest is done; what waits goes on waiting
             report.embedding_problem = str(error)
         return report
 

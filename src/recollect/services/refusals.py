@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from recollect.model import RefusedText
@@ -49,25 +49,21 @@ class Refusals:
                 del self._known[next(iter(self._known))]
             return tries
 
-    def remove(self, texts: Sequence[Unembedded]) -> None:
-        """Forget texts that were embedded."""
+    def remove(self, keys: Iterable[Key]) -> None:
+        """Forget texts that were embedded, edited or deleted."""
         with self._lock:
-            for text in texts:
-                self._known.pop(key_of(text), None)
-
-    def keep(self, tenant: str, waiting: Collection[Key]) -> None:
-        """Forget those of a tenant that no longer wait: they were edited or deleted."""
-        with self._lock:
-            for key in [key for key in self._known if key[0] == tenant and key not in waiting]:
-                del self._known[key]
+            for key in keys:
+                self._known.pop(key, None)
 
     def keep_tenants(self, tenants: Collection[str]) -> None:
         """Forget those of other tenants: they were erased."""
         with self._lock:
             self._known = {key: each for key, each in self._known.items() if key[0] in tenants}
 
-    def has(self, text: Unembedded) -> bool:
-        return key_of(text) in self._known
+    def keys(self, tenant: str) -> set[Key]:
+        """Return what the refused texts of a tenant are known by."""
+        with self._lock:
+            return {key for key in self._known if key[0] == tenant}
 
     def is_resting(self, text: Unembedded) -> bool:
         known = self._known.get(key_of(text))
