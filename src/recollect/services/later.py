@@ -47,6 +47,11 @@ class _Entry(Generic[V]):
     is_early: bool = False  # cannot be written yet, which is no failure
 
 
+def _worth(entry: _Entry[V]) -> int:
+    """Return a number that is smaller for what is sooner given up."""
+    return 0 if entry.is_aside else 1 if entry.is_early else 2
+
+
 class Later(Generic[K, V]):
     """A queue of values by key, and the thread that writes them, started when there first is something."""
 
@@ -174,12 +179,16 @@ class Later(Generic[K, V]):
             self._waiting[key] = entry
 
     def _shorten(self) -> None:
-        """Give up what has waited longest while there is too much."""
+        """Give up what has waited longest while there is too much: first of what failed, then of what is early."""
         with self._lock:
             total = sum(self._size(entry.value) for entry in self._waiting.values())
-            while total > self._max_size:
-                total -= self._size(self._waiting.pop(next(iter(self._waiting))).value)
+            if total <= self._max_size:
+                return
+            for key in sorted(self._waiting, key=lambda key: _worth(self._waiting[key])):
+                total -= self._size(self._waiting.pop(key).value)
                 self._given_up += 1
+                if total <= self._max_size:
+                    return
 
     def _tried(self, key: K, entry: _Entry[V]) -> tuple[_Entry[V] | None, Exception | None]:
         """Write one value; return what is left of it to be written, and what went wrong."""
