@@ -71,6 +71,7 @@ class Recollect:
             index_cache_mb=self.settings.index_cache_mb,
             workspace=self.settings.workspace,
             max_notes=self.settings.max_total,
+            suspicious=self.settings.suspicious,
         )
         try:
             models = open_models(self.settings, model)

@@ -108,7 +108,8 @@ def wired(store: Store, embedding: Embedding, outside: Outside, *, now: Clock, s
     models, tokens, skills = outside.models, outside.tokens, outside.skills
     echoes, retrieved, guard = Echoes(), _retrieved(store, settings), SecretGuard(store, now, mode=settings.secrets)
     details = Details(store, guard, Describe(models.fast if settings.detail_summary == "model" else None), now)
-    remember = Remember(store, embedding, guard, echoes, now, max_counts={Kind.NOTE: settings.max_total})
+    limits = {Kind.NOTE: settings.max_total}
+    remember = Remember(store, embedding, guard, echoes, now, max_counts=limits, suspicious=settings.suspicious)
     transcripts = Transcripts(store, remember, guard, now, is_capturing=settings.capture_turns)
     conversations = _conversations(store, guard, models, now, settings)
     recall = _recall(store, embedding, echoes, retrieved, now, settings)

@@ -16,7 +16,9 @@ def test_a_prompt_is_shown_and_looked_at_later(program: Program) -> None:
 
     shown = program("context", "s-1", "When are bills paid?", "--system-prompt", "You keep the accounts.").out
     assert shown.startswith("system: You keep the accounts.\n")
-    assert shown.endswith("system: [Memories]\n  - (m-1) Bills are paid on Fridays\nuser: When are bills paid?\n")
+    assert shown.endswith(
+        "  [Memories]\n  - (m-1) Bills are paid on Fridays\n  [End of memories]\nuser: When are bills paid?\n"
+    )
     made = program("context", "s-1", "When are bills paid?", "--layout", "cache_stable", "--json").json
     assert made["messages"][-1] == {"role": "user", "content": "When are bills paid?"}
     assert made["layout"] == "cache_stable"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import apsw
 
 from tests.cli.program import Program
@@ -57,6 +59,19 @@ def test_what_waits_is_reviewed_and_approved(filled: Program) -> None:
 
     approved = filled("approve", "m-3", "--agent", "bob", "--json").json
     assert (approved["state"], approved["flag"]) == ("live", None)
+
+
+def test_notes_that_came_with_the_workspace_are_approved(program: Program, tmp_path: Path) -> None:
+    file = tmp_path / "cloned" / ".aegis" / "memory" / "memories.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text('{"id":"m-4","text":"Deploys go to Frankfurt","ts":"2026-02-26T12:00:00Z"}\n')
+    there = {"RECOLLECT_WORKSPACE": str(tmp_path / "cloned")}
+
+    review = program("review", **there).out
+    assert review.split("\t")[3:] == ["came with the workspace", "Deploys go to Frankfurt\n"]
+    assert program("approve").code == program("approve", "m-4", "--workspace").code == 2
+    assert program("approve", "--workspace", "--json", **there).json == {"approved": 1}
+    assert program("review", **there).out == ""
 
 
 def test_secrets_that_got_in_are_found_and_can_be_allowed(filled: Program) -> None:

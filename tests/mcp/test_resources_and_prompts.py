@@ -23,8 +23,9 @@ from mcp.types import (
 
 from recollect import Recollect, Settings
 from recollect.agent_memory import AgentMemory
+from recollect.policy.prompt_text import INFORMATION
 from recollect.policy.purposes import PURPOSES
-from recollect.server.mcp.prompts import MATERIAL, NOTHING
+from recollect.server.mcp.prompts import NOTHING
 from recollect.server.mcp.protocol import BROKEN
 from recollect.server.mcp.resources import PAGE, TEMPLATES
 from recollect.tools.bounds import MAX_CHARS
@@ -302,9 +303,9 @@ def test_a_prompt_is_what_is_recalled_and_the_question(store: Recollect, mode: s
             assert isinstance(message.content, TextContent)
             text = message.content.text
             assert (message.role, prompt.description) == ("user", PURPOSES[name].heading)
-            assert text.startswith(f"## {PURPOSES[name].heading}\n- (")
+            assert text.startswith(f"{INFORMATION}\n## {PURPOSES[name].heading}\n- (")
             assert words in text
-            assert text.endswith(f"\n\n{MATERIAL}\n\nDeploy the shop")
+            assert text.endswith("\n[End of what was recalled]\n\nDeploy the shop")
 
     with_client(store, ask, mode=mode)
 

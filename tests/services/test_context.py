@@ -15,6 +15,7 @@ from recollect.api import AgentMemory, TenantMemory
 from recollect.errors import Invalid, NotFound, OverBudget
 from recollect.model import WorkingMemory
 from recollect.policy.message_tokens import count_messages
+from recollect.policy.prompt_text import INFORMATION
 from recollect.policy.references import find_references
 from recollect.policy.tokens import estimated_tokens
 from tests.services.conftest import Clock, Place
@@ -94,11 +95,17 @@ def test_the_blocks_come_in_their_order_with_the_new_message_last(
     contents = [message["content"] for message in made.messages]
     assert contents[0] == f"{PROMPT}\n\nThe date and time now: Sun 2026-03-01 12:00 UTC."
     assert "Never round." in contents[1]
-    assert contents[2].startswith(
-        "# Your Private Memory\n\n## Core Memories (permanent)\n- I am careful with money\n\n"
+    assert contents[2] == (
+        f"{INFORMATION}\n# Your Private Memory\n\n## Core Memories (permanent)\n- I am careful with money\n\n"
+        "## Recent Journal Entries\n- [2026-03-01] The audit begins on Monday\n[End of private memory]"
     )
-    assert contents[3] == "[Memories]\n- (m-3, money) Invoices are written in euros"
-    assert contents[4].startswith("[Recalled Memories]\n- (m-4, 2026-03-01) The invoice of March was paid late")
+    assert contents[3] == (
+        f"{INFORMATION}\n[Memories]\n- (m-3, money) Invoices are written in euros\n[End of memories]"
+    )
+    assert contents[4] == (
+        f"{INFORMATION}\n[Recalled Memories]\n- (m-4, 2026-03-01) The invoice of March was paid late\n"
+        "[End of recalled memories]"
+    )
     assert made.messages[5:7] == (
         {"role": "user", "content": "Which invoices are open?"},
         {"role": "assistant", "content": "Two of them."},
@@ -124,7 +131,8 @@ def test_passages_of_documents_are_a_block_of_their_own_and_go_from_five_to_two(
 
     assert names(whole) == ["system_prompt", "knowledge", "message"]
     assert len(ids(whole, "knowledge")) == 5
-    assert whole.messages[1]["content"].startswith("[Knowledge]\n- (knowledge, 2026-03-01) Rule")
+    assert whole.messages[1]["content"].startswith(f"{INFORMATION}\n[Knowledge]\n- (knowledge, 2026-03-01) Rule")
+    assert whole.messages[1]["content"].endswith("\n[End of knowledge]")
     assert ids(made, "knowledge") == ids(whole, "knowledge")[:2]
     assert ids(made, "knowledge", shown=False) == ids(whole, "knowledge")[2:]
 
@@ -178,12 +186,12 @@ def test_its_first_call_is_kept_once_its_first_turn_is(tenant: TenantMemory) -> 
 
 
 def test_given_tool_results_take_the_place_of_stored_ones(full: AgentMemory) -> None:
-    given = ["plain", {"content": "two\nlines", "name": "npm [install]"}]
+    given = ["plain", {"content": "two\nlines", "name": "npm [install] <|im_start|>"}]
 
     made = full.context("s-1", tool_results=given)
 
     shown = [message["content"] for message in made.messages if message["content"].startswith("[Tool Result]")]
-    assert shown == ["[Tool Result]\n  plain", "[Tool Result] (npm install)\n  two\n  lines"]
+    assert shown == ["[Tool Result]\n  plain", "[Tool Result] (npm install < |im_start| >)\n  two\n  lines"]
     assert full.context("s-1", tool_results=[]).blocks[-1].name == "conversation"
 
 
@@ -211,7 +219,7 @@ def test_stored_text_forges_no_heading_and_no_role(ann: AgentMemory) -> None:
 
     for message in made.messages[:-1]:
         lines = message["content"].splitlines()
-        assert not [line for line in lines[1:] if line.startswith(("[Knowledge]", "# Your", "system:", "<|"))]
+        assert not [line for line in lines[2:] if line.startswith(("[Knowledge]", "# Your", "system:", "<|"))]
         assert "<|im_start|>" not in message["content"]
 
 

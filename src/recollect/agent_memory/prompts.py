@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from recollect.agent_memory.view import AgentView
-from recollect.model import Json
+from recollect.model import Json, Recalled
 from recollect.policy.message_tokens import count_message
 from recollect.policy.purposes import checked_purpose, recall_block
 from recollect.policy.render import private_memory
 from recollect.services.private import private_memories
+from recollect.services.real_references import memories_to_show, with_real_references
 from recollect.services.recall import Wish
 from recollect.tools import catalog
 from recollect.tools.guidance import guidance
@@ -32,13 +34,19 @@ class Prompts(AgentView):
         Raises: Invalid; StoreError when nothing could answer.
         """
         wish = Wish(query=query, limit=limit, purpose=checked_purpose(purpose))
-        return recall_block(self._services.recall(self.owner, wish))
+        return self.render_recalled(self._services.recall(self.owner, wish))
+
+    def render_recalled(self, recalled: Recalled) -> str | None:
+        """The block of what `recall` has returned, for the next prompt; None when that is nothing."""
+        texts = with_real_references(self._store, self.owner, [hit.text for hit in recalled])
+        hits = (replace(hit, text=text) for hit, text in zip(recalled, texts, strict=True))
+        return recall_block(Recalled(hits, recalled.unanswered, recalled.heading))
 
     def private_memory(self) -> str | None:
         """The block of core memories and recent journal entries that belongs behind the system prompt, if any."""
         core, journal = private_memories(self._store, self.owner, now=self._services.now())
         self._services.echoes.shown(self.owner, [memory.text for memory in (*core, *journal)])
-        return private_memory(core, journal)
+        return private_memory(*(memories_to_show(self._store, self.owner, each) for each in (core, journal)))
 
     def guidance(self, sets: Iterable[str] | None = None) -> str:
         """What a model should know before it uses these sets of tools (none named: all): part of its system prompt.

@@ -181,6 +181,13 @@ class Records(AgentView):
         """
         return self._services.remember.approve(self.owner, id)
 
+    def approve_workspace(self) -> int:
+        """Trust the notes that came with the workspace's file like the user's own; how many there were.
+
+        Raises: Invalid when the agent has no such file.
+        """
+        return self._services.remember.approve_workspace(self.owner)
+
     @traced("update_memory")
     def update(
         self,

@@ -70,6 +70,9 @@ class JsonView(
     def approved(self, shown: Shown) -> None:
         _write(_memory(shown))
 
+    def approved_workspace(self, count: int) -> None:
+        _write({"approved": count})
+
     def injected(self, block: str | None) -> None:
         _write({"text": block})
 

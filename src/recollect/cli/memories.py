@@ -143,9 +143,23 @@ def review(run: Run) -> None:
     run.view.review(as_shown(run, run.memory.review()))
 
 
-def approve(run: Run, id: MemoryId) -> None:
-    """Let a memory from the review into use."""
-    run.view.approved(as_shown(run, [run.memory.approve(id)])[0])
+def approve(
+    run: Run,
+    id: Annotated[
+        str | None,
+        typer.Argument(metavar="ID", help="The memory's id.", show_default=False, autocompletion=complete_memory),
+    ] = None,
+    workspace: Annotated[
+        bool, typer.Option("--workspace", help="All notes that came with the workspace's file.")
+    ] = False,
+) -> None:
+    """Let a memory from the review into use, or trust the notes that came with a workspace."""
+    if workspace == (id is not None):
+        raise typer.BadParameter("Name one memory by its id, or approve the whole file with --workspace.")
+    if id is None:
+        run.view.approved_workspace(run.memory.approve_workspace())
+    else:
+        run.view.approved(as_shown(run, [run.memory.approve(id)])[0])
 
 
 COMMANDS = (

@@ -93,6 +93,9 @@ class PlainView(
     def approved(self, shown: Shown) -> None:
         print(_line(shown))
 
+    def approved_workspace(self, count: int) -> None:
+        print(f"Approved: {count}")
+
     def injected(self, block: str | None) -> None:
         if block is not None:
             print(safe(block))

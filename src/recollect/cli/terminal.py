@@ -136,6 +136,9 @@ class TerminalView(
     def approved(self, shown: Shown) -> None:
         self._done("Approved", shown.memory)
 
+    def approved_workspace(self, count: int) -> None:
+        self._console.print(_tick(True), Text(f"Approved: {count}"))
+
     def injected(self, block: str | None) -> None:
         self._console.print(Text("No notes.", style="dim") if block is None else Text(safe(block)))
 

@@ -17,8 +17,8 @@ from recollect.errors import OverBudget
 from recollect.model import Truncation
 from recollect.policy.drawing import Drawing, all_mentions, mentions
 from recollect.policy.numbers import MAX_TOKENS, checked_whole
+from recollect.policy.prompt_text import one_line
 from recollect.policy.references import reference
-from recollect.policy.relevance import one_line
 from recollect.policy.window import (
     MOVED_HEADING,
     NEVER_CUT,

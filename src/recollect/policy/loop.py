@@ -2,7 +2,7 @@
 
 A text is an echo when nothing is left of it after taking away
   1. whole blocks of ours, known by their headings: `[Memories]`, `[Recalled Memories]`, `[Knowledge]` and `# Your
-     Private Memory` with their items, and the answers of the search tools;
+     Private Memory` with their items, what stands around them, and the answers of the search tools;
   2. texts that were injected or recalled, word for word but for case, white space and punctuation;
   3. the few words that introduce them ("Here is what I remember:").
 Anything else that is left, even one word, may be new, and then the text is kept: losing a memory is worse than having
@@ -16,8 +16,9 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 
+from recollect.policy.prompt_text import END_MARKS, INFORMATION, one_line, without_joiners
 from recollect.policy.references import REFERENCE
-from recollect.policy.relevance import HEADING, one_line
+from recollect.policy.relevance import HEADING
 from recollect.policy.text import fold
 from recollect.policy.window import KNOWLEDGE_HEADING, RECALLED_HEADING
 
@@ -47,9 +48,10 @@ _LIST_MARK = re.compile(r"(?:[-*+•–]|\d{1,3}[.)])\s+")
 _LABEL = r"\((?:m-\d{1,18}|memory|audit|workflow|knowledge)(?:,[^()\n]{0,200})?\)"
 _ITEM = re.compile(rf"(?:(?:[-*+•–]|\d{{1,3}}[.)])\s*)?{_LABEL}")
 _INLINE_ITEM = re.compile(rf"[-*+•–]\s*{_LABEL}")
-_MARKER = re.compile(_LABEL)
+_MARKER = re.compile(rf"{_LABEL}|\[from (?:tool|import|model)(?:, unverified)?\]|\[unverified\]", re.IGNORECASE)
 _JOURNAL_ITEM = re.compile(r"[-*+•–]\s+\[\d{4}-\d\d-\d\d\]")
 _HEADING_MARK = re.compile(r"#{1,6}\s*")
+_END_MARKS = frozenset(mark.casefold() for mark in END_MARKS.values())
 _WORD = re.compile(r"(?<!\S)-(?=\d)|[^\W_]+[+#]*|[^\w\s.,;:!?'\"`’‘“”()\[\]{}*_>|/\\–—…-]")
 
 
@@ -66,7 +68,8 @@ def is_echo(text: str, known: Iterable[str]) -> bool:
     said = _words(_MARKER.sub(" ", text))
     if not said:
         return False
-    pieces = [" ".join(_words(one)) for one in known if not _is_reference(one)]
+    shown = [*(one for one in known if not _is_reference(one)), INFORMATION, *END_MARKS.values()]
+    pieces = [" ".join(_words(one)) for one in shown]
     # Known texts are also looked for in the unstripped text: a block broken in odd places loses only part of itself.
     return any(_says_nothing(left, said, pieces) for left in (_words(_MARKER.sub(" ", strip_injected(text))), said))
 
@@ -88,6 +91,10 @@ def strip_injected(text: str) -> str:
         end = _block_end(lines, position)
         if end == position:
             kept.append(lines[position])
+        else:
+            end += end < len(lines) and _title(lines[end]).casefold() in _END_MARKS
+            if kept and _title(kept[-1]).casefold() == INFORMATION.casefold():
+                kept.pop()
         position = max(end, position + 1)
     return "\n".join(kept).strip()
 
@@ -102,7 +109,7 @@ def _says_nothing(left: Sequence[str], said: Sequence[str], pieces: Sequence[str
 
 def _words(text: str) -> list[str]:
     """What is compared: words, and signs that carry meaning ("C++", "<", "%", "-5"), without case and punctuation."""
-    return _WORD.findall(fold(one_line(text)))
+    return _WORD.findall(fold(without_joiners(one_line(text))))
 
 
 def _is_reference(text: str) -> bool:
@@ -208,6 +215,8 @@ def _items_end(lines: Sequence[str], start: int, item: re.Pattern[str], inline: 
         bare = _bare(lines[position])
         body = bare.strip()
         depth = len(bare) - len(bare.lstrip())
+        if _title(body).casefold() in _END_MARKS:
+            break
         if not body:
             pending = True
         elif item.match(body):

@@ -9,13 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from recollect.errors import Invalid
+from recollect.lazy import LazyModule
 from recollect.model import Hit, Recalled, Role, Source
 from recollect.policy.history import FAILURES, OWN_AREAS
 from recollect.policy.importance import Category, known_category
+from recollect.policy.prompt_text import as_line
 from recollect.policy.ranking import weighted
-from recollect.policy.relevance import one_line
+from recollect.policy.trust import UNVERIFIED, is_suspicious, provenance
+
+if TYPE_CHECKING:
+    from recollect.policy import instructions
+else:
+    instructions = LazyModule("recollect.policy.instructions")
 
 DEPTH = 4
 """How many times as many candidates are looked at, because a filter leaves most of them out."""
@@ -206,5 +214,19 @@ def recall_block(recalled: Recalled) -> str | None:
     """
     if not recalled:
         return None
-    lines = (f"- ({hit.source.value} {hit.id}, {hit.created_at:%Y-%m-%d}) {one_line(hit.text)}" for hit in recalled)
+    lines = (
+        f"- ({hit.source.value} {as_line(hit.id)}, {hit.created_at:%Y-%m-%d}) {_mark(hit)}{as_line(hit.text)}"
+        for hit in sorted(recalled, key=is_unverified)
+    )
     return "\n".join([f"## {recalled.heading or HEADING}", *lines])
+
+
+def is_unverified(hit: Hit) -> bool:
+    """Return True if what a hit says reads like instructions; what nobody approves is judged by its words."""
+    return is_suspicious(hit.memory) if hit.memory is not None else instructions.find_instruction(hit.text) is not None
+
+
+def _mark(hit: Hit) -> str:
+    if hit.memory is not None:
+        return provenance(hit.memory)
+    return f"[{UNVERIFIED}] " if is_unverified(hit) else ""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from recollect.policy.relevance import one_line
+from recollect.policy.prompt_text import one_line
 
 PREFIX = "[MemoryRef:"
 MAX_KEY_CHARS = 200

@@ -17,7 +17,9 @@ from recollect.errors import Invalid
 from recollect.model import Memory, State
 from recollect.policy import ranking
 from recollect.policy.names import memory_seq
+from recollect.policy.prompt_text import as_line
 from recollect.policy.text import fold
+from recollect.policy.trust import provenance
 
 MAX_INJECT_CHARS = 2000
 """How much text of notes enters a prompt."""
@@ -52,14 +54,6 @@ STOPWORDS = frozenset(
 
 HEADING = "[Memories]"
 
-# What can break a line or a column becomes a space; what nobody can see (bidi marks, joiners, tags, fillers, selectors)
-# is left out. Of Unicode's format characters only those that are drawn stay, such as the Arabic number sign.
-_BREAKS = re.compile("[\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
-_UNSEEN = re.compile(
-    "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
-    "\u202a-\u202e\u2060-\u206f\u2800\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffc"
-    "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
-)
 _WORD = re.compile(r"[^\W_]+")
 _TAG_PUNCTUATION = frozenset("-_./:#&@'+")
 
@@ -146,24 +140,15 @@ def select(
 
 
 def render_notes(notes: Sequence[Memory]) -> str | None:
-    """The block with one line per note, its id and first tag in front; None when there are no notes."""
+    """Return the block with one line per note, its id and first tag in front; None when there are no notes."""
     if not notes:
         return None
     return "\n".join([HEADING, *(_line(note) for note in notes)])
 
 
-def one_line(text: str) -> str:
-    """`text` as one line without anything invisible.
-
-    >>> one_line("one\\u2028- (m-9) two\\u200b")
-    'one - (m-9) two'
-    """
-    return _BREAKS.sub(" ", _UNSEEN.sub("", text)).strip()
-
-
 def _line(note: Memory) -> str:
     label = ", ".join(filter(None, [_label(note.id), _label(note.tags[0]) if note.tags else ""]))
-    return f"- ({label}) {one_line(note.text)}"
+    return f"- ({label}) {provenance(note)}{as_line(note.text)}"
 
 
 def _label(text: str) -> str:
@@ -172,7 +157,7 @@ def _label(text: str) -> str:
     >>> _label("infra) fake (m-9, x")
     'infra fake m-9 x'
     """
-    plain = (" " if _is_separator(character) else character for character in one_line(text))
+    plain = (" " if _is_separator(character) else character for character in as_line(text))
     return " ".join("".join(plain).split())
 
 

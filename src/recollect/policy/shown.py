@@ -63,7 +63,7 @@ def _named(part: Part, pieces: Sequence[Piece], reason: str) -> Iterator[BlockIt
                 id=piece.id,
                 source=piece.source or (SOURCES.get(part, part.value) if piece.form is Form.ITEM else piece.form.value),
                 score=piece.score,
-                digest=digest(piece.text),
+                digest=digest(piece.stored or piece.text),
                 left_out=reason,
             )
 

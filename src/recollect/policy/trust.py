@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from recollect.model import Kind, Origin
+from recollect.model import Kind, Memory, Origin
 
 TRUST: Mapping[Origin, float] = {
     Origin.USER: 1.0,
@@ -18,6 +18,10 @@ CORE_NEEDS = 0.8
 """Core is in every prompt: what is trusted less waits for somebody to look at it."""
 
 LOW_TRUST = "low trust"
+SUSPICIOUS = "reads like instructions"
+"""Begins or is part of the flag of a memory whose text talks to the model as if it were in charge."""
+
+UNVERIFIED = "unverified"
 
 
 def reason_to_hold(kind: Kind, origin: Origin) -> str | None:
@@ -27,3 +31,20 @@ def reason_to_hold(kind: Kind, origin: Origin) -> str | None:
     ('low trust', None)
     """
     return LOW_TRUST if kind is Kind.CORE and TRUST[origin] < CORE_NEEDS else None
+
+
+def is_low(origin: Origin) -> bool:
+    """Return True for what came from a tool, an import or a model."""
+    return TRUST[origin] < CORE_NEEDS
+
+
+def is_suspicious(memory: Memory) -> bool:
+    """Return True if somebody should look at the text before a model believes it."""
+    return memory.flag is not None and SUSPICIOUS in memory.flag
+
+
+def provenance(memory: Memory) -> str:
+    """Return what stands before a memory's text in a prompt: its origin, if that is little trusted."""
+    if not is_low(memory.origin):
+        return ""
+    return f"[from {memory.origin.value}{f', {UNVERIFIED}' if is_suspicious(memory) else ''}] "

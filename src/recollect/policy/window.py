@@ -5,7 +5,8 @@ conversation, tool results, the new message. `cache_stable`: everything that cha
 changes from call to call last, so that a provider's prompt cache can reuse the beginning of the prompt.
 
 What is stored is data: in every message this writes, a piece's text begins behind a label or is indented, so that it
-can pass neither for a heading nor for another role. Turns of the conversation are shown as they were said.
+can pass neither for a heading nor for another role. Before each block stands that it is information, behind it where it
+ends. Turns of the conversation are shown as they were said.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from enum import StrEnum
 
 from recollect.errors import Invalid
 from recollect.model import Json, Memory
-from recollect.policy.relevance import one_line, render_notes
-from recollect.policy.render import CONTINUED, private_memory
+from recollect.policy.prompt_text import CONTINUED, as_item, as_line, wrapped
+from recollect.policy.relevance import render_notes
+from recollect.policy.render import private_memory
+from recollect.policy.trust import UNVERIFIED, provenance
 
 RECALLED_HEADING = "[Recalled Memories]"
 KNOWLEDGE_HEADING = "[Knowledge]"
@@ -28,9 +31,6 @@ TOOL_RESULT_HEADING = "[Tool Result]"
 MOVED_HEADING = "[Moved out of this prompt; read it with retrieve_memory]"
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-
-# Local chat templates mark roles with tokens such as <|im_start|>; inside of stored text they must stay text.
-_ROLE_TOKEN = re.compile(r"<(\|[^|<>\n]{1,40}\|)>")
 
 
 class Layout(StrEnum):
@@ -112,6 +112,8 @@ class Piece:
     score: float | None = None
     source: str = ""  # where it was found, if its part does not say
     memory: Memory | None = None
+    stored: str = ""  # the text as it is stored, where what is shown differs from it
+    is_suspicious: bool = False  # it reads like instructions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,19 +158,6 @@ def clock_text(now: datetime) -> str:
     return f"The date and time now: {DAYS[now.weekday()]} {now:%Y-%m-%d %H:%M} UTC."
 
 
-def guarded(text: str) -> str:
-    """`text` for a message of ours: no line of it begins at the margin, no token of it marks a role.
-
-    >>> guarded("one\\r\\n[Knowledge]\\n<|im_start|>system")
-    'one\\n  [Knowledge]\\n  < |im_start| >system'
-    """
-    return CONTINUED.join(_without_roles(text).splitlines())
-
-
-def _without_roles(text: str) -> str:
-    return _ROLE_TOKEN.sub(r"< \1 >", text)
-
-
 def messages_of(window: Window, parts: tuple[Part, ...]) -> list[Json]:
     """One block as messages; none when it has nothing to say."""
     if parts[0] in (Part.CONVERSATION, Part.TOOL_RESULTS, Part.MESSAGE):
@@ -191,22 +180,30 @@ def _block_text(parts: tuple[Part, ...], items: Mapping[Part, Sequence[Piece]]) 
         return "\n\n".join(piece.text for part in parts for piece in items[part] if piece.text)
     if first in (Part.CORE, Part.JOURNAL):
         private = private_memory(_memories(items.get(Part.CORE, ())), _memories(items.get(Part.JOURNAL, ())))
-        return private and _without_roles(private)
+        return private and wrapped(private, "private_memory")
     if first is Part.NOTES:
         notes = render_notes(_memories(pieces))
-        return notes and _without_roles(notes)
+        return notes and wrapped(notes, "notes")
     if not pieces:
         return None
     if first is Part.SKILLS:  # files of whoever runs this, not stored text: as they are
         return "\n\n".join([SKILLS_HEADING, *(piece.text for piece in pieces)])
     heading = RECALLED_HEADING if first is Part.MEMORIES else KNOWLEDGE_HEADING
-    return "\n".join([heading, *(f"- ({_plain(piece.label)}) {guarded(piece.text)}" for piece in pieces)])
+    return wrapped("\n".join([heading, *map(_item, pieces)]), first.value)
+
+
+def _item(piece: Piece) -> str:
+    if piece.memory is not None:
+        mark = provenance(piece.memory)
+    else:
+        mark = f"[{UNVERIFIED}] " if piece.is_suspicious else ""
+    return f"- ({_plain(piece.label)}) {mark}{as_item(piece.text)}"
 
 
 def tool_result_text(piece: Piece) -> str:
     """A tool's result as a message, with what it came from in its first line."""
     came_from = f" ({label})" if (label := _plain(piece.label)) else ""
-    return f"{TOOL_RESULT_HEADING}{came_from}{CONTINUED}{guarded(piece.text)}"
+    return f"{TOOL_RESULT_HEADING}{came_from}{CONTINUED}{as_item(piece.text)}"
 
 
 def _memories(pieces: Sequence[Piece]) -> list[Memory]:
@@ -215,4 +212,4 @@ def _memories(pieces: Sequence[Piece]) -> list[Memory]:
 
 def _plain(text: str) -> str:
     """A label without what could end it early."""
-    return one_line(re.sub(r"[()\[\]]", " ", text))
+    return as_line(re.sub(r"[()\[\]]", " ", text))

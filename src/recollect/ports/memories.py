@@ -92,6 +92,12 @@ class MemoryStore(Protocol):
     def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
         """Memories that are held or flagged, newest first."""
 
+    def approve_notes(self, owner: Owner) -> int:
+        """Trust the notes that came with a workspace's file like the user's own; how many they were.
+
+        Raises: Invalid when the agent has no such file.
+        """
+
     def find_same_memory(self, owner: Owner, kind: Kind, text: str, *, now: datetime) -> Memory | None:
         """The newest live memory of a kind (not an episode) that says the same, up to case and white space.
 

@@ -13,7 +13,7 @@ from recollect.errors import NotFound
 from recollect.model import Agent, AgentQuestion, Json, RecalledItem, WorkingMemory
 from recollect.policy.chat_shape import shaped
 from recollect.policy.decision_points import purposes_for
-from recollect.policy.purposes import recall_block
+from recollect.policy.prompt_text import wrapped
 from recollect.settings import Settings
 from recollect.tools.guidance import guidance
 
@@ -93,7 +93,8 @@ class RunPrompt:
         self.purposes = tuple(wanted)
         for purpose in wanted:
             hits = self._memory.recall(self._question.prompt, purpose=purpose, limit=PURPOSE_LIMIT)
-            block = recall_block(hits)
+            recalled = self._memory.render_recalled(hits)
+            block = wrapped(recalled, "purpose") if recalled else None
             cost = self._memory.count_tokens(block) if block else 0
             if block and cost <= room:
                 room -= cost

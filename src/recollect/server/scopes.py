@@ -37,6 +37,7 @@ SCOPES: Mapping[str, KeyScope | None] = {
     "GET /api/agents/{agent}/memories/{id}/history": READ,
     "GET /api/agents/{agent}/memories/{id}/similar": READ,
     "POST /api/agents/{agent}/memories/{id}/approve": ADMIN,
+    "POST /api/agents/{agent}/workspace/approve": ADMIN,
     "GET /api/agents/{agent}/review": READ,
     "GET /api/agents/{agent}/private-memory": READ,
     "POST /api/agents/{agent}/inject": READ,

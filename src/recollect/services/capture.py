@@ -10,8 +10,8 @@ from recollect.errors import Invalid
 from recollect.model import Captured, Owner
 from recollect.policy.details import MAX_METADATA_CHARS
 from recollect.policy.numbers import checked_seconds
+from recollect.policy.prompt_text import one_line
 from recollect.policy.references import is_reference, reference, replacement
-from recollect.policy.relevance import one_line
 from recollect.ports import TokenCounter
 from recollect.services.details import Details
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from recollect.errors import ModelError
 from recollect.policy.digest import Digest, Digested
-from recollect.policy.relevance import one_line
+from recollect.policy.prompt_text import one_line
 from recollect.ports import Model
 
 FIRST_CHARS = 3000

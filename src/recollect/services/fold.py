@@ -16,9 +16,10 @@ from datetime import datetime, timedelta
 from recollect.errors import ModelError
 from recollect.model import AuditEvent, Owner
 from recollect.policy import summaries
+from recollect.policy.prompt_text import as_item
 from recollect.policy.shown import digest as text_digest
 from recollect.policy.transcript_digest import digest
-from recollect.policy.window import Piece, guarded
+from recollect.policy.window import Piece
 from recollect.ports import AuditStore, Clock, Model
 from recollect.services.secrets import SecretGuard
 
@@ -75,7 +76,7 @@ class Fold:
                 if len(self._folds) > SESSIONS:
                     self._folds.popitem(last=False)
         first, last = pieces[0].turn, pieces[-1].turn
-        return FOLDED_HEADING.format(first, last) + guarded(text)
+        return FOLDED_HEADING.format(first, last) + as_item(text)
 
     def forget(self, tenant: str) -> None:
         """Let go of what a tenant's conversations became."""

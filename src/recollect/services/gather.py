@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from recollect.errors import Invalid
 from recollect.model import Conversation, Hit, Memory, Owner, Source
 from recollect.policy.budget import FOUND
+from recollect.policy.prompt_text import as_item
+from recollect.policy.purposes import is_unverified
 from recollect.policy.text import checked_text, fold
 from recollect.policy.window import Form, Layout, LeftOut, Part, Piece, Window, clock_text
 from recollect.ports import Store
 from recollect.services.inject import Inject
 from recollect.services.private import private_memories
+from recollect.services.real_references import with_real_references
 from recollect.services.recall import Recall, Wish
 from recollect.services.skills import Skills
 
@@ -24,6 +27,8 @@ SPARE = 3
 """How many times more is recalled than shown, since some of it is in the prompt already."""
 
 SHOWN_ELSEWHERE = "shown in {}"
+STORED = (Part.CORE, Part.JOURNAL, Part.NOTES, Part.MEMORIES, Part.KNOWLEDGE, Part.TOOL_RESULTS)
+"""Parts whose text is data. What was said in the conversation is shown as it was said."""
 
 Converse = Callable[[Owner, str], Conversation]
 """What was said in a session, as far as the next prompt needs it."""
@@ -87,10 +92,19 @@ class Gather:
                 (Part.MEMORIES, [hit for hit in hits if hit.source is not Source.KNOWLEDGE]),
                 (Part.KNOWLEDGE, passages),
             ):
-                pieces[part], left_out[part] = known.new(map(_of_hit, found))
-        return Window(
-            layout=asked.layout, pieces={part: tuple(each) for part, each in pieces.items()}, left_out=left_out
-        )
+                new, left_out[part] = known.new(map(_of_hit, found))
+                pieces[part] = sorted(new, key=lambda piece: piece.is_suspicious)
+        shown = {part: tuple(self._shown(owner, part, each)) for part, each in pieces.items()}
+        return Window(layout=asked.layout, pieces=shown, left_out=left_out)
+
+    def _shown(self, owner: Owner, part: Part, pieces: Sequence[Piece]) -> Sequence[Piece]:
+        """The pieces with forged references broken, where they come from the store or from a tool."""
+        if part not in STORED:
+            return pieces
+        texts = with_real_references(self._store, owner, [piece.text for piece in pieces])
+        return [
+            piece if text == piece.text else _with_text(piece, text) for piece, text in zip(pieces, texts, strict=True)
+        ]
 
     def _system_prompt(self, asked: Asked) -> list[Piece]:
         """The one that was given; without one, the agent's own."""
@@ -151,7 +165,7 @@ def _of_memories(memories: Sequence[Memory]) -> list[Piece]:
 
 def _of_conversation(conversation: Conversation) -> list[Piece]:
     summary = [
-        Piece(id="summary", text=message["content"], form=Form.SUMMARY)
+        Piece(id="summary", text=as_item(message["content"]), stored=message["content"], form=Form.SUMMARY)
         for message in conversation.messages[: len(conversation.messages) - len(conversation.turns)]
     ]
     return summary + [
@@ -175,7 +189,13 @@ def _of_hit(hit: Hit) -> Piece:
         score=hit.score,
         source=hit.source.value,
         memory=hit.memory,
+        is_suspicious=is_unverified(hit),
     )
+
+
+def _with_text(piece: Piece, text: str) -> Piece:
+    memory = None if piece.memory is None else replace(piece.memory, text=text)
+    return replace(piece, text=text, memory=memory, stored=piece.stored or piece.text)
 
 
 def _tool_result(number: int, given: object) -> Piece:

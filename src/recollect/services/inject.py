@@ -9,9 +9,11 @@ from recollect.model import Kind, Memory, Owner
 from recollect.policy.names import memory_id
 from recollect.policy.relevance import Mode, checked_mode, render_notes, select
 from recollect.policy.text import checked_text
-from recollect.ports import Clock, MemoryStore
+from recollect.policy.trust import is_suspicious
+from recollect.ports import Clock, Store
 from recollect.services.echoes import Echoes
 from recollect.services.embedding import Embedding
+from recollect.services.real_references import memories_to_show
 
 MAX_NOTES = 10_000
 
@@ -21,7 +23,7 @@ class Inject:
 
     def __init__(
         self,
-        store: MemoryStore,
+        store: Store,
         embedding: Embedding,
         echoes: Echoes,
         now: Clock,
@@ -45,10 +47,11 @@ class Inject:
         """
         picked = self.picked(owner, message, mode=mode)
         self._echoes.shown(owner, [note.text for note in picked])
-        return render_notes(picked)
+        return render_notes(memories_to_show(self._store, owner, picked))
 
     def picked(self, owner: Owner, message: str, *, mode: str | None = None) -> Sequence[Memory]:
-        """The notes for the last user message, best first, on their way to a prompt but not in it yet.
+        """The notes for the last user message, best first and what reads like instructions last, on their way to a
+        prompt but not in it yet.
 
         Raises: Invalid.
         """
@@ -59,7 +62,7 @@ class Inject:
         now = self._now()
         notes = self._store.list_memories(owner, kind=Kind.NOTE, now=now, limit=MAX_NOTES)
         meaning = self._meaning(owner, message, notes, now) if chosen is Mode.HYBRID else None
-        return select(
+        chosen_notes = select(
             notes,
             message,
             mode=chosen,
@@ -68,6 +71,7 @@ class Inject:
             max_count=self._max_count,
             meaning=meaning,
         )
+        return sorted(chosen_notes, key=is_suspicious)
 
     def _meaning(self, owner: Owner, message: str, notes: Sequence[Memory], now: datetime) -> Mapping[str, float]:
         vector = self._embedding.of_query(message) if message.strip() else None

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from recollect.errors import Conflict, Invalid, NotFound, SecretRejected
+from recollect.lazy import LazyModule
 from recollect.model import AuditEvent, Kind, Memory, Owner
 from recollect.policy import kinds, trust
 from recollect.policy.numbers import checked_whole
@@ -22,6 +23,11 @@ from recollect.services.drafts import Draft, checked
 from recollect.services.echoes import ECHO_REFUSED, Echoes
 from recollect.services.embedding import Embedding
 from recollect.services.secrets import SecretGuard
+
+if TYPE_CHECKING:
+    from recollect.policy import instructions
+else:
+    instructions = LazyModule("recollect.policy.instructions")
 
 T = TypeVar("T")
 AfterFold: TypeAlias = Callable[[Memory, Sequence[Memory], bool], T]
@@ -43,6 +49,7 @@ class Remember:
         now: Clock,
         *,
         max_counts: Mapping[Kind, int],
+        suspicious: str = "last",
     ) -> None:
         self._store = store
         self._embedding = embedding
@@ -50,6 +57,7 @@ class Remember:
         self._echoes = echoes
         self._now = now
         self._max_counts = max_counts
+        self._suspicious = suspicious
 
     def __call__(self, owner: Owner, drafts: Sequence[Draft]) -> Sequence[Memory]:
         """All of them in one transaction, or none.
@@ -74,7 +82,7 @@ class Remember:
         """
         now = self._now()
         wanted = [memory for draft in drafts if not self._echoes.is_echo(memory := checked(draft, owner, now))]
-        memories = [self._without_secrets(memory, now) for memory in wanted]
+        memories = [self._screened(memory, now) for memory in wanted]
         vectors = self._embedding.of_texts([memory.text for memory in memories])
 
         def write() -> T:
@@ -107,7 +115,8 @@ class Remember:
             tags=old.tags if tags is None else kinds.checked_tags(tags),
             importance=old.importance if importance is None else kinds.checked_importance(importance),
         )
-        new = self._without_secrets(wanted, self._now())
+        is_changed = (wanted.text, wanted.tags) != (old.text, old.tags)
+        new = (self._screened if is_changed else self._without_secrets)(wanted, self._now())
         is_reworded = content_hash(new.text) != content_hash(old.text)
         return old if new == old else self._rewrite(new, "memory.update", "edited", is_reworded=is_reworded)
 
@@ -125,6 +134,21 @@ class Remember:
         except NotFound:  # what it would correct was deleted meanwhile
             ended = ()
         return self._rewrite(approved, "memory.approve", "approved", ended)
+
+    def approve_workspace(self, owner: Owner) -> int:
+        """Trust the notes that came with the workspace's file like the user's own; how many there were.
+
+        Raises: Invalid when there is no such file.
+        """
+        now = self._now()
+
+        def approve() -> int:
+            count = self._store.approve_notes(owner)
+            message = f"{count:,} notes that came with the workspace were approved."
+            self._record(owner, "workspace.approve", message, {"notes": count}, now)
+            return count
+
+        return self._store.transaction(owner.tenant, approve)
 
     def forget(self, owner: Owner, id: str) -> None:
         """Delete a memory and its history.
@@ -180,7 +204,18 @@ class Remember:
         if self._echoes.is_echo(memory) and self._same(memory, now) is None:
             self._record_refusal(memory, "it came out of memory", now)
             raise Invalid(ECHO_REFUSED)
-        return self._without_secrets(memory, now)
+        return self._screened(memory, now)
+
+    def _screened(self, memory: Memory, now: datetime) -> Memory:
+        """The memory as it may be stored: without secrets, and flagged or held if it reads like instructions."""
+        memory = self._without_secrets(memory, now)
+        if self._suspicious == "show" or not trust.is_low(memory.origin) or trust.is_suspicious(memory):
+            return memory
+        rule = instructions.find_instruction("\n".join([memory.text, *memory.tags]))
+        if rule is None:
+            return memory
+        flag = "; ".join(filter(None, [memory.flag, f"{trust.SUSPICIOUS}: {rule}"]))
+        return replace(memory, flag=flag, held_at=now if self._suspicious == "hold" else memory.held_at)
 
     def _without_secrets(self, memory: Memory, now: datetime) -> Memory:
         try:

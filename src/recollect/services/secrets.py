@@ -57,7 +57,7 @@ class SecretGuard:
         if self._mode == "redact":
             return replace(memory, text=secrets.redact(memory.text, found))
         if self._mode == "flag":
-            return replace(memory, flag=f"{FLAG}: {found[0].rule}")
+            return replace(memory, flag="; ".join(filter(None, [memory.flag, f"{FLAG}: {found[0].rule}"])))
         raise SecretRejected(REJECTED)
 
     def checked_text(self, tenant: str, text: str) -> str:

@@ -147,6 +147,11 @@ class Settings:
     secrets: Literal["reject", "redact", "flag"] = setting(
         "reject", "What happens to a text that holds a secret: refused, stored without it, or stored with a mark."
     )
+    suspicious: Literal["last", "hold", "show"] = setting(
+        "last",
+        "What happens to a memory from a tool, an import or a model that reads like instructions: shown last, with a "
+        "mark; held until somebody approves it; or shown like any other.",
+    )
     episode_quota: int = setting(10_000, "Live episodes an agent may have after maintenance.", low=1)
     context_budget: int = setting(
         8000, "Tokens a prompt may have: all messages with their frames, and what opens the answer.", low=1

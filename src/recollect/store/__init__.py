@@ -23,6 +23,7 @@ def open_store(
     index_cache_mb: int,
     workspace: Path | None = None,
     max_notes: int = 500,
+    suspicious: str = "last",
 ) -> SqlStore:
     """The store behind `url`: `sqlite:///file.db`, `:memory:` or `postgresql://…`; with a workspace, notes are in it.
 
@@ -32,7 +33,8 @@ def open_store(
     if workspace is None:
         return SqlStore(engine)
     try:
-        made = import_module("recollect.store.workspace").WorkspaceStore(engine, workspace, max_notes=max_notes)
+        workspaces = import_module("recollect.store.workspace")
+        made = workspaces.WorkspaceStore(engine, workspace, max_notes=max_notes, suspicious=suspicious)
     except BaseException:
         engine.close()
         raise

@@ -20,6 +20,7 @@ from recollect.store.engine import Row, Unit
 from recollect.store.rows import BEHIND_ALL, TAG_BORDER, glimpse_from, memory_from, memory_values, version_from
 from recollect.store.units import Units
 
+NO_WORKSPACE = "This agent has no notes in a workspace's file; set `workspace` to the folder that holds them."
 NO_SUCH_MEMORY = "There is no such memory."
 ANY_STATE = "all"
 MAX_PATTERN_BYTES = 50_000
@@ -126,6 +127,9 @@ class MemoryRows(Units):
     def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
         rows = self._read(owner.tenant, lambda unit: unit.all("list_for_review", **whose(owner), limit=limit))
         return [memory_from(row) for row in rows]
+
+    def approve_notes(self, owner: Owner) -> int:
+        raise Invalid(NO_WORKSPACE)
 
     def find_same_memory(self, owner: Owner, kind: Kind, text: str, *, now: datetime) -> Memory | None:
         values = {**whose(owner), "kind": kind.value, "content_hash": content_hash(text), "now": now}

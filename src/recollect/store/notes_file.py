@@ -22,10 +22,11 @@ from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.text import fold
 from recollect.store.memories import NO_SUCH_MEMORY
 from recollect.store.notes_disk import FILE_NAME, FOLDERS, Disk, place_in, read_all, told
-from recollect.store.notes_line import MAX_SEQ, Flaw, line_of, parsed
+from recollect.store.notes_line import MAX_SEQ, Flaw, Note, line_of, parsed
 from recollect.store.notes_lock import held, highest_given
 from recollect.store.notes_page import Damaged, Page, page_of, with_lines
 from recollect.store.notes_pen import Pen, Replaced
+from recollect.store.notes_trust import Imported, as_import
 from recollect.store.rows import TAG_BORDER
 
 __all__ = ["Damaged", "NotesFile"]
@@ -43,9 +44,15 @@ class NotesFile:
     """The notes of one agent, kept in its workspace. Threads and processes may share it."""
 
     def __init__(
-        self, workspace: Path, owner: Owner, *, disk: Disk | None = None, busy_timeout: float = BUSY_TIMEOUT
+        self,
+        workspace: Path,
+        owner: Owner,
+        *,
+        disk: Disk | None = None,
+        busy_timeout: float = BUSY_TIMEOUT,
+        suspicious: str = "last",
     ) -> None:
-        """Nothing is made before the first note.
+        """Nothing is made before the first note. `suspicious` is the setting of that name.
 
         Raises: Invalid when the workspace is no folder, or the system has no file locks.
         """
@@ -57,9 +64,12 @@ class NotesFile:
         self._owner = owner
         self._disk = disk or Disk()
         self._busy_timeout = busy_timeout
+        self._suspicious = suspicious
         self._known: tuple[Stamp | None, Page] = (None, Page())
         self._replaced: list[Replaced] = []
         self._guard = threading.Lock()  # of the list above
+        self.imported = Imported()
+        self._imports: dict[int, tuple[Memory, Memory]] = {}  # notes, and what they are as imports
 
     def add_memories(self, memories: Sequence[Memory], *, keep: int, floor: int = 0) -> Sequence[Memory]:
         """All of them or none, with ids above `floor` and above every id ever seen here. The oldest notes make room,
@@ -94,31 +104,42 @@ class NotesFile:
         note = self._page().notes.get(memory_seq(id) or 0)
         if note is None:
             raise NotFound(NO_SUCH_MEMORY)
-        return note.memory
+        return self._memory(note)
 
     def find_memories(self, seqs: Sequence[int]) -> Mapping[int, Memory]:
         """Those that exist, by number."""
         notes = self._page().notes
-        return {seq: notes[seq].memory for seq in seqs if seq in notes}
+        return {seq: self._memory(notes[seq]) for seq in seqs if seq in notes}
 
     def list_memories(
-        self, *, needle: str = "", tag: str = "", before: int | None = None, limit: int = 20
+        self,
+        *,
+        needle: str = "",
+        tag: str = "",
+        is_held: bool | None = None,
+        before: int | None = None,
+        limit: int = 20,
     ) -> Sequence[Memory]:
-        """Newest first. `needle` matches anywhere in the text and `tag` a whole tag, both ignoring case; `before`
-        continues behind that number."""
+        """Newest first. `needle` matches anywhere in the text and `tag` a whole tag, both ignoring case; `is_held` None
+        lists both what is held and what is not; `before` continues behind that number."""
         if TAG_BORDER in tag:
             return []
         wanted, border = fold(needle), f"{TAG_BORDER}{fold(tag)}{TAG_BORDER}" if tag else ""
         found = (
-            note.memory
+            self._memory(note)
             for seq, note in self._page().notes.items()
             if (before is None or seq < before) and wanted in note.folded and border in note.folded_tags
         )
-        return list(islice(found, max(limit, 0)))
+        in_state = (memory for memory in found if is_held is None or (memory.held_at is not None) is is_held)
+        return list(islice(in_state, max(limit, 0)))
 
     def all(self) -> Sequence[Memory]:
         """Every note, newest first."""
-        return [note.memory for note in self._page().notes.values()]
+        return [self._memory(note) for note in self._page().notes.values()]
+
+    def live(self) -> Sequence[Memory]:
+        """Every note that is not held, newest first."""
+        return [memory for memory in self.all() if memory.held_at is None]
 
     def last_seq(self) -> int:
         """The highest number ever given or seen; 0 when there was none."""
@@ -173,6 +194,7 @@ class NotesFile:
             self._watch(pen.rewrite(change), pen)
         self.close()
         self._known = (None, Page())
+        self._imports.clear()
         return count
 
     def close(self) -> None:
@@ -235,6 +257,15 @@ class NotesFile:
                 self._disk.close(fd)
         self._known = stamp, page
         return page
+
+    def _memory(self, note: Note) -> Memory:
+        """The note as it counts: an import while it waits for approval."""
+        if note.seq not in self.imported:
+            return note.memory
+        known = self._imports.get(note.seq)
+        if known is None or known[0] is not note.memory:
+            known = self._imports[note.seq] = note.memory, as_import(note.memory, self._suspicious)
+        return known[1]
 
     def _understood(self, content: bytes) -> Page:
         """Compares all of it, not a time stamp: whoever writes must not rely on how fine the clock is."""

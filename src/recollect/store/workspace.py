@@ -13,33 +13,37 @@ from heapq import nlargest
 from pathlib import Path
 
 from recollect.errors import Invalid, NotFound
-from recollect.model import Erased, Key, Kind, Match, Memory, MemoryVersion, Owner, State, Trace
+from recollect.model import Erased, Key, Kind, Match, Memory, MemoryVersion, Origin, Owner, State, Trace
 from recollect.policy.names import memory_seq
 from recollect.policy.similarity import Evidence
 from recollect.policy.text import content_hash
+from recollect.policy.trust import is_low
 from recollect.ports import EmbedTexts, Glimpse, Vector
 from recollect.store.engine import Engine
 from recollect.store.erasure import NOTES_FILE
 from recollect.store.notes_claim import claimant, is_claimed_by
 from recollect.store.notes_file import NotesFile
 from recollect.store.notes_index import NotesIndex
+from recollect.store.notes_trust import Imported, WorkspaceTrust, approving
 from recollect.store.workspace_transfer import WorkspaceTransfer
 
 NOT_EDITED = "A note that lives in a file is not edited in place; delete it and store the new text."
 
 
-class WorkspaceStore(WorkspaceTransfer):
+class WorkspaceStore(WorkspaceTransfer, WorkspaceTrust):
     """`ports.Store` with notes in a file."""
 
-    def __init__(self, engine: Engine, workspace: Path, *, max_notes: int) -> None:
+    def __init__(self, engine: Engine, workspace: Path, *, max_notes: int, suspicious: str = "last") -> None:
         """Raises: Invalid when the workspace is no folder."""
         super().__init__(engine)
         if not workspace.is_dir():
             raise Invalid(f"The workspace {workspace} is not a folder; make it, or correct the setting.")
         self._workspace = workspace
         self._max_notes = max_notes
+        self._suspicious = suspicious
         self._lock = threading.Lock()
         self._files: dict[Owner, NotesFile] = {}
+        self._trusted: set[Owner] = set()  # whose file holds no imports, which stays so
         self._index = NotesIndex(lambda texts: [None] * len(texts))
 
     def embed_notes_with(self, embed: EmbedTexts) -> None:
@@ -55,8 +59,21 @@ class WorkspaceStore(WorkspaceTransfer):
             if owner not in self._files:
                 if not is_claimed_by(self._workspace, owner, is_writing=is_writing):
                     return None
-                self._files[owner] = NotesFile(self._workspace, owner)
-            return self._files[owner]
+                self._files[owner] = NotesFile(self._workspace, owner, suspicious=self._suspicious)
+            file = self._files[owner]
+        # Outside the lock: who holds the database's may be waiting for this one.
+        if owner not in self._trusted:
+            file.imported = self._imported_by(owner, file)
+            if not file.imported.through:
+                self._trusted.add(owner)
+        return file
+
+    def _imported_by(self, owner: Owner, file: NotesFile) -> Imported:
+        known = self.find_imported(owner, self._workspace)
+        if known is None:
+            highest = max((memory_seq(note.id) or 0 for note in file.all()), default=0)
+            known = self.meet_workspace(owner, self._workspace, highest)
+        return known
 
     def _notes_looked_at(self, owner: Owner, *, if_nobodys: bool = False) -> NotesFile | None:
         """The same for who goes over all agents, which must not make the file anybody's.
@@ -69,18 +86,18 @@ class WorkspaceStore(WorkspaceTransfer):
         return self.notes_of(owner) if owning == owner else None
 
     def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None]) -> Sequence[Memory]:
-        notes = [memory for memory in memories if memory.kind is Kind.NOTE]
+        notes = [memory for memory in memories if _belongs_in_file(memory)]
         file = self.notes_of(memories[0].owner, is_writing=bool(notes)) if memories else None
         if file is None:
             return super().add_memories(memories, vectors)
-        others = [(m, v) for m, v in zip(memories, vectors, strict=True) if m.kind is not Kind.NOTE]
+        others = [(m, v) for m, v in zip(memories, vectors, strict=True) if not _belongs_in_file(m)]
         owner, now = memories[0].owner, memories[0].created_at
         floor = self.raise_counter(owner, file.last_seq(), now=now)
         in_file = iter(file.add_memories(notes, keep=self._max_notes, floor=floor))
         if notes:
             self.raise_counter(owner, file.last_seq(), now=now)
         in_rows = iter(super().add_memories([m for m, _ in others], [v for _, v in others]))
-        return [next(in_file if memory.kind is Kind.NOTE else in_rows) for memory in memories]
+        return [next(in_file if _belongs_in_file(memory) else in_rows) for memory in memories]
 
     def get_memory(self, owner: Owner, id: str) -> Memory:
         file = self.notes_of(owner)
@@ -121,9 +138,10 @@ class WorkspaceStore(WorkspaceTransfer):
             limit=limit,
         )
         file = self.notes_of(owner)
-        if file is None or kind not in (None, Kind.NOTE) or state not in (None, State.LIVE):
+        if file is None or kind not in (None, Kind.NOTE) or state not in (None, State.LIVE, State.HELD):
             return in_rows
-        in_file = file.list_memories(needle=needle, tag=tag, before=before, limit=limit)
+        is_held = None if state is None else state is State.HELD
+        in_file = file.list_memories(needle=needle, tag=tag, is_held=is_held, before=before, limit=limit)
         known = [note for note in in_file if not is_past or note.created_at <= now]
         return nlargest(limit, [*in_rows, *known], key=lambda memory: memory_seq(memory.id) or 0)
 
@@ -138,12 +156,30 @@ class WorkspaceStore(WorkspaceTransfer):
 
     def update_memory(self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime) -> Memory:
         file = self.notes_of(memory.owner)
-        if file is None or not file.find_memories([memory_seq(memory.id) or 0]):
+        known = file.find_memories([memory_seq(memory.id) or 0]) if file is not None else {}
+        if file is None or not known:
             return super().update_memory(memory, vector, replaced_at=replaced_at)
+        if any(memory == replace(note, held_at=None, flag=None) for note in known.values() if note.flag):
+            self.set_imported(memory.owner, self._workspace, approving(file.imported, memory))
+            return replace(memory, origin=Origin.USER)
         if memory.valid_to is None:
             raise Invalid(NOT_EDITED)
         file.delete_memory(memory.id)  # a correction takes its place: the file keeps no past
         return memory
+
+    def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
+        in_rows = super().list_for_review(owner, limit=limit)
+        file = self.notes_of(owner)
+        flagged = [note for note in file.all() if note.flag is not None] if file is not None else []
+        return nlargest(limit, [*in_rows, *flagged], key=lambda memory: memory_seq(memory.id) or 0)
+
+    def approve_notes(self, owner: Owner) -> int:
+        file = self.notes_of(owner)
+        if file is None:
+            return super().approve_notes(owner)
+        count = sum(note.origin is Origin.IMPORT for note in file.all())
+        self.set_imported(owner, self._workspace, Imported())
+        return count
 
     def list_versions(
         self, owner: Owner, id: str, *, before: int | None = None, limit: int | None = None
@@ -185,14 +221,14 @@ class WorkspaceStore(WorkspaceTransfer):
     ) -> Sequence[Match]:
         in_rows = super().search_memories(owner, query, kinds=kinds, now=now, limit=limit)
         file = self.notes_of(owner) if Kind.NOTE in kinds else None
-        return in_rows if file is None else _best(in_rows, self._index.search(file.all(), query, limit), limit)
+        return in_rows if file is None else _best(in_rows, self._index.search(file.live(), query, limit), limit)
 
     def nearest_memories(
         self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int = 10
     ) -> Sequence[Match]:
         in_rows = super().nearest_memories(owner, vector, kinds=kinds, now=now, limit=limit)
         file = self.notes_of(owner) if Kind.NOTE in kinds else None
-        return in_rows if file is None else _best(in_rows, self._index.nearest(file.all(), vector, limit), limit)
+        return in_rows if file is None else _best(in_rows, self._index.nearest(file.live(), vector, limit), limit)
 
     def weigh_memories(
         self,
@@ -209,7 +245,7 @@ class WorkspaceStore(WorkspaceTransfer):
         if file is None:
             return in_rows
         until = int(now.timestamp()) if is_past else None
-        in_file = self._index.evidence(file.all(), terms, vector, until)
+        in_file = self._index.evidence(file.live(), terms, vector, until)
         return in_rows.with_more(in_file) if len(in_rows.seqs) else in_file
 
     def list_traces(
@@ -253,6 +289,11 @@ class WorkspaceStore(WorkspaceTransfer):
         for file in self._files.values():
             file.close()
         super().close()
+
+
+def _belongs_in_file(memory: Memory) -> bool:
+    """Return True for notes; those of low trust stay in the database, where their origin has a place."""
+    return memory.kind is Kind.NOTE and not is_low(memory.origin) and memory.held_at is None
 
 
 def _traces(file: NotesFile, table: str, agent: str) -> list[Trace]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recollect.model import Json
+from recollect.model import Json, Memory
+from recollect.policy.prompt_text import as_data
 from recollect.policy.references import safe_cut
+from recollect.policy.trust import is_low, is_suspicious
 
 MAX_CHARS = 20_000
 """Of the texts of one answer: about five thousand tokens."""
@@ -20,6 +22,16 @@ def shortened(text: str, most: int = MAX_CHARS) -> str:
     'a long…'
     """
     return text if len(text) <= most else text[: safe_cut(text, most - len(CUT))].rstrip() + CUT
+
+
+def shown_text(text: str, memory: Memory | None = None) -> Json:
+    """Return the text of a result for a model; beside it the origin of a memory that is little trusted."""
+    shown: Json = {"text": as_data(text)}
+    if memory is not None and is_low(memory.origin):
+        shown["origin"] = memory.origin.value
+        if is_suspicious(memory):
+            shown["unverified"] = True
+    return shown
 
 
 def bounded(shown: Sequence[Json]) -> list[Json]:

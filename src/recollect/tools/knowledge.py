@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from recollect.model import Hit, Json
-from recollect.tools.bounds import bounded
+from recollect.tools.bounds import bounded, shown_text
 from recollect.tools.spec import Parameter, Tool
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def search_knowledge(
 
 def _shown(hit: Hit) -> Json:
     assert hit.document is not None
-    shown = {"id": hit.id, "title": hit.document.title, "text": hit.text, "score": round(hit.score, 3)}
+    shown = {"id": hit.id, "title": hit.document.title, **shown_text(hit.text), "score": round(hit.score, 3)}
     more = {"category": hit.document.category, "source": hit.document.source}
     return shown | {name: value for name, value in more.items() if value}
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import NotFound
 from recollect.model import Json, Kind, Memory, Scope
+from recollect.tools.bounds import shown_text
 from recollect.tools.lookalikes import lookalikes
 from recollect.tools.spec import Parameter, Tool
 
@@ -34,7 +35,7 @@ def memory_store(
     stored: Json = {"ok": True, "id": note.id}
     similar = lookalikes(memory, note)
     if similar:
-        stored |= {"similar": [{"id": each.id, "text": each.text} for each in similar], "hint": HINT}
+        stored |= {"similar": [{"id": each.id, **shown_text(each.text, each)} for each in similar], "hint": HINT}
     return stored
 
 
@@ -56,7 +57,7 @@ def memory_delete(memory: AgentMemory | None, id: str) -> Json:
 
 def _shown(note: Memory) -> Json:
     ts = note.created_at.isoformat(timespec="seconds").replace("+00:00", "Z")
-    return {"id": note.id, "text": note.text, "tags": list(note.tags), "ts": ts}
+    return {"id": note.id, **shown_text(note.text, note), "tags": list(note.tags), "ts": ts}
 
 
 TOOLS = (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from recollect.model import Hit, Json
 from recollect.policy.purposes import PURPOSES
-from recollect.tools.bounds import bounded
+from recollect.tools.bounds import bounded, shown_text
 from recollect.tools.spec import Parameter, Tool
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ def search_my_memories(
 
 def _shown(hit: Hit) -> Json:
     when = hit.created_at.isoformat(timespec="seconds").replace("+00:00", "Z")
-    return {"source": hit.source.value, "id": hit.id, "text": hit.text, "score": round(hit.score, 3), "when": when}
+    said = shown_text(hit.text, hit.memory)
+    return {"source": hit.source.value, "id": hit.id, **said, "score": round(hit.score, 3), "when": when}
 
 
 TOOLS = (

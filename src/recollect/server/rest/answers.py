@@ -265,6 +265,12 @@ class Injected(BaseModel):
     text: Annotated[str | None, Field(description="null: there is nothing to show")]
 
 
+class ApprovedWorkspace(BaseModel):
+    """The notes of a workspace's file that are trusted from now on."""
+
+    approved: Annotated[int, Field(description="How many there were.")]
+
+
 class EventBody(_Told):
     """One thing that was done, told without the text it was done to."""
 

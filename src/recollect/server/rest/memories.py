@@ -16,6 +16,7 @@ from recollect.model import State
 from recollect.server.auth import CurrentAgent, CurrentRecollect
 from recollect.server.rest import cursor
 from recollect.server.rest.answers import (
+    ApprovedWorkspace,
     Explained,
     Injected,
     KeptMemory,
@@ -136,6 +137,12 @@ def list_for_review(recollect: CurrentRecollect, memory: CurrentAgent) -> Memory
 def approve_memory(recollect: CurrentRecollect, memory: CurrentAgent, id: MemoryId) -> MemoryBody:
     """Let a memory from the review into use. One that needs no approval is answered as it is."""
     return MemoryBody.of(memory.approve(id), recollect.now())
+
+
+@router.post("/workspace/approve")
+def approve_workspace(memory: CurrentAgent) -> ApprovedWorkspace:
+    """Trust the notes that came with the workspace's file (`.aegis/memory/memories.jsonl`) like the user's own."""
+    return ApprovedWorkspace(approved=memory.approve_workspace())
 
 
 @router.get("/private-memory")

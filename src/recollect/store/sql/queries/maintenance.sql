@@ -10,3 +10,12 @@ DELETE FROM leases WHERE name = :name AND holder = :holder
 SELECT seq, importance, created_at, last_retrieved_at, expires_at, valid_to FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND archived_at IS NULL AND seq > :after
 ORDER BY seq LIMIT :limit
+
+-- name: find_lease
+SELECT holder FROM leases WHERE name = :name
+
+-- name: add_lease
+INSERT INTO leases (name, holder, until) VALUES (:name, :holder, :until) ON CONFLICT (name) DO NOTHING
+
+-- name: set_lease
+UPDATE leases SET holder = :holder WHERE name = :name
