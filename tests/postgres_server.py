@@ -9,13 +9,15 @@ import importlib.util
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 import uuid
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any, Literal, Self
@@ -40,7 +42,8 @@ SETUP_LOCK = 7_265_636  # advisory lock: several workers may prepare one shared 
 
 Account = dict[str, Any]  # whom to run a subprocess as; empty: as ourselves
 
-# Prints the server's pid after each launch. Reads a letter: "c" is crash and recover; any other, or the end, is stop.
+# Prints the server's pid after each launch. Reads a letter: "c" is crash and recover, "d" is down until the next letter
+# ("u" is up again); any other, or the end, is stop.
 KEEPER = """
 import os, select, shutil, signal, subprocess, sys
 folder, uid, gid, *command = sys.argv[1:]
@@ -58,6 +61,12 @@ while server.poll() is None:
         server.send_signal(signal.SIGQUIT)
         server.wait()
         server = launch()
+    elif order == b"d":
+        server.send_signal(signal.SIGINT)
+        server.wait()
+        print(0, flush=True)
+        if os.read(0, 1) == b"u":
+            server = launch()
     elif order is not None:
         server.send_signal(signal.SIGINT)
         try:
@@ -110,6 +119,31 @@ class PostgresServer:
         if self.process is None:
             raise RuntimeError(f"will not crash the server of {SERVER_VARIABLE}")
         self.process.crash()
+
+    @contextmanager
+    def down(self) -> Iterator[None]:
+        """Nobody listens for as long as the block lasts."""
+        assert self.process is not None
+        self.process.order(b"d")
+        try:
+            yield
+        finally:
+            self.process.order(b"u")
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """None of its processes does anything for as long as the block lasts, though connections still open."""
+        assert self.process is not None
+        with psycopg.connect(self._superuser_url) as admin:
+            rows = admin.execute("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()").fetchall()
+        pids = [self.process.pid, *(pid for (pid,) in rows)]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
 
     def stop(self) -> None:
         """Leaves no process and no folder; may be called twice."""
@@ -198,9 +232,17 @@ class ServerProcess:
             return process
 
     def crash(self) -> None:
+        self.order(b"c")
+
+    def order(self, letter: bytes) -> None:
+        """Tell the keeper, and wait until it is done."""
         assert self._keeper.stdin is not None
-        self._keeper.stdin.write(b"c")
-        self._wait_until_ready()
+        assert self._keeper.stdout is not None
+        self._keeper.stdin.write(letter)
+        if letter == b"d":
+            assert self._keeper.stdout.readline() == b"0\n"
+        else:
+            self._wait_until_ready()
 
     def stop(self) -> None:
         if not self._log.closed:

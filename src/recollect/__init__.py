@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import (
     Conflict,
+    DiskFull,
     Forbidden,
     Invalid,
     ModelError,
@@ -23,6 +24,7 @@ from recollect.errors import (
     RecollectError,
     SchemaMismatch,
     SecretRejected,
+    StoreAway,
     StoreBusy,
     StoreError,
     Unauthorized,
@@ -45,6 +47,7 @@ __all__ = [
     "AsyncRecollect",
     "AsyncTenantMemory",
     "Conflict",
+    "DiskFull",
     "Forbidden",
     "Hit",
     "Invalid",
@@ -59,6 +62,7 @@ __all__ = [
     "SchemaMismatch",
     "SecretRejected",
     "Settings",
+    "StoreAway",
     "StoreBusy",
     "StoreError",
     "TenantMemory",

@@ -242,6 +242,7 @@ class AsyncRecollect:
     background = _in_thread(Recollect.background)
     count_waiting = _in_thread(Recollect.count_waiting)
     embedder_problem = _in_thread(Recollect.embedder_problem)
+    problems = _in_thread(Recollect.problems)
     count_bytes = _in_thread(Recollect.count_bytes)
     has_keys = _in_thread(Recollect.has_keys)
     recent_key = _in_thread(Recollect.recent_key)

@@ -198,6 +198,12 @@ class Recollect:
         """Why the embedder failed when it was last asked; empty if it did not."""
         return self._embedding.problem
 
+    def problems(self) -> Sequence[str]:
+        """What is wrong at the moment with the models and with writing to the store, in sentences. It asks nobody."""
+        models = (model.problem for model in self._services.rested_models)
+        failed = [f"A model is left alone for a moment, and done without: {each}" for each in models if each]
+        return [*failed, *self._store.problems()]
+
     def count_bytes(self) -> int:
         """How large the database is."""
         return self._store.count_bytes()
@@ -206,9 +212,10 @@ class Recollect:
         """Whether there is a key that opens something, in whatever tenant."""
         return self._services.keys.is_any_valid()
 
-    def recent_key(self, key: str) -> ApiKey | None:
-        """What `verify_key` answered within the last second; waits for nothing, so an event loop may call it."""
-        return self._services.keys.recent(key)
+    def recent_key(self, key: str, *, at_any_age: bool = False) -> ApiKey | None:
+        """What `verify_key` answered within the last second, or `at_any_age`, when it may have been revoked elsewhere
+        since; waits for nothing, so an event loop may call it."""
+        return self._services.keys.recent(key, at_any_age=at_any_age)
 
     def now(self) -> datetime:
         """The time by this store's clock, which decides what has expired."""
@@ -242,13 +249,13 @@ class Recollect:
             self.settings.embedder, api_key=self.settings.openai_api_key, base_url=self.settings.openai_base_url
         )
         if chosen is None:
-            return Embedding(self._store, None)
+            return Embedding(self._store, None, self._now)
         embedder = CheckedEmbedder(chosen)
         if replace_embedder:
             self._store.change_embedder(embedder.name, embedder.dimensions)
         elif not embedder.is_remote:  # a remote one is asked nothing yet: it may be out of reach, and memory works on
             self._store.use_embedder(embedder.name, embedder.dimensions)
-        return Embedding(self._store, embedder)
+        return Embedding(self._store, embedder, self._now)
 
 
 def _utc_now() -> datetime:

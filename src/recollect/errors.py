@@ -11,9 +11,12 @@
       RequestInProgress        idempotency_in_progress
                                                 409   the same Idempotency-Key is in use; retry_after is set
       ModelError               model            502   embedder or model failed; memory still works without it
+        ModelRefused           model            502   it answers, but not to this text
       StoreError               store            503   the driver's error is __cause__
         StoreBusy              store_busy       503   retry_after is set
+        StoreAway              store            503   it cannot be reached; retry_after is set
         ReadOnly               store            503   it can be read, but not written
+          DiskFull             store            503   until somebody frees some space
         SchemaMismatch         schema           500   the message says which command mends it
 
 A message is a sentence for the person who can act on it. It never holds a secret or somebody else's text.
@@ -86,10 +89,15 @@ class ModelError(RecollectError):
     code = "model"
 
 
+class ModelRefused(ModelError):
+    """An embedder or a language model refused this text; others it may take."""
+
+
 class StoreError(RecollectError):
-    """The database failed."""
+    """The database failed. Where `retry_after` is set, the same call may succeed after so many seconds."""
 
     code = "store"
+    retry_after: float | None = None
 
 
 class StoreBusy(StoreError):
@@ -102,8 +110,18 @@ class StoreBusy(StoreError):
         self.retry_after = retry_after
 
 
+class StoreAway(StoreError):
+    """The database cannot be reached, so nothing was done; it is asked again every moment."""
+
+    retry_after = 1.0
+
+
 class ReadOnly(StoreError):
     """The database lets itself be read, but not written."""
+
+
+class DiskFull(ReadOnly):
+    """There is no room left to write to."""
 
 
 class SchemaMismatch(StoreError):

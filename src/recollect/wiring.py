@@ -30,6 +30,7 @@ from recollect.services.move import Move
 from recollect.services.passages import Passages
 from recollect.services.recall import Recall
 from recollect.services.remember import Remember
+from recollect.services.resting import RestedModel
 from recollect.services.retrieved import Retrieved
 from recollect.services.scan import Scan
 from recollect.services.secrets import SecretGuard
@@ -59,7 +60,7 @@ class Services:
 
     store: Store
     now: Clock
-    models: Models
+    rested_models: Sequence[RestedModel]
     remember: Remember
     transcripts: Transcripts
     conversations: Conversations
@@ -105,24 +106,25 @@ class Outside:
 
 def wired(store: Store, embedding: Embedding, outside: Outside, *, now: Clock, settings: Settings) -> Services:
     """The services of one store, as the settings want them."""
-    models, tokens, skills = outside.models, outside.tokens, outside.skills
+    summary, fast = _rested(outside.models, now)
+    tokens, skills = outside.tokens, outside.skills
     echoes, retrieved, guard = Echoes(), _retrieved(store, settings), SecretGuard(store, now, mode=settings.secrets)
-    details = Details(store, guard, Describe(models.fast if settings.detail_summary == "model" else None), now)
+    details = Details(store, guard, Describe(fast if settings.detail_summary == "model" else None), now)
     limits = {Kind.NOTE: settings.max_total}
     remember = Remember(store, embedding, guard, echoes, now, max_counts=limits, suspicious=settings.suspicious)
     transcripts = Transcripts(store, remember, guard, now, is_capturing=settings.capture_turns)
-    conversations = _conversations(store, guard, models, now, settings)
+    conversations = _conversations(store, guard, summary, now, settings)
     recall = _recall(store, embedding, echoes, retrieved, now, settings)
     inject = _inject(store, embedding, echoes, now, settings)
     context_calls = ContextCalls(store, keep=settings.context_calls_kept)
-    consolidate = _consolidate(store, remember, guard, models, now, settings)
+    consolidate = _consolidate(store, remember, guard, summary, now, settings)
     keys, waiting = Keys(store, now), (retrieved, context_calls)
     gather = Gather(store, inject=inject, recall=recall, skills=skills, converse=conversations)
-    assemble = _assemble(store, guard, gather, outside, echoes, retrieved, context_calls, now, settings)
+    assemble = _assemble(store, guard, gather, fast, tokens, echoes, retrieved, context_calls, now, settings)
     return Services(
         store=store,
         now=now,
-        models=models,
+        rested_models=tuple(dict.fromkeys(model for model in (summary, fast) if model is not None)),
         remember=remember,
         transcripts=transcripts,
         conversations=conversations,
@@ -160,6 +162,14 @@ def wired(store: Store, embedding: Embedding, outside: Outside, *, now: Clock, s
     )
 
 
+def _rested(models: Models, now: Clock) -> tuple[RestedModel | None, RestedModel | None]:
+    """The models for summaries and for what is wanted fast. One that serves both rests for both."""
+    summary = None if models.summary is None else RestedModel(models.summary, now)
+    if models.fast is models.summary:
+        return summary, summary
+    return summary, None if models.fast is None else RestedModel(models.fast, now)
+
+
 def _retrieved(store: Store, settings: Settings) -> Retrieved:
     return Retrieved(store, unmarked=() if settings.workspace is None else (Kind.NOTE,))
 
@@ -172,7 +182,8 @@ def _assemble(
     store: Store,
     guard: SecretGuard,
     gather: Gather,
-    outside: Outside,
+    fast: RestedModel | None,
+    tokens: TokenCounter,
     echoes: Echoes,
     retrieved: Retrieved,
     calls: ContextCalls,
@@ -183,9 +194,9 @@ def _assemble(
         store,
         now,
         gather=gather,
-        fold=Fold(store, guard, outside.models.fast, now, max_input_chars=settings.summary_input_chars),
+        fold=Fold(store, guard, fast, now, max_input_chars=settings.summary_input_chars),
         move=Move(Details(store, guard, Describe(None), now)),  # a prompt waits for no summary
-        tokens=outside.tokens,
+        tokens=tokens,
         echoes=echoes,
         retrieved=retrieved,
         calls=calls,
@@ -222,18 +233,19 @@ def _recall(
 
 
 def _consolidate(
-    store: Store, remember: Remember, guard: SecretGuard, models: Models, now: Clock, settings: Settings
+    store: Store, remember: Remember, guard: SecretGuard, model: RestedModel | None, now: Clock, settings: Settings
 ) -> Consolidate:
-    is_noted = settings.workspace is None
-    model, policy = models.summary, settings.consolidation
+    is_noted, policy = settings.workspace is None, settings.consolidation
     return Consolidate(store, remember, guard, now, model=model, policy=policy, is_noted=is_noted)
 
 
-def _conversations(store: Store, guard: SecretGuard, models: Models, now: Clock, settings: Settings) -> Conversations:
+def _conversations(
+    store: Store, guard: SecretGuard, model: RestedModel | None, now: Clock, settings: Settings
+) -> Conversations:
     return Conversations(
         store,
         guard,
-        models.summary,
+        model,
         now,
         is_enabled=settings.summary_enabled,
         threshold=settings.summary_threshold,

@@ -123,6 +123,7 @@ PAUSES = {
     "recollect.services.embedding": "leaves an embedder that failed alone for a while",
     "recollect.services.later": "says how long something has waited to be written",
     "recollect.services.refusals": "leaves a text that was refused alone for a while",
+    "recollect.store.postgres_link": "asks a server that has not answered for a second whether it is still there",
 }
 
 

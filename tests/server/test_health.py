@@ -124,3 +124,25 @@ def test_standing_queue_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert 'recollect_background_running{worker="embedding"} 1.0' in metrics
     assert 'recollect_background_failures_total{worker="context-calls"}' in metrics
     assert "ann" not in metrics
+
+
+def test_a_model_that_is_left_alone_is_named() -> None:
+    def fail(messages: object) -> str:
+        raise ModelError("The model is not there.")
+
+    settings = Settings(summary_enabled=True, summary_threshold=2, summary_keep_last=1)
+    with (
+        Recollect(":memory:", settings=settings, model=fail) as recollect,
+        serving(recollect) as address,
+        client_of(address) as client,
+    ):
+        for number in range(3):
+            recollect.agent("ann").log_turn("s", user=f"question {number}", assistant="answer")
+        assert client.get("/health").json()["status"] == "ok"
+        assert client.post("/api/agents/ann/context", json={"session_id": "s", "message": "hello"}).status_code == 200
+        answer = client.get("/health")
+
+    assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
+    assert answer.json()["problems"] == [
+        "A model is left alone for a moment, and done without: The model is not there."
+    ]

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from recollect import ModelError, Recollect, SchemaMismatch, Settings, StoreError
 from recollect.providers.openai_embedder import OpenAIEmbedder
-from recollect.services import embedding, refusals
+from recollect.services import embedding, refusals, resting
 from tests.model_server import Handler
 from tests.providers.test_openai_embedder import DIMENSIONS, Endpoint, hangs, status, vector_of, vectors
 from tests.waiting import eventually
@@ -118,7 +119,7 @@ def test_searches_do_not_each_wait_for_an_endpoint_that_hangs(
     def asked() -> int:
         return endpoint.bodies.count({"model": "small", "input": ["who slept"]})
 
-    monkeypatch.setattr(embedding, "QUERY_REST", 1000.0)
+    monkeypatch.setattr(resting, "REST", timedelta(hours=1))
     endpoint.usual = hangs
     with Recollect(url, embedder=remote(endpoint, query_timeout=2.0)) as store:
         store.agent("atlas").remember("a puppy slept here")

@@ -64,7 +64,8 @@ LONGEST_KEY = "x7k2m9qp" * 6
 class Ways:
     """What fitting needs from outside: how to draw and count, how to fold turns into a text, how to store pieces.
 
-    `refer` answers with the placeholder (`[MemoryRef: …]`) of what it stored; it is told what the pieces are.
+    `refer` answers with the placeholder (`[MemoryRef: …]`) of what it stored, or with nothing where nothing can be
+    written; it is told what the pieces are.
     """
 
     drawing: Drawing
@@ -192,9 +193,22 @@ class _Fitting:
         if self.excess_of(guess) >= self.excess:
             return
         line = self.ways.refer(moved, what)
+        if not line:
+            self._leave_out(part, moved, what, kept, is_index=is_index)
+            return
         window = self.replaced(part, moved, _reference(moved, line, kept), MOVED)
         says = f"{what[:1].upper()}{what[1:]} moved behind a reference."
         self.apply("reference", window, moved, part=part, says=says, made=line)
+
+    def _leave_out(
+        self, part: Part, moved: Sequence[Piece], what: str, kept: Mapping[str, str], *, is_index: bool
+    ) -> None:
+        """Do without pieces that could not be stored; references among them stay."""
+        if is_index:
+            return
+        by = Piece(id=_sources(moved)[0], text="\n".join(kept.values()), form=Form.REFERENCE) if kept else None
+        says = f"{what[:1].upper()}{what[1:]} left out: the store cannot be written, so there is no reference."
+        self.apply("drop", self.replaced(part, moved, by, LEFT_OUT), moved, part=part, says=says)
 
     def _only(self, part: Part, items: Sequence[Piece]) -> Window:
         return replace(self.window, pieces={**self.window.pieces, part: tuple(items)})

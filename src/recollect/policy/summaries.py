@@ -78,12 +78,13 @@ def answer_text(answer: str) -> str:
     return _THOUGHT.sub("", answer).strip()
 
 
-def problem(text: str, *, source_chars: int) -> str:
-    """Why `text` cannot be the summary of so many characters; empty if it can.
+def problem(answer: str, *, source_chars: int) -> str:
+    """Why `answer` holds no summary of so many characters; empty if it does.
 
     >>> problem("I'm sorry, but I can't help with that.", source_chars=9000)
     'it refused'
     """
+    text = answer_text(answer)
     if not text:
         return "its answer was empty"
     said = REFERENCE.sub("", text)

@@ -38,8 +38,8 @@ class Archives:
             raise Invalid(f"{path}: cannot be written ({error.strerror}).") from error
         try:
             with os.fdopen(fd, "wb") as file:
-                with _packed(file, path.suffix) as packed:
-                    yield packed
+                with packed(file, path.suffix) as content:
+                    yield content
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(draft, path)
@@ -75,14 +75,15 @@ class Archives:
 
 
 @contextmanager
-def _packed(file: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
+def packed(file: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
+    """A file to write to, compressed as the end of a name says; `file` itself stays open."""
     if suffix == ".gz":
-        with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=GZIP_LEVEL, filename="", mtime=0) as packed:
-            yield cast(IO[bytes], packed)
+        with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=GZIP_LEVEL, filename="", mtime=0) as compressed:
+            yield cast(IO[bytes], compressed)
     elif suffix == ".zst":
         compressor = import_module("zstandard").ZstdCompressor(write_checksum=True)
-        with compressor.stream_writer(file, closefd=False) as packed:
-            yield packed
+        with compressor.stream_writer(file, closefd=False) as compressed:
+            yield compressed
     else:
         yield file
 

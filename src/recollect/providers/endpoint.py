@@ -20,7 +20,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import httpx2
 
-from recollect.errors import Invalid, ModelError
+from recollect.errors import Invalid, ModelError, ModelRefused
 from recollect.model import Json
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
@@ -38,6 +38,11 @@ BUSY = frozenset(
     }
 )
 """Answers after which the same request may succeed."""
+
+ABOUT_THE_TEXT = frozenset(
+    {HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY}
+)
+"""Answers after which another request may succeed."""
 
 ADVICE: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: "; check {key}",
@@ -121,7 +126,8 @@ class Endpoint:
             final = f"set {self._settings['url']} to the final address"
             return ModelError(f"{self.named} wants to send us elsewhere, which is not followed; {final}.")
         advice = ADVICE.get(status, "").format(**self._settings)
-        return ModelError(f"{self.named} answered with status {status}{advice}.")
+        kind = ModelRefused if status in ABOUT_THE_TEXT else ModelError
+        return kind(f"{self.named} answered with status {status}{advice}.")
 
     def _post(self, question: Json, seconds: float, max_bytes: int) -> bytes:
         """Raises: Refused, ModelError, httpx2.RequestError."""

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from http import HTTPStatus
 from json import loads
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import ModelError
-from recollect.providers.endpoint import DEFAULT_BASE_URL, Endpoint, Patience, Refused
+from recollect.providers.endpoint import ABOUT_THE_TEXT, DEFAULT_BASE_URL, Endpoint, Patience, Refused
 
 BATCH = 64
 MAX_CHARS = 8_000  # such endpoints refuse texts of more than about 8,000 tokens
 MIN_CHARS = 200  # a text this short was not refused for its length
-
-TOO_MUCH = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY})
-"""Answers after which a smaller request may succeed."""
 
 
 class OpenAIEmbedder:
@@ -84,7 +80,7 @@ class OpenAIEmbedder:
         try:
             return self._checked(self._asked(texts, self._patience), len(texts))
         except Refused as refusal:
-            if refusal.status not in TOO_MUCH or (len(texts) == 1 and len(texts[0]) <= MIN_CHARS):
+            if refusal.status not in ABOUT_THE_TEXT or (len(texts) == 1 and len(texts[0]) <= MIN_CHARS):
                 raise self._endpoint.explained(refusal) from None
         # Endpoints differ in how many texts, and how long ones, they take at once, and few of them say.
         if len(texts) == 1:

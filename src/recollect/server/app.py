@@ -135,6 +135,7 @@ def _add_guards(app: FastAPI, recollect: Recollect, *, no_auth: bool, hosts: Seq
     app.state.logins = Logins(recollect)
     app.state.metrics = Metrics(recollect)
     routes = [each for group in GROUPS for each in group.router.routes if isinstance(each, APIRoute)]
+    app.state.store_checks = health.StoreChecks()
     app.state.threads = Threads(most=THREADS)
     app.state.turns = Turns(at_once=AT_ONCE, others=app.state.threads) if recollect.is_local else app.state.threads
     # The last one added sees a request first.

@@ -17,7 +17,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from recollect.errors import RecollectError, RequestInProgress, StoreBusy
+from recollect.errors import RecollectError, RequestInProgress, StoreError
 from recollect.server.scopes import nearest
 
 log = logging.getLogger("recollect.server")
@@ -98,9 +98,14 @@ def refusal(request: Request, error: RecollectError) -> JSONResponse:
     if status >= 500:
         log.error("%s %s failed (%s): %s", request.method, request.url.path, request.state.request_id, error)
     headers = CHALLENGE if status == 401 else {}
-    if isinstance(error, StoreBusy | RequestInProgress):
-        headers = {"Retry-After": str(math.ceil(error.retry_after))}
+    if isinstance(error, StoreError | RequestInProgress):
+        headers = retry_after(error)
     return error_response(status, str(error), error.code, headers=headers)
+
+
+def retry_after(error: StoreError | RequestInProgress) -> Mapping[str, str]:
+    """The header that says when to try again, where that helps."""
+    return {} if error.retry_after is None else {"Retry-After": str(math.ceil(error.retry_after))}
 
 
 async def _validation_error(request: Request, error: Exception) -> JSONResponse:

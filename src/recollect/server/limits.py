@@ -18,6 +18,9 @@ HEALTH = "/health"
 SPARE = 8
 """Places that only those who ask for the server's health are given: whoever watches it must not take busy for dead."""
 
+HEALTH_WITHIN = 0.4
+"""Seconds in which those are answered, whatever the store does."""
+
 OVERLOADED = "The server has as many requests under way as it can handle; try again in a moment."
 
 

@@ -42,6 +42,20 @@ class Threads:
         await self._done(job)
         return job.outcome()
 
+    async def attempt(self, work: Callable[[], T], *, within: float) -> T:
+        """Return what `work` returns, if that is soon; otherwise its thread goes on without us.
+
+        Raises: TimeoutError, at once when every thread is still busy with what was too slow before.
+        """
+        job = _Job(work, self._current_loop())
+        if self._free <= 0 and self._count >= self._most:
+            raise TimeoutError
+        self._begin(job)
+        await asyncio.wait([job.ended], timeout=within)
+        if not job.is_done:
+            raise TimeoutError
+        return job.outcome()
+
     def close(self) -> None:
         """Let the threads end when they are done; more work makes new ones."""
         jobs, count = self._jobs, self._count
@@ -56,12 +70,15 @@ class Threads:
             self._loop = loop
         return loop
 
-    async def _done(self, job: _Job[Any]) -> None:
+    def _begin(self, job: _Job[Any]) -> None:
         if self._free <= 0 and self._count < self._most:
             self._add_thread()
         else:
             self._free -= 1
         self._jobs.put(job)
+
+    async def _done(self, job: _Job[Any]) -> None:
+        self._begin(job)
         try:
             await job.ended
         except asyncio.CancelledError:

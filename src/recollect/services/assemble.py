@@ -21,6 +21,7 @@ from recollect.services.echoes import Echoes
 from recollect.services.fold import Fold
 from recollect.services.gather import Asked, Gather, ToolResult
 from recollect.services.move import Move
+from recollect.services.noting import note
 from recollect.services.retrieved import Retrieved
 
 REMEMBERED = (Part.CORE, Part.JOURNAL, Part.NOTES, Part.MEMORIES, Part.KNOWLEDGE)
@@ -132,7 +133,8 @@ class Assemble:
     def _warn(self, asked: Asked, made: WorkingMemory) -> None:
         removed = sum(each.tokens_removed for each in made.truncations)
         blocks = ", ".join(dict.fromkeys(each.block for each in made.truncations))
-        self._store.add_event(
+        note(
+            self._store,
             AuditEvent(
                 tenant=asked.owner.tenant,
                 at=asked.now,
@@ -147,7 +149,7 @@ class Assemble:
                     "tokens_removed": removed,
                     "steps": [_step(each) for each in made.truncations],
                 },
-            )
+            ),
         )
 
 

@@ -17,9 +17,10 @@ from recollect.model import AuditEvent, Fold, Kind, Memory, Owner, Proposal, Pro
 from recollect.policy import consolidation, trust
 from recollect.policy.consolidation import Suggestion
 from recollect.policy.names import memory_seq
-from recollect.ports import Clock, Model, Store
+from recollect.ports import Clock, Store
 from recollect.services.drafts import Draft, checked
 from recollect.services.remember import Remember
+from recollect.services.resting import RestedModel
 from recollect.services.secrets import SecretGuard
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Consolidate:
         guard: SecretGuard,
         now: Clock,
         *,
-        model: Model | None = None,
+        model: RestedModel | None = None,
         policy: Policy = "propose",
         is_noted: bool = True,
     ) -> None:
@@ -159,7 +160,8 @@ class Consolidate:
             return []
         sources.sort(key=lambda memory: memory.created_at, reverse=True)
         try:
-            answer = self._model.complete(consolidation.question(sources), max_tokens=MAX_ANSWER_TOKENS)
+            question = consolidation.question(sources)
+            answer = self._model.complete(question, max_tokens=MAX_ANSWER_TOKENS, about=(owner, "consolidation"))
             suggested = consolidation.from_answer(answer, sources[: consolidation.MAX_ASKED])
             for each in suggested:
                 self._guard.checked(checked(Draft(text=each.text, kind=each.kind), owner, self._now()))

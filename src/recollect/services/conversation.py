@@ -9,14 +9,18 @@ once the second changes nothing. When the model fails, nothing is folded: the ol
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from recollect.errors import Conflict, ModelError, NotFound
+from recollect.errors import Conflict, ModelError, NotFound, ReadOnly
 from recollect.model import AuditEvent, Conversation, Message, Owner, Session
 from recollect.policy import summaries
 from recollect.policy.names import checked_session
 from recollect.policy.transcript_digest import digest
-from recollect.ports import Clock, Model, Store
+from recollect.ports import Clock, Store
+from recollect.services.noting import note
+from recollect.services.resting import ModelResting, RestedModel
 from recollect.services.secrets import SecretGuard
 
 
@@ -27,7 +31,7 @@ class Conversations:
         self,
         store: Store,
         guard: SecretGuard,
-        model: Model | None,
+        model: RestedModel | None,
         now: Clock,
         *,
         is_enabled: bool,
@@ -75,9 +79,11 @@ class Conversations:
         old = turns[: len(turns) - self._keep_last][:most]
         try:
             summary = self._summary(session, old)
+        except ModelResting:
+            return _shown(session, turns)
         except ModelError as error:
             message = f"Session {session.id} could not be summarised, its turns stay as they are: {error}"
-            self._record(session, "summary.fail", message, {"messages": len(old)})
+            note(self._store, self._event(session, "summary.fail", message, {"messages": len(old)}))
             return _shown(session, turns)
         covers = session.summarized_count + len(old)
 
@@ -86,7 +92,9 @@ class Conversations:
                 session.owner, session.id, summary, covers=covers, instead_of=session.summarized_count
             )
             message = f"{len(old):,} messages of session {session.id} were folded into its summary."
-            self._record(session, "summary.fold", message, {"messages": len(old), "covers": covers})
+            self._store.add_event(
+                self._event(session, "summary.fold", message, {"messages": len(old), "covers": covers})
+            )
             return saved
 
         try:
@@ -94,6 +102,8 @@ class Conversations:
         except Conflict:  # another run was faster; what it wrote counts, and what we made is dropped
             latest = self._store.get_session(session.owner, session.id)
             return _shown(latest, self._uncovered(latest))
+        except ReadOnly:  # shown without being kept; it is made again next time
+            return _shown(replace(session, summary=summary, summarized_count=covers), turns[len(old) :])
 
     def _summary(self, session: Session, old: Sequence[Message]) -> str:
         """Raises: ModelError."""
@@ -105,23 +115,21 @@ class Conversations:
             answer = self._model.complete(
                 summaries.question(session.summary, said, max_chars=self._max_input_chars),
                 max_tokens=summaries.MAX_TOKENS,
+                about=(session.owner, session.id),
+                find_problem=partial(summaries.problem, source_chars=sum(map(len, sources))),
             )
             text = summaries.answer_text(answer)
-            if problem := summaries.problem(text, source_chars=sum(map(len, sources))):
-                raise ModelError(f"the model {self._model.name!r} failed: {problem}.")
         cleaned, _ = self._guard.cleaned(session.owner.tenant, text)
         return summaries.with_references(cleaned, sources)
 
-    def _record(self, session: Session, action: str, message: str, meta: Mapping[str, Any]) -> None:
-        self._store.add_event(
-            AuditEvent(
-                tenant=session.owner.tenant,
-                at=self._now(),
-                action=action,
-                agent_id=session.owner.agent,
-                message=message,
-                meta={"session_id": session.id, **meta},
-            )
+    def _event(self, session: Session, action: str, message: str, meta: Mapping[str, Any]) -> AuditEvent:
+        return AuditEvent(
+            tenant=session.owner.tenant,
+            at=self._now(),
+            action=action,
+            agent_id=session.owner.agent,
+            message=message,
+            meta={"session_id": session.id, **meta},
         )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from recollect.errors import ModelError
 from recollect.policy.digest import Digest, Digested
 from recollect.policy.prompt_text import one_line
-from recollect.ports import Model
+from recollect.services.resting import RestedModel
 
 FIRST_CHARS = 3000
 LAST_CHARS = 1500
@@ -40,7 +40,7 @@ class Described:
 class Describe:
     """Says what a text is that was read by a `Digest`."""
 
-    def __init__(self, model: Model | None) -> None:
+    def __init__(self, model: RestedModel | None) -> None:
         self._model = model
 
     def __call__(
@@ -52,7 +52,8 @@ class Describe:
         if self._model is None or is_named:
             return Described(summary=said.text, brief=said.brief)
         try:
-            answer = self._model.complete(_question(digest, said, source, redacted), max_tokens=MAX_TOKENS)
+            question = _question(digest, said, source, redacted)
+            answer = self._model.complete(question, max_tokens=MAX_TOKENS)
         except ModelError as error:
             return Described(summary=said.text, brief=said.brief, failure=str(error))
         sentence = one_line(answer).strip("\"'“”")

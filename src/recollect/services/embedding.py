@@ -17,17 +17,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
-from recollect.errors import ModelError, RecollectError, SchemaMismatch, StoreError
+from recollect.errors import ModelError, ModelRefused, RecollectError, SchemaMismatch, StoreError
 from recollect.model import BackgroundStatus, RefusedText
-from recollect.ports import Embedder, EmbeddingStore, Unembedded, Vector
+from recollect.ports import Clock, Embedder, EmbeddingStore, Unembedded, Vector
 from recollect.services.refusals import Key, Refusals, key_of
+from recollect.services.resting import Rest
 
 BATCH = 64
 FIRST_RETRY = 1.0
 LONGEST_RETRY = 300.0
-
-QUERY_REST = 30.0
-"""For so long after a remote embedder failed a search, searches do not wait for it again."""
 
 PATIENCE = 30.0
 """Seconds without any progress after which maintenance leaves what waits to the thread."""
@@ -52,13 +50,13 @@ log = logging.getLogger("recollect")
 class Embedding:
     """One store's embedder, or none, and the queue of what waits for it."""
 
-    def __init__(self, store: EmbeddingStore, embedder: Embedder | None) -> None:
+    def __init__(self, store: EmbeddingStore, embedder: Embedder | None, now: Clock) -> None:
         """A local embedder is the one the store uses already; a remote one is made that with its first vectors."""
         self._store = store
         self._embedder = embedder
         self.is_remote = bool(getattr(embedder, "is_remote", False))
         self._is_used = not self.is_remote
-        self._resting_until = 0.0
+        self._rest = Rest(now)  # searches do not wait again for a remote one that failed
         self._wanted = threading.Event()
         self._closed = threading.Event()
         self._lock = threading.Lock()
@@ -94,17 +92,22 @@ class Embedding:
 
         Raises: SchemaMismatch when a remote embedder turns out not to be the one the stored vectors come from.
         """
-        if self._embedder is None or time.monotonic() < self._resting_until:
+        if self._embedder is None or not self._rest.allows():
             return None
         ask: Callable[[str], Vector] | None = getattr(self._embedder, "embed_query", None)
         try:
             vector = self._asked([text])[0] if ask is None else self._noted(lambda: ask(text))
             self._use()
+        except ModelRefused as error:
+            log.warning("Searched by words alone: %s", error)
+            self._rest.end()
+            return None
         except ModelError as error:
             log.warning("Searched by words alone: %s", error)
             if self.is_remote:
-                self._resting_until = time.monotonic() + QUERY_REST
+                self._rest.begin(str(error))
             return None
+        self._rest.end()
         return cast("Vector", vector)
 
     def embed_waiting(self, tenant: str | None = None) -> int:
@@ -123,8 +126,8 @@ class Embedding:
         """
         if self._embedder is None:
             return 0
-        if time.monotonic() < self._resting_until:
-            raise ModelError(self.problem or HANGS)
+        if problem := self._rest.problem:
+            raise ModelError(problem)
         before = self._count(tenant)
         with self._changed:
             wanted = self._begun + 1
@@ -286,8 +289,9 @@ class Embedding:
         ask: Callable[[str], Vector] | None = getattr(embedder, "embed_query", None)
         try:
             self._noted(lambda: embedder.embed([PROBE]) if ask is None else ask(PROBE))
-        except ModelError:
-            self._resting_until = time.monotonic() + QUERY_REST if self.is_remote else 0.0
+        except ModelError as error:
+            if self.is_remote:
+                self._rest.begin(str(error))
             raise
 
     def _asked(self, texts: Sequence[str]) -> Vector:
@@ -350,7 +354,7 @@ class Embedding:
             self._begun += 1
         try:
             if self._embed_all(None, is_eager=False):
-                self._resting_until = 0.0  # it answers again
+                self._rest.end()  # it answers again
         except Exception as failure:  # noqa: BLE001  a thread that ends would leave everybody without vectors
             self._failures += 1
             error = failure

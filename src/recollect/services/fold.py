@@ -11,7 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from functools import partial
 
 from recollect.errors import ModelError
 from recollect.model import AuditEvent, Owner
@@ -20,14 +20,13 @@ from recollect.policy.prompt_text import as_item
 from recollect.policy.shown import digest as text_digest
 from recollect.policy.transcript_digest import digest
 from recollect.policy.window import Piece
-from recollect.ports import AuditStore, Clock, Model
+from recollect.ports import AuditStore, Clock
+from recollect.services.noting import note
+from recollect.services.resting import ModelResting, RestedModel
 from recollect.services.secrets import SecretGuard
 
 SESSIONS = 1_000
 """How many conversations' folds are remembered."""
-
-REST = timedelta(seconds=30)
-"""For so long after the model failed, calls do not wait for it again."""
 
 SHARE = 8
 """A digest takes at most this part of the budget."""
@@ -53,7 +52,7 @@ class Fold:
     """Folds turns."""
 
     def __init__(
-        self, store: AuditStore, guard: SecretGuard, model: Model | None, now: Clock, *, max_input_chars: int
+        self, store: AuditStore, guard: SecretGuard, model: RestedModel | None, now: Clock, *, max_input_chars: int
     ) -> None:
         self._store = store
         self._guard = guard
@@ -62,7 +61,6 @@ class Fold:
         self._max_input_chars = max_input_chars
         self._lock = threading.Lock()
         self._folds: OrderedDict[tuple[Owner, str], _Folded] = OrderedDict()
-        self._resting_until: datetime | None = None
 
     def __call__(self, owner: Owner, session_id: str, budget: int, pieces: Sequence[Piece]) -> str:
         """One message's text in place of these turns."""
@@ -94,31 +92,34 @@ class Fold:
 
     def _text(self, owner: Owner, session_id: str, budget: int, before: str, pieces: Sequence[Piece]) -> str:
         said = [(piece.role, piece.text) for piece in pieces]
-        if self._model is not None and not self._is_resting():
+        if self._model is not None:
             try:
-                return self._asked(self._model, owner, before, said)
+                return self._asked(self._model, owner, session_id, before, said)
+            except ModelResting:
+                pass  # the log has its failure already
             except ModelError as error:
-                self._resting_until = self._now() + REST
                 self._record(owner, session_id, error)
         room = max(LEAST_CHARS, min(summaries.MAX_CHARS, budget * CHARS_PER_TOKEN // SHARE))
         return digest(said, before=before, max_chars=room)
 
-    def _asked(self, model: Model, owner: Owner, before: str, said: Sequence[tuple[str, str]]) -> str:
+    def _asked(
+        self, model: RestedModel, owner: Owner, session_id: str, before: str, said: Sequence[tuple[str, str]]
+    ) -> str:
         """Raises: ModelError."""
-        question = summaries.question(before, said, max_chars=self._max_input_chars)
-        text = summaries.answer_text(model.complete(question, max_tokens=summaries.MAX_TOKENS))
         source_chars = len(before) + sum(len(content) for _, content in said)
-        if problem := summaries.problem(text, source_chars=source_chars):
-            raise ModelError(f"the model {model.name!r} failed: {problem}.")
-        cleaned, _ = self._guard.cleaned(owner.tenant, text)
+        answer = model.complete(
+            summaries.question(before, said, max_chars=self._max_input_chars),
+            max_tokens=summaries.MAX_TOKENS,
+            about=(owner, session_id),
+            find_problem=partial(summaries.problem, source_chars=source_chars),
+        )
+        cleaned, _ = self._guard.cleaned(owner.tenant, summaries.answer_text(answer))
         return cleaned
-
-    def _is_resting(self) -> bool:
-        return self._resting_until is not None and self._now() < self._resting_until
 
     def _record(self, owner: Owner, session_id: str, error: ModelError) -> None:
         log.warning("Turns were folded without the model: %s", error)
-        self._store.add_event(
+        note(
+            self._store,
             AuditEvent(
                 tenant=owner.tenant,
                 at=self._now(),
@@ -126,7 +127,7 @@ class Fold:
                 agent_id=owner.agent,
                 message=f"Turns of session {session_id} were folded by a digest, without the model: {error}",
                 meta={"session_id": session_id},
-            )
+            ),
         )
 
 

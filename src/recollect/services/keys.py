@@ -98,14 +98,14 @@ class Keys:
             self._revoked += 1
             self._known = {hash: found for hash, found in self._known.items() if found[0].tenant != tenant}
 
-    def recent(self, key: str) -> ApiKey | None:
-        """The key's record if it was found good a moment ago; asks nobody, so it may be called where waiting is not
-        allowed."""
+    def recent(self, key: str, *, at_any_age: bool = False) -> ApiKey | None:
+        """The key's record if it was found good a moment ago, or `at_any_age`; asks nobody, so it may be called where
+        waiting is not allowed."""
         found = self._known.get(key_hash(key))
         now = self._now()
-        if found is None or not timedelta() <= now - found[1] < GOOD_FOR or not is_valid(found[0], now):
+        if found is None or not is_valid(found[0], now):
             return None
-        return found[0]
+        return found[0] if at_any_age or timedelta() <= now - found[1] < GOOD_FOR else None
 
     def verify(self, key: str) -> ApiKey:
         """What a key opens.

@@ -5,11 +5,12 @@ The same pieces of the same session are stored once, as long as this program run
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from recollect.errors import NotFound
+from recollect.errors import NotFound, ReadOnly
 from recollect.model import Owner, Role
 from recollect.policy.references import reference
 from recollect.policy.shown import digest
@@ -18,6 +19,8 @@ from recollect.services.details import Details
 
 REMEMBERED = 10_000
 """How many stored texts are recognised when they are to be stored again."""
+
+log = logging.getLogger("recollect")
 
 CONVERSATION, TOOL_RESULT, MEMORIES = "conversation", "tool_result", "memories"
 
@@ -31,7 +34,7 @@ class Move:
         self._keys: OrderedDict[tuple[Owner, str, str], str] = OrderedDict()
 
     def __call__(self, owner: Owner, session_id: str, pieces: Sequence[Piece], what: str) -> str:
-        """The placeholder of a detail that holds these pieces.
+        """The placeholder of a detail that holds these pieces; empty where nothing can be written.
 
         Raises: StoreError.
         """
@@ -41,7 +44,11 @@ class Move:
             key = self._keys.get(place)
         if key is None or not self._is_there(owner, key):
             type = _type(pieces)
-            key = self._details.store(owner, text, description=what, type=type, session_id=session_id).key
+            try:
+                key = self._details.store(owner, text, description=what, type=type, session_id=session_id).key
+            except ReadOnly as error:
+                log.warning("Left out of a prompt without a reference: %s", error)
+                return ""
             with self._lock:
                 self._keys[place] = key
                 if len(self._keys) > REMEMBERED:

@@ -21,7 +21,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO
 
-from recollect.errors import StoreError
+from recollect.errors import DiskFull, ReadOnly, StoreError
 from recollect.model import Detail
 from recollect.store.content import CHUNK_CHARS, DAMAGED, MISSING, ChunkFile, Index, chunk_length, expanded, read_index
 from recollect.store.engine import Engine, Unit
@@ -49,8 +49,9 @@ def _told(doing: str) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in _FULL:
-            raise StoreError("The disk is full; nothing was stored. Free some space and try again.") from error
-        raise StoreError(f"The text of a detail cannot be {doing}: {error.strerror or error}.") from error
+            raise DiskFull("The disk is full; nothing was stored. Free some space and try again.") from error
+        kind = ReadOnly if error.errno == errno.EROFS else StoreError
+        raise kind(f"The text of a detail cannot be {doing}: {error.strerror or error}.") from error
 
 
 class FileDraft:

@@ -139,4 +139,7 @@ class Engine(Protocol):
         Raises: StoreError.
         """
 
+    def problems(self) -> Sequence[str]:
+        """What is wrong at the moment, in sentences, as far as that is known without waiting for the database."""
+
     def close(self) -> None: ...

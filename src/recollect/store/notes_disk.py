@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from recollect.errors import StoreError
+from recollect.errors import DiskFull, StoreError
 
 if sys.platform != "win32":
     import fcntl
@@ -154,12 +154,13 @@ def told(path: Path, *, doing: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        kind: type[StoreError] = StoreError
         if error.errno in _FULL:
-            advice = "The disk is full; free some space and try again."
+            kind, advice = DiskFull, "The disk is full; free some space and try again."
         elif error.errno == errno.ELOOP:
             advice = "It, or its folder, is a symbolic link, and links inside a workspace are not followed. Replace it."
         elif error.errno in _FORBIDDEN:
             advice = "Give this user the right to it and to its folder."
         else:
             advice = f"The system says: {error.strerror or error}."
-        raise StoreError(f"The notes file {path} cannot be {doing}. {advice}") from error
+        raise kind(f"The notes file {path} cannot be {doing}. {advice}") from error

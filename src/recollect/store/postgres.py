@@ -16,24 +16,39 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import errors
 from psycopg.pq import TransactionStatus
-from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+from psycopg_pool import PoolTimeout
 
-from recollect.errors import Conflict, Invalid, ReadOnly, RecollectError, SchemaMismatch, StoreBusy, StoreError
+from recollect.errors import (
+    Conflict,
+    DiskFull,
+    Invalid,
+    ReadOnly,
+    RecollectError,
+    SchemaMismatch,
+    StoreAway,
+    StoreBusy,
+    StoreError,
+)
 from recollect.policy.names import checked_tenant
 from recollect.store import older_chats
-from recollect.store.engine import CLOSED, FORKED, LACKING, UNSTORABLE, Registered, Row, Unit
+from recollect.store.engine import FORKED, LACKING, UNSTORABLE, Registered, Row, Unit
 from recollect.store.migrations import Migration, check_applied, load_migrations
 from recollect.store.postgres_index import MAX_INDEXED_DIMENSIONS, PostgresIndex
+from recollect.store.postgres_link import Connection, PostgresLink
 from recollect.store.postgres_scrub import scrubbed
 from recollect.store.queries import as_pyformat, load_queries
 
 T = TypeVar("T")
-Connection = psycopg.Connection[tuple[Any, ...]]
 
 MIGRATION_LOCK = 7_263_554_201
 """The advisory lock only one migrating server holds."""
 
 RETRY_AFTER_BUSY = 1.0
+BROKEN = (
+    "The connection to the database broke while this was under way. If it was a write, look whether it was done before "
+    "you send it again."
+)
+NODE_AWAY = "The node of the database cluster that holds this tenant cannot be reached; see the database's log."
 
 
 class PostgresEngine:
@@ -51,26 +66,20 @@ class PostgresEngine:
         self._templates = {name: as_pyformat(sql) for name, sql in load_queries(self.name).items()}
         self._queries = self._templates
         self._pid = os.getpid()
-        self._pool = ConnectionPool(
-            url,
-            min_size=1,
-            max_size=pool_size,
-            timeout=busy_timeout,
-            configure=_configure,
-            open=False,
-            kwargs={"autocommit": True, "connect_timeout": max(2, int(busy_timeout)), "application_name": "recollect"},
-        )
+        self._cut_off: set[str] = set()  # tenants whose node of a cluster did not answer when it was last asked
+        self._link = PostgresLink(url, busy_timeout=busy_timeout, pool_size=pool_size, configure=_configure)
         try:
             with translated():
-                with psycopg.connect(url, autocommit=True, connect_timeout=max(2, int(busy_timeout))) as connection:
+                with self._link.connect() as connection:
                     _check_role(connection)
                     _migrate(connection)
                     _check_tables(connection)
-                self._pool.open(wait=True, timeout=busy_timeout)
+                self._link.open()
         except BaseException:
-            self._pool.close()
+            self._link.close()
             raise
         self.index = PostgresIndex(self.read, numbers=self.numbers, max_bytes=index_cache_bytes)
+        self._link.on_return = self.index.clear  # it may come back with an older state: a backup's, a stand-by's
 
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
         return self._run(tenant, work, begin="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -113,14 +122,20 @@ class PostgresEngine:
         with translated(), self._connection() as connection:
             return scrubbed(connection, tables, compact=bool(compact))
 
+    def problems(self) -> Sequence[str]:
+        cut_off = len(self._cut_off)
+        return (
+            (f"A node of the database cluster is away; tenants that cannot be served: {cut_off}.",) if cut_off else ()
+        )
+
     def close(self) -> None:
         if os.getpid() == self._pid:  # a forked child would hang up on its parent's connections
-            self._pool.close()
+            self._link.close()
 
     def _connection(self) -> AbstractContextManager[Connection]:
         if os.getpid() != self._pid:  # two processes on one connection would read each other's answers
             raise StoreError(FORKED)
-        return self._pool.connection()
+        return self._link.connection()
 
     def _run(self, tenant: str, work: Callable[[Unit], T], *, begin: str) -> T:
         """Do `work` in a transaction. A connection that died in the pool, as all do when the server restarts, shows it
@@ -128,7 +143,7 @@ class PostgresEngine:
         if tenant:  # the registries belong to no tenant, and need none to be read
             begin = f"{begin}; SET LOCAL recollect.tenant = '{checked_tenant(tenant)}'"
         with translated():
-            for _ in range(self._pool.max_size + 1):
+            for _ in range(self._link.pool_size + 1):
                 with self._connection() as connection:  # takes the transaction back if an error passes by
                     is_begun = False
                     try:
@@ -138,14 +153,17 @@ class PostgresEngine:
                         if connection.pgconn.transaction_status == TransactionStatus.INERROR:
                             raise StoreError("A statement failed and nobody said so; nothing was written.")
                         connection.commit()
+                        self._cut_off.discard(tenant)
                         return done
-                    except psycopg.OperationalError:
+                    except psycopg.OperationalError as error:
                         if not connection.broken:
+                            if is_from_node(error):
+                                self._cut_off.add(tenant)
                             raise
-                        self.index.clear()  # the server may come back with an older state: a backup's, a stand-by's
+                        self.index.clear()
                         if is_begun:
-                            raise
-            raise StoreError("The PostgreSQL server went away; check its log.")
+                            raise StoreError(BROKEN) from error
+            raise StoreAway("The PostgreSQL server hangs up on every connection; check its log.")
 
 
 class _PostgresUnit:
@@ -262,6 +280,11 @@ def _check_tables(connection: Connection) -> None:
         raise StoreError(f"Row-level security is off on {names}; ENABLE and FORCE it, then start again.")
 
 
+def is_from_node(error: psycopg.Error) -> bool:
+    """Return True if the coordinator of a cluster says that it cannot connect to the node with the rows."""
+    return (error.sqlstate or "").startswith("08")
+
+
 @contextmanager
 def translated() -> Iterator[None]:
     """Turn the driver's errors into ours, the original kept as the cause."""
@@ -273,8 +296,8 @@ def translated() -> Iterator[None]:
         raise StoreBusy("The database is busy. Try again.", retry_after=RETRY_AFTER_BUSY) from error
     except (errors.SerializationFailure, errors.TooManyConnections) as error:
         raise StoreBusy("The database is busy. Try again.", retry_after=RETRY_AFTER_BUSY) from error
-    except PoolClosed as error:
-        raise StoreError(CLOSED) from error
+    except errors.DiskFull as error:
+        raise DiskFull("The database's disk is full; nothing was written. Free some space and try again.") from error
     except errors.ReadOnlySqlTransaction as error:
         raise ReadOnly("The PostgreSQL server only lets itself be read: it is a stand-by, or was set so.") from error
     except (OverflowError, UnicodeEncodeError, errors.NumericValueOutOfRange, errors.ProgramLimitExceeded) as error:
@@ -285,6 +308,8 @@ def translated() -> Iterator[None]:
     except (errors.UndefinedTable, errors.UndefinedColumn) as error:
         raise SchemaMismatch(LACKING) from error
     except psycopg.OperationalError as error:
+        if is_from_node(error):
+            raise StoreAway(NODE_AWAY) from error
         raise StoreError("The PostgreSQL server cannot be reached or went away; check its address and log.") from error
     except psycopg.Error as error:
         raise StoreError(f"PostgreSQL failed ({error.sqlstate}: {type(error).__name__}).") from error

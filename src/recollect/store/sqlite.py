@@ -31,7 +31,7 @@ from recollect.store import sqlite_scrub
 from recollect.store.engine import CLOSED, FORKED, Registered, Row, Unit
 from recollect.store.queries import as_numbered, load_queries
 from recollect.store.rows import stamp
-from recollect.store.sqlite_errors import translated
+from recollect.store.sqlite_errors import problems_of_disk, translated
 from recollect.store.sqlite_files import CONTENTS_SUFFIX, EMPTY, claim_contents, create_database_file, has_contents
 from recollect.store.sqlite_index import SqliteIndex
 from recollect.store.sqlite_schema import applied_steps, migrate
@@ -122,6 +122,9 @@ class SqliteEngine:
                 return sqlite_scrub.overwrite_unused(connection, Path(self._target), self._writer.paused)
             finally:
                 connection.close()
+
+    def problems(self) -> Sequence[str]:
+        return () if self._in_memory else problems_of_disk(Path(self._target).parent)
 
     def close(self) -> None:
         """Finish the writes that are waiting, then close. Calling it again does nothing."""

@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import apsw
 
-from recollect.errors import Conflict, Invalid, ReadOnly, RecollectError, SchemaMismatch, StoreBusy, StoreError
+from recollect.errors import (
+    Conflict,
+    DiskFull,
+    Invalid,
+    ReadOnly,
+    RecollectError,
+    SchemaMismatch,
+    StoreBusy,
+    StoreError,
+)
 from recollect.store.engine import LACKING, UNSTORABLE
 
 RETRY_AFTER_BUSY = 1.0
+UNWRITTEN = frozenset(
+    {
+        apsw.SQLITE_IOERR_WRITE,
+        apsw.SQLITE_IOERR_FSYNC,
+        apsw.SQLITE_IOERR_DIR_FSYNC,
+        apsw.SQLITE_IOERR_TRUNCATE,
+        apsw.SQLITE_IOERR_SHMSIZE,
+    }
+)
+"""What a full disk, a quota or a failing disk makes of a write; what is there can still be read."""
+
+LITTLE_FREE = 8 * 1024 * 1024
+"""Bytes; the write-ahead log alone may take half of it before it is written back."""
+
 LOST = ("no such table", "no such column")
 
 
@@ -29,7 +54,7 @@ def translated() -> Iterator[None]:
     except apsw.ConstraintError as error:
         raise Conflict(f"The database refused the write: {error}.") from error
     except apsw.FullError as error:
-        raise StoreError("The disk is full; nothing was written. Free some space and try again.") from error
+        raise DiskFull("The disk is full; nothing was written. Free some space and try again.") from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise StoreError(f"The database file is damaged or not a recollect database ({error}).") from error
     except apsw.CantOpenError as error:
@@ -38,8 +63,17 @@ def translated() -> Iterator[None]:
         raise ReadOnly("The database file cannot be written to; check its permissions.") from error
     except apsw.IOError as error:
         message = f"The disk does not do what it is asked ({error}): it may be full, failing or gone."
-        raise StoreError(message) from error
+        raise (ReadOnly if getattr(error, "extendedresult", 0) in UNWRITTEN else StoreError)(message) from error
     except apsw.Error as error:
         if isinstance(error, apsw.SQLError) and str(error).startswith(LOST):
             raise SchemaMismatch(LACKING) from error
         raise StoreError(f"SQLite failed: {error}.") from error
+
+
+def problems_of_disk(folder: Path) -> Sequence[str]:
+    """What will keep the database in this folder from being written, in sentences."""
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        return (f"The folder of the database cannot be looked at: {error.strerror}.",)
+    return ("The disk is nearly full: writes may fail at any time. Free some space.",) if free < LITTLE_FREE else ()

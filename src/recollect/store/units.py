@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from recollect.errors import RequestInProgress, StoreError
+from recollect.errors import ReadOnly, RequestInProgress, StoreError
 from recollect.ports.idempotency import CLAIM, Claim
 from recollect.store.engine import Engine, SearchIndex, Unit
 
@@ -19,6 +19,7 @@ class Units:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._current = threading.local()
+        self._write_problem = ""  # why the latest write failed, if nothing could be written
 
     def transaction(self, tenant: str, work: Callable[[], T]) -> T:
         def bound(unit: Unit) -> T:
@@ -29,6 +30,11 @@ class Units:
                 self._current.unit = None
 
         return self._commit(tenant, bound) if self._unit(tenant) is None else work()
+
+    def problems(self) -> Sequence[str]:
+        """What is wrong at the moment, in sentences; asks nobody."""
+        failed = (f"Writes fail: {self._write_problem}",) if self._write_problem else ()
+        return (*failed, *self._engine.problems())
 
     def close(self) -> None:
         self._engine.close()
@@ -48,7 +54,7 @@ class Units:
         """
         claim = CLAIM.get()
         if claim is None or claim.is_written or claim.is_over or claim.tenant != tenant:
-            return self._engine.write(tenant, work)
+            return self._written(tenant, work)
 
         def claiming(unit: Unit) -> T:
             done = work(unit)
@@ -59,8 +65,17 @@ class Units:
                 raise RequestInProgress
             return done
 
-        done = self._engine.write(tenant, claiming)
+        done = self._written(tenant, claiming)
         claim.is_written = True
+        return done
+
+    def _written(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        try:
+            done = self._engine.write(tenant, work)
+        except ReadOnly as error:
+            self._write_problem = str(error)
+            raise
+        self._write_problem = ""
         return done
 
     def _search(self, tenant: str) -> SearchIndex:

@@ -1,7 +1,8 @@
 """Moving a tenant: `/api/export` and `/api/import`.
 
-An export is written to a nameless file first and sent from there: it is whole before the first byte leaves, and a slow
-client holds no transaction open. An import is written to a file before it is read, twice.
+An export is written to a nameless file first, or to memory while it is small, and sent from there: it is whole before
+the first byte leaves, and a slow client holds no transaction open. An import is written to a file before it is read,
+twice.
 """
 
 from __future__ import annotations
@@ -10,18 +11,26 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, Annotated, Any, cast
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 from starlette.datastructures import FormData, UploadFile
 
-from recollect.errors import Invalid
+from recollect.errors import DiskFull, Invalid
+from recollect.providers.archives import packed
 from recollect.server.auth import CurrentTenant
 from recollect.server.rest.transfer_shapes import Compression, ExportWishes, ImportedBody, ImportParameters
 
 PIECE_BYTES = 1024 * 1024
+SPOOLED_BYTES = 16 * 1024 * 1024
+"""So much of an export needs no disk."""
+
+NO_ROOM = (
+    "There is no room for an export of this size in the folder for temporary files. Free some space, or write it "
+    "elsewhere on the server: recollect export PATH"
+)
 MEDIA = {
     Compression.NONE: "application/x-ndjson",
     Compression.GZIP: "application/gzip",
@@ -58,12 +67,17 @@ router = APIRouter(prefix="/api", tags=["transfer"])
 def export(tenant: CurrentTenant, wishes: Annotated[ExportWishes, Query()]) -> StreamingResponse:
     """Everything the tenant has, except keys, as one file that any store can import."""
     suffix, media = SUFFIXES[wishes.compression], MEDIA[wishes.compression]
-    with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
-        path = Path(folder) / f"export{suffix}"
-        tenant.export(path)
-        size, file = path.stat().st_size, path.open("rb")  # it lives on without its name
+    file = tempfile.SpooledTemporaryFile(max_size=SPOOLED_BYTES)  # noqa: SIM115  closed when it has been sent
+    try:
+        with packed(cast(IO[bytes], file), Path(suffix).suffix) as content:
+            tenant.export(content)
+        size = file.tell()
+        file.seek(0)
+    except OSError as error:
+        file.close()
+        raise DiskFull(NO_ROOM) from error
     headers = {"Content-Disposition": f'attachment; filename="{tenant.id}{suffix}"', "Content-Length": str(size)}
-    return StreamingResponse(_pieces(file), media_type=media, headers=headers)
+    return StreamingResponse(_pieces(cast(IO[bytes], file)), media_type=media, headers=headers)
 
 
 def _pieces(file: IO[bytes]) -> Iterator[bytes]:

@@ -7,6 +7,7 @@ from typing import IO
 
 from recollect.model import AuditEvent, Exported, Json
 from recollect.ports import ArchiveFiles, Clock, Store
+from recollect.services.noting import note
 from recollect.services.transfer.archive import ArchiveWriter
 from recollect.services.transfer.check import Progress
 
@@ -30,14 +31,15 @@ class Export:
         else:
             exported = self._write(tenant, to, progress)
         count = sum(exported.counts.values())
-        self._store.add_event(
+        note(
+            self._store,
             AuditEvent(
                 tenant=tenant,
                 at=self._now(),
                 action="export.write",
                 message=f"The tenant was exported: {count:,} rows.",
                 meta={"sha256": exported.sha256, "counts": dict(exported.counts)},
-            )
+            ),
         )
         return exported
 

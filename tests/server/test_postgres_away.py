@@ -1,0 +1,154 @@
+"""PostgreSQL that is stopped, frozen or locked: the server says so at once, and works again by itself."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import httpx2
+import psycopg
+import pytest
+
+from recollect.api import Recollect
+from recollect.server.rest.health import NO_ANSWER, SLOW
+from recollect.settings import Settings
+from tests.postgres_server import PostgresServer
+from tests.server.live import client_of, serving, wait_until
+
+SOON = 8.0
+"""Seconds a client waits. A request that waits for the pool takes 10."""
+
+MEMORIES = "/api/agents/ann/memories"
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[PostgresServer]:
+    """One that nobody else misses while it is away."""
+    with PostgresServer.start() as server:
+        yield server
+
+
+@pytest.fixture
+def url(own_server: PostgresServer) -> str:
+    return own_server.create_database()
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[httpx2.Client]:
+    """Of a server that wants keys, with one that was used before."""
+    with Recollect(settings=Settings(url=url)) as recollect:
+        key = recollect.tenant().add_key("admin").key
+        with serving(recollect, no_auth=False) as address, client_of(address, key) as client:
+            client.timeout = httpx2.Timeout(SOON)
+            assert client.post(MEMORIES, json={"text": "before"}).status_code == 201
+            yield client
+
+
+def texts(client: httpx2.Client) -> list[str]:
+    return [each["text"] for each in client.get(MEMORIES).json()["items"]]
+
+
+def is_back(client: httpx2.Client) -> bool:
+    return client.get(MEMORIES).status_code == 200
+
+
+def test_a_stopped_server_is_named_at_once_and_used_again_when_it_is_back(
+    own_server: PostgresServer, client: httpx2.Client
+) -> None:
+    with own_server.down():
+        answers = [client.get(MEMORIES) for _ in range(5)]
+        answers += [client.post(MEMORIES, json={"text": "lost"}) for _ in range(5)]
+        answers.append(client.post("/api/agents/ann/recall", json={"query": "before"}))
+        health = client.get("/health")
+        with httpx2.Client(base_url=client.base_url, timeout=SOON) as stranger:
+            anonymous = stranger.get("/health")
+    wait_until(lambda: is_back(client))
+
+    assert {answer.status_code for answer in answers} == {503}
+    for answer in answers[1:]:  # the first may have been under way
+        assert "cannot be reached (connection refused)" in answer.json()["error"]
+        assert "app:app" not in answer.text
+        assert answer.headers["Retry-After"] == "1"
+    assert (health.status_code, health.json()["status"]) == (503, "degraded")
+    assert "cannot be reached" in health.json()["problems"][0]
+    assert (anonymous.status_code, anonymous.json()["error"]) == (503, "The store does not answer.")
+    assert texts(client) == ["before"]
+    assert client.get("/health").json()["status"] == "ok"
+
+
+def test_a_frozen_server_fails_what_is_under_way_and_everything_after_it(
+    own_server: PostgresServer, client: httpx2.Client
+) -> None:
+    statuses: list[int] = []
+
+    def write() -> None:
+        with httpx2.Client(base_url=client.base_url, headers=client.headers, timeout=60) as patient:
+            statuses.append(patient.post(MEMORIES, json={"text": "under way"}).status_code)
+
+    with own_server.frozen():
+        writing = threading.Thread(target=write)
+        writing.start()
+        first_health = client.get("/health")
+        writing.join()
+        answers = [client.get(MEMORIES) for _ in range(5)]
+        health = client.get("/health")
+    wait_until(lambda: is_back(client))
+
+    assert first_health.json()["status"] == "degraded"
+    assert statuses == [503]
+    assert {answer.status_code for answer in answers} == {503}
+    assert "cannot be reached (it does not answer)" in answers[0].json()["error"]
+    assert (health.status_code, health.json()["problems"]) == (503, [answers[0].json()["error"]])
+    assert texts(client).count("under way") <= 1
+
+
+def test_killed_connections_fail_nobody_and_write_nothing_twice(
+    own_server: PostgresServer, client: httpx2.Client, url: str
+) -> None:
+    for number in range(3):
+        with psycopg.connect(own_server.admin_url(url), autocommit=True) as admin:
+            admin.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'app'")
+        assert client.post(MEMORIES, json={"text": f"after {number}", "kind": "journal"}).status_code == 201
+
+    assert texts(client) == ["after 2", "after 1", "after 0", "before"]
+
+
+def test_a_locked_database_is_named_without_the_names_in_its_address(
+    own_server: PostgresServer, client: httpx2.Client, url: str
+) -> None:
+    name = url.rpartition("/")[2]
+    with psycopg.connect(own_server.admin_url("postgres"), autocommit=True) as admin:
+        admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+        admin.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'app'")
+        answers = [client.get(MEMORIES) for _ in range(3)]
+        admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+    wait_until(lambda: is_back(client))
+
+    assert {answer.status_code for answer in answers} == {503}
+    assert "(it lets nobody in: database is not currently accepting connections)" in answers[-1].json()["error"]
+    assert name not in answers[-1].text
+
+
+def test_a_table_that_is_locked_holds_nobody_up_who_asks_for_the_health(
+    own_server: PostgresServer, client: httpx2.Client, url: str
+) -> None:
+    """The server is there and only slow: nobody's connection is ended."""
+    statuses: list[int] = []
+
+    def read() -> None:
+        with httpx2.Client(base_url=client.base_url, headers=client.headers, timeout=60) as patient:
+            statuses.append(patient.get("/api/agents/ann").status_code)
+
+    reading = threading.Thread(target=read)
+    with psycopg.connect(own_server.admin_url(url)) as admin:
+        admin.execute("LOCK TABLE agents IN ACCESS EXCLUSIVE MODE")
+        reading.start()
+        first = client.get("/health")
+        wait_until(lambda: client.get("/health").status_code == 503)
+        last = client.get("/health")
+    reading.join()
+    wait_until(lambda: client.get("/health").json()["status"] == "ok")
+
+    assert (first.status_code, first.json()["problems"]) == (200, [SLOW])
+    assert last.json()["error"] == NO_ANSWER
+    assert statuses == [200]
