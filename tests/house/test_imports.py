@@ -151,14 +151,14 @@ def test_the_model_and_the_errors_need_nothing_but_python() -> None:
 
 def test_the_rules_find_what_they_look_for() -> None:
     """Otherwise a slip in this file would let everything pass."""
-    settings, sqlite, api = (
+    settings, sqlite, schema, api = (
         next(module for module in MODULES if module.name == f"recollect.{name}")
-        for name in ("settings.choices", "store.sqlite", "api")
+        for name in ("settings.choices", "store.sqlite", "store.sqlite_schema", "api")
     )
     assert [
         name for node in settings.nodes if isinstance(node, ast.Attribute) and (name := dotted(node)) == "os.environ"
     ]
     assert ("apsw", "") in sqlite.imports()
-    assert [node for node in sqlite.nodes if isinstance(node, ast.Constant) and SQL.match(str(node.value))]
+    assert [node for node in schema.nodes if isinstance(node, ast.Constant) and SQL.match(str(node.value))]
     assert [name for name, _ in sqlite.calls() if STOPWATCH.match(name)]
     assert [name for name, _ in api.calls() if WALL_CLOCK.search(name)]
