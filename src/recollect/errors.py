@@ -10,6 +10,8 @@
       OverBudget               over_budget      422   what may not be cut does not fit
       RequestInProgress        idempotency_in_progress
                                                 409   the same Idempotency-Key is in use; retry_after is set
+      TimedOut                 timeout          503   it took too long; ask for less
+        Cancelled              cancelled        499   the client has gone, and nobody reads this
       ModelError               model            502   embedder or model failed; memory still works without it
         ModelRefused           model            502   it answers, but not to this text
       StoreError               store            503   the driver's error is __cause__
@@ -81,6 +83,18 @@ class RequestInProgress(RecollectError):
 
     def __init__(self) -> None:
         super().__init__("A request with this Idempotency-Key is being worked on; send it again in a moment.")
+
+
+class TimedOut(RecollectError):
+    """The request took longer than it may."""
+
+    code = "timeout"
+
+
+class Cancelled(TimedOut):
+    """Nobody waits for the answer any more."""
+
+    code = "cancelled"
 
 
 class ModelError(RecollectError):

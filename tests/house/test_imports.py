@@ -11,7 +11,7 @@ import pytest
 from tests.house.source import MODULES, Module, dotted
 
 # What each part may import of the others. A part that is not here is new: say where it stands.
-INNER = {"model", "errors", "lazy"}
+INNER = {"model", "errors", "lazy", "deadline"}
 PURE = INNER | {"policy", "settings"}
 PORTS = PURE | {"ports"}
 WIRING = PORTS | {"store", "providers", "services"}
@@ -20,6 +20,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "model": set(),
     "errors": set(),
     "lazy": set(),
+    "deadline": {"errors"},
     "capturing": INNER,
     "policy": INNER,
     "settings": INNER,
@@ -115,6 +116,7 @@ def test_only_the_api_reads_the_clock(module: Module) -> None:
 
 
 PAUSES = {
+    "recollect.deadline": "says when a request has taken too long",
     "recollect.evaluation": "says how long a recall took",
     "recollect.store.sqlite": "waits for another process that is making the same file",
     "recollect.providers.endpoint": "waits before it tries again, and for no answer longer than allowed",

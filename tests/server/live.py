@@ -93,6 +93,10 @@ class ServerProcess:
         self.address = docs.split()[-1].removesuffix("/docs")
         return self
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def __exit__(self, *error: object) -> None:
         if self._process.poll() is None:
             self._process.kill()

@@ -21,6 +21,7 @@ from recollect.server.admin.guard import ConsoleGuard
 from recollect.server.admin.logins import Logins
 from recollect.server.admin.routes import ROUTERS
 from recollect.server.asked import HeadAsGet, nothing_unheard
+from recollect.server.deadlines import Deadlines
 from recollect.server.direct import Direct
 from recollect.server.errors import add_error_handlers
 from recollect.server.guard import BodyLimit, HostGuard
@@ -143,6 +144,7 @@ def _add_guards(app: FastAPI, recollect: Recollect, *, no_auth: bool, hosts: Seq
     app.add_middleware(HeadAsGet)
     app.add_middleware(IdempotencyKeys, idempotency=recollect.idempotency, threads=app.state.threads)
     app.add_middleware(BodyLimit)
+    app.add_middleware(Deadlines, settings=recollect.settings)
     app.add_middleware(KeyGuard, recollect=recollect, logins=app.state.logins, router=app.router, no_auth=no_auth)
     app.add_middleware(InFlight, most=recollect.settings.max_requests)
     app.add_middleware(ConsoleGuard)

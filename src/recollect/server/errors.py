@@ -32,6 +32,8 @@ STATUS: Mapping[str, int] = {
     "conflict": 409,
     "idempotency_in_progress": 409,
     "over_budget": 422,
+    "timeout": 503,
+    "cancelled": 499,
     "model": 502,
     "store": 503,
     "store_busy": 503,

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from fastapi import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from recollect.policy.json_size import has_too_many_values
 from recollect.server.errors import error_response
 from recollect.server.headers import header
 
@@ -30,6 +31,10 @@ MAX_FILE_BYTES = 4 * 1024**3
 FILE_ROUTES = frozenset({"/api/import", "/admin/import"})
 """Routes that write what they are sent to disk as it arrives. It may be large and take long, as long as it moves."""
 
+MAX_BODY_PARTS = 200_000
+"""Brackets and commas of a body outside of strings: what it takes in memory once it is parsed goes by them."""
+
+TOO_MANY_VALUES = f"The body holds too many values; at most {MAX_BODY_PARTS:,} brackets and commas are accepted."
 MAX_DISCARDED_BYTES = 8 * MAX_BODY_BYTES
 MAX_DISCARD_SECONDS = 5.0
 MAX_BODY_SECONDS = 60.0
@@ -115,6 +120,7 @@ class BodyLimit:
             return
         length = header(scope, b"content-length") or ""
         is_file = scope["path"] in FILE_ROUTES
+        is_json = not (is_file or (header(scope, b"content-type") or "").lower().startswith("multipart/"))
         most = MAX_FILE_BYTES if is_file else MAX_BODY_BYTES
         if length.isdecimal() and int(length[:20]) > most:
             expected = header(scope, b"expect") or ""
@@ -122,7 +128,7 @@ class BodyLimit:
                 await _discard(receive)
             await error_response(413, _too_large(most), headers={"Connection": "close"})(scope, receive, send)
             return
-        received, is_whole = 0, False
+        received, is_whole, pieces = 0, False, list[bytes]()
         deadline = asyncio.get_running_loop().time() + MAX_BODY_SECONDS
 
         async def receive_limited() -> Message:
@@ -135,11 +141,17 @@ class BodyLimit:
             except TimeoutError:
                 raise HTTPException(408, TOO_SLOW, headers={"Connection": "close"}) from None
             received += len(message.get("body", b""))
+            if is_json:
+                pieces.append(message.get("body", b""))
             is_whole = not message.get("more_body")
             if received > most:
                 if message.get("more_body"):
                     await _discard(receive)
                 raise HTTPException(413, _too_large(most), headers={"Connection": "close"})
+            if is_whole and is_json:
+                if has_too_many_values(b"".join(pieces), MAX_BODY_PARTS):
+                    raise HTTPException(413, TOO_MANY_VALUES)
+                pieces.clear()
             return message
 
         await self._app(scope, receive_limited, send)

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from recollect.deadline import check_deadline
 from recollect.errors import Conflict, Invalid, ModelError, NotFound, SecretRejected
 from recollect.lazy import LazyModule
 from recollect.model import AuditEvent, Fold, Kind, Memory, Owner, Proposal, ProposalState
@@ -150,7 +151,7 @@ class Consolidate:
         suggested = self._asked(owner, memories)
         taken = {memory.id for each in suggested for memory in each.folds}
         rest = [memory for memory in memories if memory.id not in taken]
-        ruled = consolidation.by_rules(rest, is_same=duplicates.is_near_duplicate, now=now, is_noted=self._is_noted)
+        ruled = consolidation.by_rules(rest, is_same=_is_same, now=now, is_noted=self._is_noted)
         return [*suggested, *ruled]
 
     def _asked(self, owner: Owner, memories: Sequence[Memory]) -> list[Suggestion]:
@@ -224,6 +225,12 @@ def _proposal(owner: Owner, suggestion: Suggestion, now: Clock) -> Proposal:
         origin=suggestion.origin,
         created_at=now(),
     )
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Compare two texts, if there is still time: long ones take long."""
+    check_deadline()
+    return duplicates.is_near_duplicate(one, other)
 
 
 def _taken_in(folds: Sequence[Fold]) -> frozenset[tuple[str, int]]:

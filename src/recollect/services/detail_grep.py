@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from recollect.deadline import check_deadline
 from recollect.errors import Invalid
 from recollect.model import DetailPage
 from recollect.policy.details import Part
@@ -97,6 +98,7 @@ def _places(text: Text, pattern: Any, start: int) -> Iterator[_Place]:
     base = resume = found = start  # where the window begins, where to look on, where the last match was
     line, carried = text.line_at(start), ""
     for position in range(start // text.chunk_chars, text.chunks):
+        check_deadline()
         window = carried + text.chunk(position)[max(0, start - position * text.chunk_chars) :]
         is_last = position == text.chunks - 1
         whole_lines = window.rfind("\n") + 1
@@ -114,6 +116,7 @@ def _places(text: Text, pattern: Any, start: int) -> Iterator[_Place]:
             counted = at
             found = base + at
             yield _Place(line, found)
+            check_deadline()
             resume = base + _behind(window, at)
             if resume - base > cut:
                 break

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
+from recollect.deadline import checked_steps
 from recollect.errors import Conflict, Invalid, SecretRejected
 from recollect.model import AuditEvent, Chunk, Document
 from recollect.policy.chunking import Part, passages, retitled
@@ -223,7 +224,7 @@ class Ingest:
         """
         self._checked_names(document)
         parts: list[Part] = []
-        for part in reading.parts:
+        for part in checked_steps(reading.parts):
             found = self._guard.findings(document.tenant, part.text)
             if found and self._guard.mode == "reject":
                 self._refuse(document, f"{_place(part, found[0].start)} of {name or 'the text'}", found[0].rule)

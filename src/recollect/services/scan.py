@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from recollect.deadline import checked_steps
 from recollect.model import Memory, Owner
 from recollect.ports import Clock, Store
 from recollect.services.secrets import SecretGuard
@@ -34,7 +35,7 @@ class Scan:
         """What was found, one by one as it is found. `progress` is told after each agent how many are done."""
         total = sum(1 for _ in owners(self._store, tenant)) if progress is not None else 0
         for done, owner in enumerate(owners(self._store, tenant), start=1):
-            for memory in self._memories(owner):
+            for memory in checked_steps(self._memories(owner)):
                 rules = self._rules(memory)
                 if rules:
                     yield Sighting(owner, memory.id, rules)

@@ -184,6 +184,14 @@ class Settings:
         "The OpenTelemetry collector the server sends spans to, such as http://127.0.0.1:4318; empty sends none.",
     )
     max_requests: int = setting(128, "Requests the server has under way at most; the rest is told to try again.", low=1)
+    request_timeout: float = setting(
+        30.0,
+        "Seconds the server may work on a request before it stops; the time to send it does not count.",
+        low=1,
+    )
+    transfer_timeout: float = setting(
+        1800.0, "The same for requests that go through all a tenant has: import, export, erase, maintenance.", low=1
+    )
     consolidation: Literal["propose", "apply"] = setting(
         "propose",
         "What `consolidate` does with what it finds: leaves it for somebody to decide, or applies at once what is "

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from recollect.deadline import check_deadline
 from recollect.model import AuditEvent, AuditReport, Match
 from recollect.policy.audit import START, event_hash
 from recollect.policy.history import MAX_SEARCHED, history_terms
 from recollect.policy.text import fold, like_literal
 from recollect.store.engine import Row, Unit
 from recollect.store.history_rows import event_from, event_values, readable_event
-from recollect.store.rows import BEHIND_ALL
+from recollect.store.rows import BEHIND_ALL, MAX_PATTERN_BYTES
 from recollect.store.words import SearchedByWords, Shelf, encoded
 
 SHELF = "audit"
@@ -41,9 +42,12 @@ class AuditRows(SearchedByWords):
     def list_events(
         self, tenant: str, *, needle: str = "", before: int | None = None, limit: int = 20
     ) -> Sequence[AuditEvent]:
+        pattern = f"%{like_literal(fold(needle))}%"
+        if len(pattern.encode()) > MAX_PATTERN_BYTES:
+            return []
         values = {
             "tenant": tenant,
-            "needle": f"%{like_literal(fold(needle))}%",
+            "needle": pattern,
             "before": BEHIND_ALL if before is None else before,
             "limit": limit,
         }
@@ -69,6 +73,7 @@ def verified(unit: Unit) -> AuditReport:
     last_id, last_hash = head if head is not None else (0, START)
     count, previous_hash = 0, START
     while rows := unit.all("events_after", tenant=unit.tenant, id=count, limit=PAGE):
+        check_deadline()
         for row in rows:
             problem = _problem(row, count + 1, previous_hash)
             if problem:

@@ -17,14 +17,20 @@ from recollect.policy.text import content_hash, fold, like_literal, terms
 from recollect.ports import Glimpse, Vector
 from recollect.store.agents import make_agent, whose
 from recollect.store.engine import Row, Unit
-from recollect.store.rows import BEHIND_ALL, TAG_BORDER, glimpse_from, memory_from, memory_values, version_from
+from recollect.store.rows import (
+    BEHIND_ALL,
+    MAX_PATTERN_BYTES,
+    TAG_BORDER,
+    glimpse_from,
+    memory_from,
+    memory_values,
+    version_from,
+)
 from recollect.store.units import Units
 
 NO_WORKSPACE = "This agent has no notes in a workspace's file; set `workspace` to the folder that holds them."
 NO_SUCH_MEMORY = "There is no such memory."
 ANY_STATE = "all"
-MAX_PATTERN_BYTES = 50_000
-"""SQLite takes no longer LIKE pattern, and no memory is that long."""
 
 
 class MemoryRows(Units):

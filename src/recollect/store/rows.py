@@ -26,6 +26,9 @@ from recollect.store.engine import Row
 BEHIND_ALL = 2**62
 """A number no row reaches: where a listing begins that continues nothing."""
 
+MAX_PATTERN_BYTES = 50_000
+"""SQLite takes no longer LIKE pattern, and no text that is searched with one is that long."""
+
 TAG_BORDER = "\n"
 """Stands around every tag in `folded_tags`, so that one LIKE finds a whole tag; no tag can hold it."""
 

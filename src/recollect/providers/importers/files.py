@@ -15,8 +15,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
+from recollect.deadline import check_deadline
 from recollect.errors import Invalid
 from recollect.model import ForeignItem, Kind, Refused
+from recollect.policy.json_size import count_json_parts
 from recollect.policy.kinds import MAX_TAG_CHARS, MAX_TAGS, RULES
 from recollect.policy.names import is_session
 
@@ -24,6 +26,13 @@ HEAD_CHARS = 64 * 1024
 CHUNK_CHARS = 256 * 1024
 MAX_ENTRY_CHARS = 64 * 1024 * 1024
 """One conversation, or a file that is one JSON object; what is longer is no such file."""
+
+MAX_ENTRY_PARTS = 1_000_000
+"""Its brackets and commas, which are what it costs in memory."""
+
+MAX_UNPACKED_BYTES = 64 * 1024 * 1024
+MAX_UNPACKED_RATIO = 200
+"""An export of conversations shrinks to a tenth; what is long and shrinks far more was made to keep us busy."""
 
 NOTE_CHARS = RULES[Kind.NOTE].max_chars
 MILLISECONDS = 100_000_000_000
@@ -56,9 +65,17 @@ def opened(path: Path, member: re.Pattern[str]) -> Iterator[Sequence[tuple[str, 
     try:
         with zipfile.ZipFile(path) as archive:
             names = sorted(name for name in archive.namelist() if member.fullmatch(name.rpartition("/")[2]))
+            _check_sizes(path, [archive.getinfo(name) for name in names])
             yield [(name, _text(archive.open(name))) for name in names]
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # the last one for encrypted ones
         raise Invalid(f"{path.name}: the archive cannot be unpacked ({error}).") from error
+
+
+def _check_sizes(path: Path, members: Sequence[zipfile.ZipInfo]) -> None:
+    """Raises: Invalid when an archive would unpack to far more than it is."""
+    packed, unpacked = sum(each.compress_size for each in members), sum(each.file_size for each in members)
+    if unpacked > max(MAX_UNPACKED_BYTES, MAX_UNPACKED_RATIO * packed):
+        raise Invalid(f"{path.name}: unpacks to {unpacked:,} bytes, which is no export of another program.")
 
 
 def _opened(path: Path) -> IO[str]:
@@ -91,6 +108,7 @@ def values(stream: IO[str]) -> Iterator[Any]:
     is_array = buffer[at : at + 1] == "["
     at += is_array
     while True:
+        check_deadline()
         at = _GAP.match(buffer, at).end()  # type: ignore[union-attr]
         if at < len(buffer) and is_array and buffer[at] == "]":
             return
@@ -102,12 +120,13 @@ def values(stream: IO[str]) -> Iterator[Any]:
             raise Damaged("it is nested too deeply") from error
         except ValueError as error:
             more = stream.read(wanted)
-            buffer, at, wanted = buffer[at:] + more, 0, 2 * wanted
+            # An entry that goes on is read in ever larger steps, blanks between two entries are not.
+            buffer, at, wanted = buffer[at:] + more, 0, 2 * wanted if at < len(buffer) else CHUNK_CHARS
             if not more:
                 if buffer.strip() or is_array:
                     raise Damaged("the file is cut off here, or is not valid JSON from here on") from error
                 return
-            if len(buffer) > MAX_ENTRY_CHARS:
+            if len(buffer) > MAX_ENTRY_CHARS or count_json_parts(buffer) > MAX_ENTRY_PARTS:
                 raise Damaged("it is longer than any of these can be, or is not valid JSON from here on") from error
             continue
         yield value

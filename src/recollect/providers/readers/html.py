@@ -10,9 +10,13 @@ import re
 from importlib import import_module
 from typing import Any
 
+from recollect.deadline import checked_steps
 from recollect.errors import Invalid
 from recollect.policy.chunking import Part, PartKind
 from recollect.ports import Reading
+
+MAX_TAGS = 300_000
+"""The tree of a page takes some 300 bytes for each."""
 
 SKIPPED = frozenset(
     "script style noscript template nav aside form button select svg canvas iframe object audio video "
@@ -42,6 +46,8 @@ def declared_charset(content: bytes) -> str:
 
 def read_html(text: str) -> Reading:
     """Raises: Invalid."""
+    if text.count("<") > MAX_TAGS:
+        raise Invalid(f"has more than {MAX_TAGS:,} tags; split it.")
     etree = import_module("lxml.etree")
     parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
     try:
@@ -53,7 +59,7 @@ def read_html(text: str) -> Reading:
     if root is None:
         return Reading(title="", parts=[])
     page = _Page()
-    for event, element in etree.iterwalk(_main(root), events=("start", "end")):
+    for event, element in checked_steps(etree.iterwalk(_main(root), events=("start", "end")), every=100):
         page.entered(element) if event == "start" else page.left(element)
     page.flush()
     title = " ".join((root.findtext(".//title") or "").split())

@@ -11,8 +11,10 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from itertools import islice
 from typing import Any
 
+from recollect.deadline import check_deadline
 from recollect.errors import Invalid
 from recollect.policy.chunking import Part, PartKind
 from recollect.ports import Reading
@@ -64,6 +66,8 @@ class _Allowance:
         self._chars = 0
 
     def operation(self, *_: object) -> None:
+        """Raises: _TooMuch, Cancelled, TimedOut."""
+        check_deadline()
         if self._stopwatch() > self._until:
             raise _TooMuch(f"{MAX_SECONDS:g} seconds")
 
@@ -82,19 +86,21 @@ class _Allowance:
 
 def _parts(reader: Any, allowance: _Allowance) -> Iterator[Part]:
     bookmarks: dict[int, list[tuple[int, str]]] = {}
-    for page, level, name in _bookmarks(reader, reader.outline, 1):
+    for page, level, name in islice(_bookmarks(reader, reader.outline, 1), MAX_BOOKMARKS):
+        allowance.operation()
         bookmarks.setdefault(page, []).append((level, name))
     for index, page in enumerate(reader.pages):
-        yield from _page_parts(allowance.page(page), bookmarks.get(index, []), index + 1)
+        yield from _page_parts(allowance, allowance.page(page), bookmarks.get(index, []), index + 1)
 
 
-def _page_parts(text: str, bookmarks: list[tuple[int, str]], page: int) -> Iterator[Part]:
+def _page_parts(allowance: _Allowance, text: str, bookmarks: list[tuple[int, str]], page: int) -> Iterator[Part]:
     """The page's paragraphs; a bookmark is a heading where its line stands, or at the page's beginning."""
     lines = text.split("\n")
     plain = ["".join(line.split()).casefold() for line in lines]
     borders: dict[int, list[tuple[int, str]]] = {}
     reached = 0
     for level, name in bookmarks:
+        allowance.operation()
         wanted = "".join(name.split()).casefold()
         reached = next((at for at in range(reached, len(plain)) if plain[at].endswith(wanted)), reached)
         borders.setdefault(reached, []).append((level, name))
@@ -117,11 +123,11 @@ def _paragraph(lines: list[str], page: int) -> Iterator[Part]:
 
 def _bookmarks(reader: Any, outline: Any, level: int) -> Iterator[tuple[int, int, str]]:
     """Page, level and name of each."""
-    for count, each in enumerate(outline):
+    for each in outline:
         if isinstance(each, list):
             if level < MAX_DEPTH:
                 yield from _bookmarks(reader, each, level + 1)
-        elif count < MAX_BOOKMARKS:
+        else:
             page = reader.get_destination_page_number(each)
             name = " ".join(_clean(str(each.title)).split())
             if page is not None and page >= 0 and name:

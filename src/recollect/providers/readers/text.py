@@ -7,8 +7,18 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
+from recollect.deadline import check_deadline
+from recollect.errors import Invalid
 from recollect.policy.chunking import Part, PartKind
 from recollect.ports import Reading
+
+MAX_NESTING = 20
+MAX_TOKENS = 100_000
+"""What the parser makes of a document, at a kilobyte each. A book has 20,000."""
+
+MAX_LINES = 250_000
+MAX_CELLS = 30_000
+"""A document with more is read as if its tables were paragraphs: the parser makes three tokens of a cell."""
 
 BLANK = re.compile(r"\n[ \t]*\n")
 FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)---[ \t]*(?:\n|\Z)", re.DOTALL)
@@ -41,8 +51,15 @@ def read_markdown(text: str) -> Reading:
 
 
 def _blocks(text: str, skipped: int) -> Iterator[Part]:
-    parser = import_module("markdown_it").MarkdownIt("commonmark", {"maxNesting": 50}).enable("table")
+    """Raises: Invalid."""
+    if text.count("\n") > MAX_LINES:
+        raise Invalid(f"has more than {MAX_LINES:,} lines; split it, or save it as plain text.")
+    parser = import_module("markdown_it").MarkdownIt("commonmark", {"maxNesting": MAX_NESTING})
+    if text.count("|") <= MAX_CELLS:
+        parser.enable("table")
     parser.core.ruler.disable(["inline"])  # the text stays as it is written; only its structure is wanted
+    within = {"alt": ["paragraph", "reference", "blockquote", "list"]}  # also before each line of these
+    parser.block.ruler.before("table", "limit", _stop_when_too_much, within)
     lines = text.split("\n")
     done = 0
     for token, following in _with_next(parser.parse(text)):
@@ -58,6 +75,14 @@ def _blocks(text: str, skipped: int) -> Iterator[Part]:
             kind = KINDS.get(token.type, PartKind.PARAGRAPH)
             yield Part(kind=kind, text="\n".join(lines[first:last]), number=skipped + first + 1)
     yield from _paragraphs("\n".join(lines[done:]), skipped + done + 1)
+
+
+def _stop_when_too_much(state: Any, *_: object) -> bool:
+    """Look at how far the parser is, before each block; never parse one."""
+    check_deadline()
+    if len(state.tokens) > MAX_TOKENS:
+        raise Invalid(f"has more than {MAX_TOKENS:,} marks of structure, such as list items and table cells; split it.")
+    return False
 
 
 def _with_next(tokens: list[Any]) -> Iterator[tuple[Any, Any]]:

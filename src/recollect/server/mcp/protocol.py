@@ -40,7 +40,7 @@ from pydantic import ValidationError
 
 from recollect import __version__
 from recollect.api import AgentMemory
-from recollect.errors import Invalid, NotFound, RecollectError
+from recollect.errors import Invalid, NotFound, RecollectError, TimedOut
 from recollect.model import Json
 from recollect.server.mcp import completions, prompts, resources
 from recollect.server.mcp.offer import Offer
@@ -158,7 +158,7 @@ async def _asked(work: Callable[[], T], *, threads: anyio.CapacityLimiter | None
     """
     try:
         return await anyio.to_thread.run_sync(work, limiter=threads)
-    except (Invalid, NotFound) as refusal:
+    except (Invalid, NotFound, TimedOut) as refusal:
         raise MCPError(INVALID_PARAMS, str(refusal)) from refusal
     except RecollectError as failure:
         raise MCPError(INTERNAL_ERROR, f"Memory is not available right now: {failure}") from failure

@@ -17,14 +17,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+from recollect.deadline import check_deadline
 from recollect.errors import Invalid
 from recollect.model import Json
+from recollect.policy.json_size import has_too_many_values
 from recollect.ports import ArchiveFiles
 
 VERSION = 1
 MARK = b'{"recollect":"export"'
-MAX_LINE_BYTES = 64 * 1024 * 1024
-"""Longer than any line that is written here: a turn has 100,000 characters, a piece of a text 131,072."""
+MAX_LINE_BYTES = 16 * 1024 * 1024
+MAX_LINE_PARTS = 1_000_000
+"""More than any line that is written here has: a turn has 100,000 characters, a piece of a text 131,072."""
 
 CUT_OFF = "The file is cut off: its last line, which says that it is whole, is missing. Copy it again."
 DAMAGED = "The file was damaged or changed on its way: its checksum does not fit. Copy it again."
@@ -96,6 +99,7 @@ class ArchiveReader:
         """Raises: Invalid when a line makes no sense, or the file is not whole: then nothing that was read counts."""
         counts: Counter[str] = Counter()
         for number, (encoded, read) in enumerate(self._lines, 2):
+            check_deadline()
             told = _read(encoded, number)
             if "end" in told:
                 self._check_end(told["end"], counts)
@@ -130,6 +134,8 @@ def is_export(files: ArchiveFiles, path: Path) -> bool:
 
 
 def _read(encoded: bytes, number: int) -> Json:
+    if has_too_many_values(encoded, MAX_LINE_PARTS):
+        raise Invalid(f"Line {number} is no row of an export: it holds too many values.")
     try:
         told = json.loads(encoded, parse_constant=_no_number)
     except (ValueError, RecursionError):  # also what is not UTF-8

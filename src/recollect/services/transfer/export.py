@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import IO
 
+from recollect.deadline import check_deadline
 from recollect.model import AuditEvent, Exported, Json
 from recollect.ports import ArchiveFiles, Clock, Store
 from recollect.services.noting import note
@@ -47,6 +48,7 @@ class Export:
         archive, problems = ArchiveWriter(file, tenant, self._now()), list[str]()
 
         def take(table: str, row: Json) -> None:
+            check_deadline()
             if "problem" in row:
                 problems.append(f"{row['content_hash']}: {row['problem']}")
             archive.add(table, row)

@@ -1,0 +1,71 @@
+"""A limit on how long a request may work, and the sign that nobody waits for its answer any more.
+
+The server sets a deadline for each request, and long loops call `check_deadline` as they go. It raises only where
+stopping is safe: between transactions, or inside one that is then rolled back. Programs that use the library directly
+have no deadline unless they set one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
+from time import monotonic
+from typing import TypeVar
+
+from recollect.errors import Cancelled, TimedOut
+
+T = TypeVar("T")
+
+
+class Deadline:
+    """The time one request may take. Any thread may cancel it; the thread that works finds out at its next check."""
+
+    __slots__ = ("_is_cancelled", "_seconds", "_until")
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._is_cancelled = False
+        self.restart()
+
+    def restart(self) -> None:
+        """Allow the whole time from now on."""
+        self._until = monotonic() + self._seconds
+
+    def cancel(self) -> None:
+        """Let the next check raise `Cancelled`."""
+        self._is_cancelled = True
+
+    def check(self) -> None:
+        """Raises: Cancelled, TimedOut."""
+        if self._is_cancelled:
+            raise Cancelled("The client has gone, so the work was stopped.")
+        if monotonic() >= self._until:
+            raise TimedOut(
+                f"This took longer than {self._seconds:g} seconds, so it was stopped. "
+                "Ask for less at a time, or send it in smaller pieces."
+            )
+
+
+DEADLINE: ContextVar[Deadline | None] = ContextVar("DEADLINE", default=None)
+"""The deadline of the request this code works for."""
+
+
+def check_deadline() -> None:
+    """Stop here if the request has taken too long or nobody waits for it.
+
+    Raises: Cancelled, TimedOut.
+    """
+    deadline = DEADLINE.get()
+    if deadline is not None:
+        deadline.check()
+
+
+def checked_steps(items: Iterable[T], *, every: int = 1) -> Iterator[T]:
+    """Yield `items`, checking the deadline before every so many of them.
+
+    Raises: Cancelled, TimedOut.
+    """
+    for count, item in enumerate(items):
+        if count % every == 0:
+            check_deadline()
+        yield item
