@@ -11,7 +11,7 @@
       RequestInProgress        idempotency_in_progress
                                                 409   the same Idempotency-Key is in use; retry_after is set
       TimedOut                 timeout          503   it took too long; ask for less
-        Cancelled              cancelled        499   the client has gone, and nobody reads this
+        Cancelled              cancelled        503   the client has gone, and nobody reads this
       ModelError               model            502   embedder or model failed; memory still works without it
         ModelRefused           model            502   it answers, but not to this text
       StoreError               store            503   the driver's error is __cause__

@@ -441,6 +441,35 @@ def test_json_is_asked_by_path(ann: AgentMemory) -> None:
             values(wrong)
 
 
+def test_json_path_makes_only_what_is_read_of_a_long_answer(ann: AgentMemory) -> None:
+    rows = [["é\n" * 10, {"a": [], "b": {}}] * 20] * 500
+    key = ann.store_detail(json.dumps(rows)).key
+    whole = json.dumps(rows * 9, ensure_ascii=False, indent=2)
+
+    page = ann.read_detail(key, json_path="$[*,*,*,*,*,*,*,*,*]", limit=100)
+
+    assert page.content == whole[:100]
+    assert page.total < 1_100_000 < len(whole)
+    assert re.fullmatch(
+        r"[\d,]+ values so far; there is more than is counted here. "
+        r"At least 1,000,\d+ characters of this answer follow; go on with the same path, offset=100\.",
+        page.remaining,
+    )
+    start = len(whole) - 50
+    last = ann.read_detail(key, json_path="$[*,*,*,*,*,*,*,*,*]", offset=start)
+    assert (last.content, last.total, last.next_offset) == (whole[start:], len(whole), None)
+    assert last.remaining == "4,500 values."
+
+
+def test_json_path_stops_at_ten_thousand_values(ann: AgentMemory) -> None:
+    key = ann.store_detail(json.dumps(list(range(10_001)))).key
+
+    page = ann.read_detail(key, json_path="$[*]", limit=1_000_000)
+
+    assert json.loads(page.content) == list(range(10_000))
+    assert (page.next_offset, page.remaining) == (None, "The first 10,000 values.")
+
+
 def test_lines_of_json_are_a_list_and_other_texts_are_refused(ann: AgentMemory) -> None:
     key = ann.store_detail('{"level": "info"}\n\n{"level": "error"}\n').key
     assert json.loads(ann.read_detail(key, json_path="$[*].level").content) == ["info", "error"]

@@ -14,8 +14,7 @@ from recollect.deadline import DEADLINE, Deadline
 from recollect.server.headers import header
 from recollect.settings import Settings
 
-LONG_ROUTES = frozenset({"/api/import", "/api/export", "/api/maintenance", "/api/erase"})
-"""Routes that go through everything a tenant has. Those of the console that do the same end alike."""
+LONG_ROUTES = frozenset({"/api/import", "/api/export", "/admin/import", "/admin/export"})
 
 AGENT_ROUTES = "/agent/"
 MOMENT = 0.25
@@ -44,8 +43,7 @@ class Deadlines:
     def _seconds(self, path: str) -> float:
         if path.startswith(AGENT_ROUTES):
             return self._settings.agent_timeout + self._settings.request_timeout
-        is_long = path in LONG_ROUTES or path.replace("/admin/", "/api/") in LONG_ROUTES
-        return self._settings.transfer_timeout if is_long else self._settings.request_timeout
+        return self._settings.transfer_timeout if path in LONG_ROUTES else self._settings.request_timeout
 
 
 class _Watch:

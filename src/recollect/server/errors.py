@@ -17,7 +17,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from recollect.errors import RecollectError, RequestInProgress, StoreError
+from recollect.errors import Cancelled, RecollectError, RequestInProgress, StoreError
 from recollect.server.scopes import nearest
 
 log = logging.getLogger("recollect.server")
@@ -33,7 +33,7 @@ STATUS: Mapping[str, int] = {
     "idempotency_in_progress": 409,
     "over_budget": 422,
     "timeout": 503,
-    "cancelled": 499,
+    "cancelled": 503,
     "model": 502,
     "store": 503,
     "store_busy": 503,
@@ -97,7 +97,7 @@ async def _recollect_error(request: Request, error: Exception) -> JSONResponse:
 def refusal(request: Request, error: RecollectError) -> JSONResponse:
     """The answer for what recollect refuses or fails at."""
     status = STATUS.get(error.code, 500)
-    if status >= 500:
+    if status >= 500 and not isinstance(error, Cancelled):  # that clients leave is no failure
         log.error("%s %s failed (%s): %s", request.method, request.url.path, request.state.request_id, error)
     headers = CHALLENGE if status == 401 else {}
     if isinstance(error, StoreError | RequestInProgress):

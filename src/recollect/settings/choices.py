@@ -190,7 +190,7 @@ class Settings:
         low=1,
     )
     transfer_timeout: float = setting(
-        1800.0, "The same for requests that go through all a tenant has: import, export, erase, maintenance.", low=1
+        1800.0, "The same for an import or an export. Erasing and maintenance are seen through.", low=1
     )
     consolidation: Literal["propose", "apply"] = setting(
         "propose",
