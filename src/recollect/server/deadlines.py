@@ -65,6 +65,7 @@ class _Watch:
         if self._unread is not None:
             message, self._unread = self._unread, None
             return message
+        self._has_body = True  # as far as the application knows
         message = await self._receive()
         if message["type"] == "http.disconnect":
             self.deadline.cancel()
@@ -81,7 +82,7 @@ class _Watch:
 
     def _begin(self) -> None:
         loop = asyncio.get_running_loop()
-        if self._has_body and not self._is_whole:  # the application still reads it
+        if self._has_body and not self._is_whole:  # it is the application's to read
             self._timer = loop.call_later(MOMENT, self._begin)
         else:
             self._task = loop.create_task(self._listen())
