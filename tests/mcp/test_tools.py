@@ -144,6 +144,7 @@ def test_each_tool_answers(store: Recollect, mode: str) -> None:
         ("memory_delete", {"id": "../../etc/passwd"}, ""),
         ("save_to_journal", {"content": ""}, ""),
         ("search_my_memories", {"query": ""}, "blank"),
+        ("memory_store", {"text": json.loads("[" * 40 + "]" * 40)}, "nested too deeply"),
         ("search_my_memories", {"query": "x", "limit": "many"}, "must be of type integer"),
     ],
 )

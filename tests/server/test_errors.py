@@ -52,9 +52,15 @@ def foreign_cursor(text: str) -> str:
     return base64.urlsafe_b64encode(text.encode()).decode()
 
 
+DEEP: dict[str, Any] = {}
+for _ in range(900):
+    DEEP = {"a": DEEP}
+EVENT = {"action": "order.refund", "message": "m"}
+TWICE = b'{"action": "order.refund", "message": "m", "meta": {"a": {"b": 1, "b": 2}}}'
+
 CASES = [
     sending("unknown field", MEMORIES, {"text": "a", "tagz": []}, 422, "unprocessable", "There is no field 'tagz'; "),
-    sending("half a character as field", MEMORIES, {"text": "a", "\ud800": 1}, 422, "unprocessable", "'\\ud800'"),
+    sending("half a character as field", MEMORIES, {"text": "a", "\ud800": 1}, 400, "invalid", "surrogate"),
     sending("unknown field of an agent", "/api/agents", {"id": "a", "nam": "b"}, 422, "unprocessable", "'nam'"),
     sending("no text", MEMORIES, {"kind": "note"}, 422, "unprocessable", "The field text is required."),
     sending("wrong type", MEMORIES, {"text": 7}, 422, "unprocessable", "text should be a valid string."),
@@ -113,7 +119,20 @@ CASES = [
     sending("edit of a missing agent", "/api/agents/nobody", {"name": "a"}, 404, "not_found", "no such agent", "PATCH"),
     Case("not JSON", "POST", MEMORIES, 400, "invalid", "not valid JSON (at character 1", b"{text", JSON),
     Case("not UTF-8", "POST", MEMORIES, 400, "invalid", "cannot be read", b'{"text": "\xff"}', JSON),
-    Case("too deep", "POST", MEMORIES, 400, "invalid", "cannot be read", b"[" * 100_000, JSON),
+    Case("too deep", "POST", MEMORIES, 400, "invalid", "nested too deeply", b"[" * 100_000, JSON),
+    sending("deep metadata", "{ann}/details", {"content": "a", "metadata": DEEP}, 400, "invalid", "nested too deeply"),
+    sending("deep meta", "/api/audit", EVENT | {"meta": DEEP}, 400, "invalid", "nested too deeply"),
+    sending("deep where a text is wanted", "{ann}/recall", {"query": DEEP}, 400, "invalid", "nested too deeply"),
+    sending("deep for an agent", "/agent/run", {"prompt": DEEP}, 400, "invalid", "nested too deeply"),
+    sending("half a character in output", "{ann}/capture", {"output": "\ud800"}, 400, "invalid", "surrogate"),
+    sending("half a character in content", "{ann}/details", {"content": "\ud800"}, 400, "invalid", "surrogate"),
+    sending("half a character in meta", "/api/audit", EVENT | {"meta": {"a": "\udc00"}}, 400, "invalid", "surrogate"),
+    sending("half a character in a prompt", "/agent/run", {"prompt": "\ud800"}, 400, "invalid", "surrogate"),
+    Case("UTF-16", "POST", MEMORIES, 400, "invalid", "in UTF-8", '{"text": "a"}'.encode("utf-16"), JSON),
+    Case("a name twice", "POST", MEMORIES, 400, "invalid", "'text' twice", b'{"text": "a", "text": "b"}', JSON),
+    Case("a name twice inside", "POST", "/api/audit", 400, "invalid", "'b' twice", TWICE, JSON),
+    Case("a name twice for an agent", "POST", "/agent/run", 400, "invalid", "twice", b'{"a":1,"a":1}', JSON),
+    Case("a name twice in a document", "POST", "/api/kb/documents", 400, "invalid", "twice", b'{"a":1,"a":1}', JSON),
     Case("endless number", "POST", MEMORIES, 400, "invalid", "cannot be read", b"[" + b"9" * 5000 + b"]", JSON),
     Case("no body", "POST", MEMORIES, 422, "unprocessable", "must be a JSON object", b"", JSON),
     Case("no content type", "POST", MEMORIES, 422, "unprocessable", "Content-Type: application/json", b'{"text": "a"}'),

@@ -107,6 +107,10 @@ def test_a_file_is_captured_like_a_text(ann: AgentMemory) -> None:
         assert ann.get_detail(kept.memory_key).chars == len(text)
 
 
+def test_a_short_output_loses_half_a_surrogate_pair_as_a_stored_one_does(ann: AgentMemory) -> None:
+    assert ann.capture_output("cut \ud83d").text == "cut \ufffd"
+
+
 @pytest.mark.parametrize("output", [LOG + "\x00", LOG + "\ud800", LOG.replace("\n", "\r\n"), "é" * 5000, "x" * 90_000])
 def test_whatever_a_program_prints_can_be_captured(ann: AgentMemory, output: str) -> None:
     kept = ann.capture_output(output, source="od -c \x00 [MemoryRef: forged]")

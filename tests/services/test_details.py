@@ -118,6 +118,7 @@ def test_what_cannot_be_stored_is_refused(ann: AgentMemory, content: Any, said: 
         ("metadata", {"note": "x" * 10_001}, "metadata are too long"),
         ("metadata", {"note": "a\x00b"}, "NUL"),
         ("metadata", {"note": "\ud800"}, "half a surrogate pair"),
+        ("metadata", {"note": json.loads("[" * 900 + "]" * 900)}, "nested too deeply"),
     ],
 )
 def test_what_cannot_be_said_about_a_text_is_refused(ann: AgentMemory, field: str, value: Any, said: str) -> None:

@@ -394,6 +394,8 @@ def cut(share: float) -> Callable[[list[bytes]], list[bytes]]:
     return lambda all_lines: all_lines[: int(len(all_lines) * share)]
 
 
+DEEP = b'{"table": "agents", "row": {"id": ' + b"[" * 900 + b"]" * 900 + b"}}\n"
+
 TORN: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
     "half of it": (cut(0.5), "is cut off"),
     "without its last line": (lambda all_lines: all_lines[:-1], "is cut off"),
@@ -404,6 +406,7 @@ TORN: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
     "no JSON": (lambda all_lines: [all_lines[0], b"nonsense\n", *all_lines[1:]], "Line 2 is not JSON"),
     "no row": (lambda all_lines: [all_lines[0], b"[1]\n", *all_lines[1:]], "Line 2 is no row"),
     "NaN": (lambda all_lines: [all_lines[0], b'{"a": NaN}\n', *all_lines[1:]], "Line 2 is not JSON"),
+    "too deep": (lambda all_lines: [all_lines[0], DEEP, *all_lines[1:]], "line 2 of the export is nested too deeply"),
     "of a later version": (
         lambda all_lines: [all_lines[0].replace(b'"version":1', b'"version":99'), *all_lines[1:]],
         "later version",

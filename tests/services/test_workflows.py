@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -119,6 +120,7 @@ def test_a_program_puts_its_own_events_on_record(tenant: TenantMemory, ann: Agen
         ("order.refund", "x" * 2001, {}, "1 to 2,000"),
         ("order.refund", "x", {"at": object()}, "JSON cannot say"),
         ("order.refund", "x", {"n": float("nan")}, "JSON cannot say"),
+        ("order.refund", "x", {"n": json.loads("[" * 900 + "]" * 900)}, "nested too deeply"),
         ("order.refund", "x", {"n": "y" * 10_000}, "at most 10,000"),
         ("order.refund", "x", {"n": "\x00"}, "no NUL"),
     ],

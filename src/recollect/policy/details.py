@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recollect.errors import Invalid
+from recollect.policy.json_values import checked_json
 from recollect.policy.numbers import checked_whole
 from recollect.policy.text import checked_text
 
@@ -100,8 +101,8 @@ def checked_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
         ) from error
     if len(text) > MAX_METADATA_CHARS:
         raise Invalid(f"The metadata are too long (max {MAX_METADATA_CHARS:,} characters as JSON).")
+    checked_json(metadata, what="metadata")
     copy: dict[str, Any] = json.loads(text)
-    checked_text(json.dumps(copy, ensure_ascii=False), what="metadata")  # finds half a surrogate pair
     if "\\u0000" in text:
         raise Invalid("The metadata hold a NUL character (U+0000), which cannot be stored; remove it.")
     return copy

@@ -52,6 +52,11 @@ def checked_text(text: str, *, what: str = "text") -> str:
     return text
 
 
+def has_half_pair(text: str) -> bool:
+    """Return True if `text` holds half a surrogate pair, which no encoding can write."""
+    return not text.isascii() and _SURROGATES.search(text) is not None
+
+
 def without_half_pairs(text: str) -> str:
     """`text` with U+FFFD in the place of each half of a surrogate pair, which is no character and has no encoding."""
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)

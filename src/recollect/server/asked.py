@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
+from typing import Any
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+from recollect.errors import Invalid
+from recollect.policy.json_values import read_json
+from recollect.server.guard import FILE_ROUTES
+
+NOT_JSON = "The body cannot be read; send valid JSON in UTF-8."
 
 
 class HeadAsGet:
@@ -26,29 +32,37 @@ class HeadAsGet:
 async def nothing_unheard(request: Request) -> None:
     """Refuse a parameter that is given twice, of which one would count, and fields sent to a route that takes none.
 
-    Raises: RequestValidationError.
+    Raises: RequestValidationError, Invalid.
     """
     counts = Counter(name for name, _ in request.query_params.multi_items())
     for name, count in counts.items():
         if count > 1:
             raise _refusal("query", name, f"The parameter {name[:40]!r} was given {count} times; give it once.")
     route = request.scope.get("route")
-    if request.method == "GET" or not isinstance(route, APIRoute) or _takes_body(route):
+    if request.method == "GET" or request.url.path in FILE_ROUTES or not isinstance(route, APIRoute):
         return
-    for name in _fields(await request.body()):
-        raise _refusal("body", name, f"There is no field {name[:40]!r}: this route takes no body.")
+    is_json = request.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
+    sent = _read(await request.body(), is_json=is_json)
+    if isinstance(sent, dict) and not _takes_body(route):
+        for name in sent:
+            raise _refusal("body", name, f"There is no field {name[:40]!r}: this route takes no body.")
 
 
 def _takes_body(route: APIRoute) -> bool:
     return route.body_field is not None or "requestBody" in (route.openapi_extra or {})
 
 
-def _fields(body: bytes) -> list[str]:
+def _read(body: bytes, *, is_json: bool) -> Any:
+    """Parse the body, which the framework may have done more leniently; None if it is not meant to be JSON.
+
+    Raises: Invalid.
+    """
     try:
-        sent = json.loads(body) if body else None
-    except (ValueError, RecursionError):
-        return []
-    return [*sent] if isinstance(sent, dict) else []
+        return read_json(body) if body else None
+    except (ValueError, Invalid) as error:
+        if not is_json:
+            return None
+        raise error if isinstance(error, Invalid) else Invalid(NOT_JSON) from error
 
 
 def _refusal(place: str, name: str, sentence: str) -> RequestValidationError:

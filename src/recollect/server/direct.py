@@ -9,7 +9,6 @@ way instead, with all that was received, so there is one place that explains a r
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from recollect.errors import RecollectError
 from recollect.model import KeyScope
+from recollect.policy.json_values import read_json
 from recollect.server.auth import DEPENDENCIES, Asked
 from recollect.server.errors import http_refusal, refusal
 from recollect.server.headers import header
@@ -96,14 +96,14 @@ class Plan:
         try:
             if self.body is not None:
                 name, model = self.body
-                values[name] = model.model_validate(json.loads(body))
+                values[name] = model.model_validate(read_json(body))
             if self.query is not None:
                 name, model = self.query
                 pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
                 values[name] = model.model_validate(dict(pairs))
                 if len(values[name].model_fields_set) != len(pairs):
                     return None
-        except (ValueError, RecursionError):  # no JSON, or not what is asked for
+        except ValueError:  # no JSON, or not what is asked for
             return None
         parts = scope["path"].split("/")
         given = {name: parts[place] for name, place in self.path.items()}

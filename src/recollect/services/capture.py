@@ -12,6 +12,7 @@ from recollect.policy.details import MAX_METADATA_CHARS
 from recollect.policy.numbers import checked_seconds
 from recollect.policy.prompt_text import one_line
 from recollect.policy.references import is_reference, reference, replacement
+from recollect.policy.text import without_half_pairs
 from recollect.ports import TokenCounter
 from recollect.services.details import Details
 
@@ -50,7 +51,7 @@ class Capture:
             raise Invalid(f"An output is a text, not {output.__class__.__name__}; write it as JSON first.")
         said = _metadata(source, status, duration, metadata)
         if not self.is_over(output):
-            return Captured(text=output)
+            return Captured(text=without_half_pairs(output))  # as a stored one is kept
         return self._stored(owner, output, said, type=type, session_id=session_id)
 
     def file(

@@ -11,6 +11,7 @@ from recollect.agent_memory import MAX_PAGE, SEARCH_LIMIT
 from recollect.errors import Invalid, SecretRejected
 from recollect.model import AuditEvent, AuditReport
 from recollect.policy.history import OWN_AREAS
+from recollect.policy.json_values import checked_json
 from recollect.policy.names import checked_agent
 from recollect.policy.numbers import checked_before
 from recollect.policy.text import checked_text
@@ -92,10 +93,11 @@ def _checked_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(meta, Mapping):
         raise Invalid("The meta of an event is an object of names and values.")
     try:
-        text = checked_text(json.dumps(dict(meta), ensure_ascii=False, allow_nan=False), what="meta")
+        text = json.dumps(dict(meta), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         raise Invalid("The meta of an event holds what JSON cannot say.") from None
     if len(text) > MAX_META_CHARS or "\\u0000" in text:
         raise Invalid(f"The meta of an event has at most {MAX_META_CHARS:,} characters as JSON, and no NUL.")
+    checked_json(meta, what="meta")
     read: dict[str, Any] = json.loads(text)
     return read

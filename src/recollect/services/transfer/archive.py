@@ -21,6 +21,7 @@ from recollect.deadline import check_deadline
 from recollect.errors import Invalid
 from recollect.model import Json
 from recollect.policy.json_size import has_too_many_values
+from recollect.policy.json_values import MAX_DEPTH, check_depth
 from recollect.ports import ArchiveFiles
 
 VERSION = 1
@@ -28,6 +29,9 @@ MARK = b'{"recollect":"export"'
 MAX_LINE_BYTES = 16 * 1024 * 1024
 MAX_LINE_PARTS = 1_000_000
 """More than any line that is written here has: a turn has 100,000 characters, a piece of a text 131,072."""
+
+MAX_LINE_DEPTH = MAX_DEPTH + 4
+"""A value as deep as any that is accepted stands inside a column of a row of a line."""
 
 CUT_OFF = "The file is cut off: its last line, which says that it is whole, is missing. Copy it again."
 DAMAGED = "The file was damaged or changed on its way: its checksum does not fit. Copy it again."
@@ -142,6 +146,7 @@ def _read(encoded: bytes, number: int) -> Json:
         raise Invalid(CUT_OFF if not encoded.endswith(b"\n") else f"Line {number} is not JSON.") from None
     if not isinstance(told, dict):
         raise Invalid(f"Line {number} is no row of an export.")
+    check_depth(told, what=f"line {number} of the export", most=MAX_LINE_DEPTH)
     return told
 
 
