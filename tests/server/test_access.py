@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import socket
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -48,6 +48,20 @@ class Door:
 def forgotten_route(app: FastAPI) -> None:
     """A route somebody added without a word about keys."""
     app.add_api_route("/api/forgotten", lambda: {"ok": True}, methods=["GET"])
+
+
+BEGUN, GO_ON = threading.Event(), threading.Event()
+
+
+def waiting_route(app: FastAPI) -> None:
+    """A route that takes as long as a test likes."""
+
+    def wait() -> dict[str, bool]:
+        BEGUN.set()
+        return {"ok": GO_ON.wait(PATIENCE)}
+
+    GO_ON.clear()
+    app.add_api_route("/api/waiting", wait, methods=["GET"])
 
 
 @pytest.fixture(scope="module")
@@ -280,13 +294,21 @@ def test_a_key_that_asks_too_often_is_slowed_down_and_others_are_not(tmp_path: P
 
 def test_a_busy_server_still_says_that_it_is_well(tmp_path: Path) -> None:
     settings = Settings(url=f"sqlite:///{tmp_path / 'memory.db'}", embedder="off", max_requests=1)
-    head = b"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n"
-    with Recollect(settings=settings) as recollect, serving(recollect) as address, client_of(address) as client:
-        with socket.create_connection(("127.0.0.1", urlsplit(address).port), timeout=PATIENCE) as slow:
-            slow.sendall(b"POST /api/agents HTTP/1.1\r\n" + head)
-            assert slow.recv(1000).startswith(b"HTTP/1.1 100 "), "it is under way, and waits for its body"
+    with (
+        Recollect(settings=settings) as recollect,
+        serving(recollect, waiting_route) as address,
+        client_of(address) as client,
+        ThreadPoolExecutor() as threads,
+    ):
+        BEGUN.clear()
+        slow = threads.submit(httpx2.get, f"{address}/api/waiting", timeout=PATIENCE)
+        assert BEGUN.wait(PATIENCE)
+        try:
             refused = client.get("/api/agents")
             assert refused.status_code == 503
             assert (refused.json()["code"], refused.headers["Retry-After"]) == ("overloaded", "1")
             assert client.get("/health").status_code == 200
+        finally:
+            GO_ON.set()
+        assert slow.result().status_code == 200
         wait_until(lambda: client.get("/api/agents").status_code == 200)

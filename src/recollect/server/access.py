@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from anyio.to_thread import run_sync
+from fastapi import HTTPException, Request
 from fastapi.responses import JSONResponse
 from starlette.requests import cookie_parser
 from starlette.routing import Match
@@ -22,10 +23,11 @@ from recollect.api import Recollect
 from recollect.errors import StoreError, Unauthorized
 from recollect.model import ApiKey, KeyScope
 from recollect.policy.keys import allows
+from recollect.server.addresses import KeyCheck
 from recollect.server.admin.logins import COOKIE, Logins, is_console
-from recollect.server.errors import CHALLENGE, STATUS, error_response, retry_after
+from recollect.server.errors import CHALLENGE, STATUS, error_response, http_refusal, retry_after
 from recollect.server.headers import header
-from recollect.server.limits import HEALTH, HEALTH_WITHIN, SPARE, Buckets
+from recollect.server.limits import HEALTH, HEALTH_WITHIN, NO_KEY_HOLDER, SPARE, Buckets
 from recollect.server.scopes import UNKNOWN_PATH, Rule, ScopeTable
 from recollect.server.threads import Threads
 
@@ -51,11 +53,18 @@ class Access:
 
 
 class KeyGuard:
-    """Looks at every request, notes who is asking (`state["access"]`) and which route is meant (`state["route"]`)."""
+    """Looks at every request, notes who is asking (`state["access"]`) and which route is meant (`state["route"]`).
 
-    def __init__(self, app: ASGIApp, *, recollect: Recollect, logins: Logins, router: Any, no_auth: bool) -> None:
+    For the limits behind it: who holds a place meanwhile (`state["holder"]`: a tenant; None: the operator), and whether
+    anybody could have sent it (`state["is_open"]`).
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, recollect: Recollect, keys: KeyCheck, logins: Logins, router: Any, no_auth: bool
+    ) -> None:
         self._app = app
         self._recollect = recollect
+        self._keys = keys
         self._logins = logins
         self._router = router
         self._table = ScopeTable()
@@ -76,20 +85,26 @@ class KeyGuard:
             refusal = await self._admit(scope, state, rule)
         else:
             state["access"] = self._operator
+            state["holder"] = None
+        state["is_open"] = rule.scope is None or state["access"] is None
         await (self._app if refusal is None else refusal)(scope, receive, send)
 
     async def _admit(self, scope: Scope, state: dict[str, Any], rule: Rule) -> JSONResponse | None:
         """Notes whose request this is; the refusal, if it may not go on."""
         state["access"] = None
+        state["holder"] = NO_KEY_HOLDER
         try:
             key = await (self._key_for_health(scope) if scope["path"] == HEALTH else self._key(scope))
         except Unauthorized as error:
             return None if rule.scope is None else error_response(401, str(error), error.code, headers=CHALLENGE)
+        except HTTPException as error:
+            return None if rule.scope is None else http_refusal(Request(scope), error)
         except StoreError as error:
             if rule.scope is None:
                 return None
             return error_response(STATUS[error.code], str(error), error.code, headers=retry_after(error))
         state["access"] = Access(tenant=key.tenant, scope=key.scope, key_id=key.id)  # also a page that refuses says who
+        state["holder"] = key.tenant
         pause = self._buckets.take(f"{key.tenant}/{key.id}")
         if pause and rule.scope is not None:
             state["refused"] = "rate"
@@ -100,13 +115,11 @@ class KeyGuard:
         return None
 
     async def _key(self, scope: Scope) -> ApiKey:
-        """Raises: Unauthorized, StoreError."""
+        """Raises: Unauthorized, HTTPException, StoreError."""
         if is_console(scope["path"]):  # a browser sends the console's cookie, and only there
             sent = cookie_parser(header(scope, b"cookie") or "").get(COOKIE, "")
             return await run_sync(self._logins.key, sent)
-        sent = _bearer(scope)
-        recent = self._recollect.recent_key(sent)
-        return recent if recent is not None else await run_sync(self._recollect.verify_key, sent)
+        return await self._keys.verify(_bearer(scope), scope)
 
     async def _key_for_health(self, scope: Scope) -> ApiKey:
         """The key that was sent. Where the store does not tell, one that was good before still is: it opens nothing
@@ -122,6 +135,9 @@ class KeyGuard:
                 key = await self._checks.attempt(partial(self._recollect.verify_key, sent), within=KEY_WITHIN)
             except (StoreError, TimeoutError):
                 key = self._recollect.recent_key(sent, at_any_age=True)
+            except Unauthorized:
+                self._keys.count_failure(scope)
+                raise
             scope["state"]["waited"] = asyncio.get_running_loop().time() - began
         if key is None:
             raise Unauthorized(NO_KEY)

@@ -17,6 +17,7 @@ from recollect.model import Json, KeyScope
 from recollect.runner import AgentRunner
 from recollect.server import reference
 from recollect.server.access import KeyGuard
+from recollect.server.addresses import Connections, KeyCheck
 from recollect.server.admin.guard import ConsoleGuard
 from recollect.server.admin.logins import Logins
 from recollect.server.admin.routes import ROUTERS
@@ -133,8 +134,13 @@ def create_app(
 
 def _add_guards(app: FastAPI, recollect: Recollect, *, no_auth: bool, hosts: Sequence[str]) -> None:
     """What a request passes before it reaches a route."""
+    settings = recollect.settings
     app.state.logins = Logins(recollect)
     app.state.metrics = Metrics(recollect)
+    app.state.keys = KeyCheck(recollect, app.state.metrics)
+    app.state.connections = Connections(
+        per_address=settings.max_connections, proxies=settings.trusted_proxies, metrics=app.state.metrics
+    )
     routes = [each for group in GROUPS for each in group.router.routes if isinstance(each, APIRoute)]
     app.state.store_checks = health.StoreChecks()
     app.state.threads = Threads(most=THREADS)
@@ -144,20 +150,28 @@ def _add_guards(app: FastAPI, recollect: Recollect, *, no_auth: bool, hosts: Seq
     app.add_middleware(HeadAsGet)
     app.add_middleware(IdempotencyKeys, idempotency=recollect.idempotency, threads=app.state.threads)
     app.add_middleware(BodyLimit)
-    app.add_middleware(Deadlines, settings=recollect.settings)
-    app.add_middleware(KeyGuard, recollect=recollect, logins=app.state.logins, router=app.router, no_auth=no_auth)
-    app.add_middleware(InFlight, most=recollect.settings.max_requests)
+    app.add_middleware(InFlight, most=settings.max_requests)
+    # Outside the limit above: its listening for the client is not the waiting for a body that gives up a place.
+    app.add_middleware(Deadlines, settings=settings)
+    app.add_middleware(
+        KeyGuard,
+        recollect=recollect,
+        keys=app.state.keys,
+        logins=app.state.logins,
+        router=app.router,
+        no_auth=no_auth,
+    )
     app.add_middleware(ConsoleGuard)
-    app.add_middleware(HostGuard, hosts=[*hosts, *recollect.settings.public_hosts])
+    app.add_middleware(HostGuard, hosts=[*hosts, *settings.public_hosts])
     app.add_middleware(Measured, metrics=app.state.metrics)
     app.add_middleware(RequestId)
 
 
 @asynccontextmanager
-async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
     current_default_thread_limiter().total_tokens = THREADS
     async with app.state.mcp.running():
-        yield
+        yield {"connections": app.state.connections}
     app.state.threads.close()
     app.state.turns.close()
 

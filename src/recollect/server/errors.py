@@ -52,7 +52,9 @@ HTTP_CODES: Mapping[int, str] = {
     408: "too_slow",
     413: "too_large",
     422: "unprocessable",
+    429: "rate_limited",
     500: "internal",
+    503: "overloaded",
 }
 """The code of a refusal that has only an HTTP status."""
 

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+from collections import Counter
 from collections.abc import Collection
 from functools import lru_cache
 from urllib.parse import urlsplit
 
 from fastapi import HTTPException
+from fastapi.responses import JSONResponse
+from python_multipart.multipart import parse_options_header
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from recollect.policy.json_size import has_too_many_values
 from recollect.server.errors import error_response
 from recollect.server.headers import header
+from recollect.server.limits import OVERLOADED, RETRY_AFTER
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 EVERYWHERE = frozenset({"0.0.0.0", "::"})
@@ -35,10 +39,19 @@ MAX_BODY_PARTS = 200_000
 """Brackets and commas of a body outside of strings: what it takes in memory once it is parsed goes by them."""
 
 TOO_MANY_VALUES = f"The body holds too many values; at most {MAX_BODY_PARTS:,} brackets and commas are accepted."
+FORMS = (b"multipart/form-data", b"application/x-www-form-urlencoded")
+CHARSETS = (b"utf-8", b"utf8", b"us-ascii")
+CLOSE = {"Connection": "close"}
+
 MAX_DISCARDED_BYTES = 8 * MAX_BODY_BYTES
 MAX_DISCARD_SECONDS = 5.0
 MAX_BODY_SECONDS = 60.0
-TOO_SLOW = f"The body did not arrive within {MAX_BODY_SECONDS:.0f} seconds."
+MAX_OPEN_BYTES = 4 * 1024
+MAX_OPEN_SECONDS = 5.0
+"""The same for a request without a key, or to a route that takes none: a login is all that is sent there."""
+
+MAX_HELD_BYTES = 128 * 1024 * 1024
+"""Bytes of bodies that all requests under way may hold in memory; those of one tenant half of it."""
 
 
 class HostGuard:
@@ -109,56 +122,91 @@ def _place(origin: str) -> str:
 
 class BodyLimit:
     """Refuses bodies over `MAX_BODY_BYTES` (files: `MAX_FILE_BYTES`), by their declared length at once, otherwise while
-    they arrive; and those that take too long to."""
+    they arrive; those that take too long to; and, for a while, those that find too many others in memory."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        self._held: Counter[str | None] = Counter()  # bytes, by tenant; only the event loop's thread counts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        length = header(scope, b"content-length") or ""
-        is_file = scope["path"] in FILE_ROUTES
+        state = scope["state"]
+        is_file, is_open, holder = scope["path"] in FILE_ROUTES, state["is_open"], state["holder"]
         is_json = not (is_file or (header(scope, b"content-type") or "").lower().startswith("multipart/"))
-        most = MAX_FILE_BYTES if is_file else MAX_BODY_BYTES
-        if length.isdecimal() and int(length[:20]) > most:
+        most = MAX_OPEN_BYTES if is_open else MAX_FILE_BYTES if is_file else MAX_BODY_BYTES
+        seconds = MAX_OPEN_SECONDS if is_open else MAX_BODY_SECONDS
+        refusal = _refusal(scope, most)
+        if refusal is not None:
             expected = header(scope, b"expect") or ""
             if expected.lower() != "100-continue":  # who waits for a go-ahead has sent nothing yet
                 await _discard(receive)
-            await error_response(413, _too_large(most), headers={"Connection": "close"})(scope, receive, send)
+            await refusal(scope, receive, send)
             return
         received, is_whole, pieces = 0, False, list[bytes]()
-        deadline = asyncio.get_running_loop().time() + MAX_BODY_SECONDS
+        deadline = asyncio.get_running_loop().time() + seconds
 
         async def receive_limited() -> Message:
             nonlocal received, is_whole
             if is_whole:  # what comes now is only that the client has gone, and may take as long as it likes
                 return await receive()
             try:
-                async with asyncio.timeout(MAX_BODY_SECONDS) if is_file else asyncio.timeout_at(deadline):
+                async with asyncio.timeout(seconds) if is_file and not is_open else asyncio.timeout_at(deadline):
                     message = await receive()
             except TimeoutError:
-                raise HTTPException(408, TOO_SLOW, headers={"Connection": "close"}) from None
-            received += len(message.get("body", b""))
+                raise HTTPException(408, _too_slow(seconds), headers=CLOSE) from None
+            piece = message.get("body", b"")
+            received += len(piece)
             if is_json:
-                pieces.append(message.get("body", b""))
+                pieces.append(piece)
             is_whole = not message.get("more_body")
             if received > most:
                 if message.get("more_body"):
                     await _discard(receive)
-                raise HTTPException(413, _too_large(most), headers={"Connection": "close"})
+                raise HTTPException(413, _too_large(most), headers=CLOSE)
+            if not is_file:
+                self._hold(holder, len(piece))
             if is_whole and is_json:
                 if has_too_many_values(b"".join(pieces), MAX_BODY_PARTS):
                     raise HTTPException(413, TOO_MANY_VALUES)
                 pieces.clear()
             return message
 
-        await self._app(scope, receive_limited, send)
+        try:
+            await self._app(scope, receive_limited, send)
+        finally:
+            if not is_file:
+                self._held[holder] -= received
+                if self._held[holder] <= 0:
+                    del self._held[holder]
+
+    def _hold(self, holder: str | None, size: int) -> None:
+        """Raises: HTTPException when there is no room for it."""
+        self._held[holder] += size
+        if self._held.total() > MAX_HELD_BYTES or self._held[holder] > MAX_HELD_BYTES // (1 if holder is None else 2):
+            raise HTTPException(503, OVERLOADED, headers={"Retry-After": str(RETRY_AFTER), **CLOSE})
+
+
+def _refusal(scope: Scope, most: int) -> JSONResponse | None:
+    """Return the answer to a body that is refused before any of it has arrived."""
+    length = header(scope, b"content-length") or ""
+    if length.isdecimal() and int(length[:20]) > most:
+        return error_response(413, _too_large(most), headers=CLOSE)
+    kind, parameters = parse_options_header(header(scope, b"content-type"))
+    charset = parameters.get(b"charset", b"utf-8").lower()
+    if kind in FORMS and charset not in CHARSETS:  # the framework would decode by any codec Python has
+        return error_response(400, "Send the form in UTF-8; other charsets are not understood.", headers=CLOSE)
+    return None
 
 
 def _too_large(most: int) -> str:
-    return f"The body is too large; at most {most // 1024 // 1024:,} MiB are accepted."
+    amount = f"{most // 1024**2:,} MiB" if most >= 1024**2 else f"{most // 1024} KiB without a key"
+    return f"The body is too large; at most {amount} are accepted."
+
+
+def _too_slow(seconds: float) -> str:
+    return f"The body did not arrive within {seconds:g} seconds."
 
 
 async def _discard(receive: Receive) -> None:

@@ -1,8 +1,26 @@
-"""A request's headers, for guards that each look at one of them."""
+"""Headers: reading those of a request, and what every answer carries."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from starlette.types import Scope
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+PROTECTION: Headers = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+"""Keeps answers out of caches, and browsers from guessing at their type."""
+
+
+def protected(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """Add the protection an answer does not have yet.
+
+    >>> protected([(b"cache-control", b"max-age=3600")])
+    [(b'cache-control', b'max-age=3600'), (b'x-content-type-options', b'nosniff')]
+    """
+    given = list(headers)
+    names = {name.lower() for name, _ in given}
+    return given + [each for each in PROTECTION if each[0] not in names]
 
 
 def header(scope: Scope, name: bytes) -> str | None:

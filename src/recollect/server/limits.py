@@ -7,8 +7,10 @@ waits.
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections import Counter
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from recollect.server.errors import error_response
 
@@ -22,6 +24,12 @@ HEALTH_WITHIN = 0.4
 """Seconds in which those are answered, whatever the store does."""
 
 OVERLOADED = "The server has as many requests under way as it can handle; try again in a moment."
+NO_KEY_HOLDER = ""
+"""Stands for all requests without a key, where the others are counted by tenant."""
+
+REPORT_SECONDS = 60.0
+
+log = logging.getLogger("recollect.server")
 
 
 class Buckets:
@@ -36,40 +44,113 @@ class Buckets:
         """Take a token; the seconds to wait if there is none."""
         if not self._rate:
             return 0.0
-        now = asyncio.get_running_loop().time()
-        tokens, then = self._filled.get(key, (self._burst, now))
-        tokens = min(self._burst, tokens + (now - then) * self._rate)
+        tokens, now = self._tokens(key)
         if len(self._filled) >= MAX_BUCKETS:
-            self._filled = {each: filled for each, filled in self._filled.items() if not self._is_full(filled, now)}
+            self._make_room(now)
         if tokens < 1:
             self._filled[key] = (tokens, now)
             return (1 - tokens) / self._rate
         self._filled[key] = (tokens - 1, now)
         return 0.0
 
+    def is_empty(self, key: str) -> bool:
+        """Return True if the next `take` would have to wait."""
+        return bool(self._rate) and self._tokens(key)[0] < 1
+
+    def _tokens(self, key: str) -> tuple[float, float]:
+        now = asyncio.get_running_loop().time()
+        tokens, then = self._filled.get(key, (self._burst, now))
+        return min(self._burst, tokens + (now - then) * self._rate), now
+
+    def _make_room(self, now: float) -> None:
+        self._filled = {each: filled for each, filled in self._filled.items() if not self._is_full(filled, now)}
+        if len(self._filled) >= MAX_BUCKETS // 2:  # else each request would look through all of them
+            self._filled.clear()
+
     def _is_full(self, filled: tuple[float, float], now: float) -> bool:
         return filled[0] + (now - filled[1]) * self._rate >= self._burst
 
 
+class Report:
+    """Logs refusals, at most one line in `REPORT_SECONDS`, with their number and the address of the last one."""
+
+    def __init__(self, line: str) -> None:
+        self._line = line
+        self._count = 0
+        self._quiet_until = 0.0
+
+    def add(self, address: str) -> None:
+        """Count a refusal, and log it if nothing was logged lately."""
+        self._count += 1
+        now = asyncio.get_running_loop().time()
+        if now >= self._quiet_until:
+            log.warning(self._line, self._count, address)
+            self._count, self._quiet_until = 0, now + REPORT_SECONDS
+
+
 class InFlight:
-    """Lets so many requests in at a time; the rest is told to come back."""
+    """Lets so many requests in at a time; the rest is told to come back.
+
+    A request has a place while the server works on it, not while it waits for its client to send the body or to read
+    the answer. All requests of a tenant have at most three quarters of the places, and those without a key a quarter,
+    so neither shuts the others out.
+    """
 
     def __init__(self, app: ASGIApp, *, most: int) -> None:
         self._app = app
         self._most = most
+        self._held: Counter[str] = Counter()  # by tenant; only the event loop's thread counts
         self.count = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if self.count >= self._most + (SPARE if scope["path"] == HEALTH else 0):
-            scope.setdefault("state", {})["refused"] = "load"
+        holder: str | None = scope["state"]["holder"]
+        if self._is_full(holder, spare=SPARE if scope["path"] == HEALTH else 0):
+            scope["state"]["refused"] = "load"
             refusal = error_response(503, OVERLOADED, "overloaded", headers={"Retry-After": str(RETRY_AFTER)})
             await refusal(scope, receive, send)
             return
-        self.count += 1
+        is_whole = False
+
+        async def receive_outside() -> Message:
+            nonlocal is_whole
+            if is_whole:  # this waits for the client to leave, beside the work
+                return await receive()
+            self._add(holder, -1)
+            try:
+                message = await receive()
+            finally:
+                self._add(holder, 1)
+            is_whole = not message.get("more_body")
+            return message
+
+        async def send_outside(message: Message) -> None:
+            self._add(holder, -1)
+            try:
+                await send(message)
+            finally:
+                self._add(holder, 1)
+
+        self._add(holder, 1)
         try:
-            await self._app(scope, receive, send)
+            await self._app(scope, receive_outside, send_outside)
         finally:
-            self.count -= 1
+            self._add(holder, -1)
+
+    def _is_full(self, holder: str | None, *, spare: int) -> bool:
+        """Return True if there is no place for one more request of this holder; None has no share to keep to."""
+        if self.count >= self._most + spare:
+            return True
+        if holder is None:
+            return False
+        share = self._most // 4 if holder == NO_KEY_HOLDER else self._most * 3 // 4
+        return self._held[holder] >= max(share, 1) + spare
+
+    def _add(self, holder: str | None, change: int) -> None:
+        self.count += change
+        if holder is not None:
+            self._held[holder] += change
+            if not self._held[holder]:
+                del self._held[holder]

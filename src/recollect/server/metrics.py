@@ -42,12 +42,13 @@ class Metrics:
         )
         self.refused = Counter(
             "recollect_refused",
-            "Requests refused because there were too many: of one key, or in all.",
+            "Requests refused because there were too many: of one key, in all, after wrong keys, or connections.",
             ["why"],
             registry=registry,
         )
         self.under_way = Gauge("recollect_requests_under_way", "Requests that are being worked on.", registry=registry)
-        for why in ("rate", "load"):
+        self.failed_keys = Counter("recollect_failed_keys", "Keys and logins that opened nothing.", registry=registry)
+        for why in ("rate", "load", "failures", "connections"):
             self.refused.labels(why)
         self.registry.register(_StoreGauges(recollect))
         self.registry.register(_BackgroundGauges(recollect))

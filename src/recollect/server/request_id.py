@@ -1,4 +1,5 @@
-"""A number for every request, so that an answer and a line of the log can be brought together."""
+"""A number for every request, so that an answer and a line of the log can be brought together; and the headers that all
+answers have in common."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import re
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from recollect.server.errors import error_response
-from recollect.server.headers import header
+from recollect.server.headers import header, protected
 
 HEADER = "X-Request-Id"
 _NAME = HEADER.lower().encode()
@@ -19,7 +20,7 @@ log = logging.getLogger("recollect.server")
 
 
 class RequestId:
-    """Outermost middleware: names the request, and answers 500 when something inside it broke."""
+    """Outermost middleware: names the request, protects its answer, and answers 500 when something inside it broke."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -37,7 +38,7 @@ class RequestId:
             nonlocal has_started
             if message["type"] == "http.response.start":
                 has_started = True
-                message["headers"] = [*message.get("headers", ()), (_NAME, request_id.encode())]
+                message["headers"] = [*protected(message.get("headers", ())), (_NAME, request_id.encode())]
             await send(message)
 
         try:

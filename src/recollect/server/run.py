@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
@@ -20,6 +20,7 @@ from fastapi import FastAPI
 from recollect.api import Recollect
 from recollect.errors import Invalid
 from recollect.providers.otlp import exporting
+from recollect.server.addresses import raise_open_file_limit
 from recollect.server.admin.logins import PATH
 from recollect.server.app import create_app
 from recollect.server.connection import ImpatientProtocol
@@ -48,6 +49,7 @@ def serve(settings: Settings, *, no_auth: bool, say: Callable[[str], None] = _sa
             "Without keys the server may listen on this machine only, not on "
             f"{settings.host!r}: use --host 127.0.0.1, or leave --no-auth out."
         )
+    raise_open_file_limit()
     with (
         closing(listening(settings.host, settings.port)) as listener,
         exporting(settings.otel_endpoint),
@@ -55,7 +57,7 @@ def serve(settings: Settings, *, no_auth: bool, say: Callable[[str], None] = _sa
     ):
         made = None if no_auth else first_key(recollect, is_loopback=is_loopback(settings.host))
         app = create_app(recollect, no_auth=no_auth, hosts=[settings.host])
-        server = uvicorn.Server(uvicorn.Config(app, **options()))
+        server = uvicorn.Server(uvicorn.Config(app, **options(proxies=settings.trusted_proxies)))
         with _stopped_by_signals(server):
             address = _address(listener)
             say(f"Memories  {masked(settings.store_url)}")
@@ -69,13 +71,14 @@ def serve(settings: Settings, *, no_auth: bool, say: Callable[[str], None] = _sa
     say("Stopped; everything is stored.")
 
 
-def options() -> dict[str, Any]:
-    """How the server speaks HTTP."""
+def options(*, proxies: Sequence[str] = ()) -> dict[str, Any]:
+    """How the server speaks HTTP. What `proxies` say about their clients is believed."""
     return {
         "log_level": "warning",
         "access_log": False,  # who asks what is nobody's business
         "server_header": False,
-        "proxy_headers": False,
+        "proxy_headers": bool(proxies),
+        "forwarded_allow_ips": list(proxies),
         "ws": "none",
         "http": ImpatientProtocol,
         "lifespan": "on",

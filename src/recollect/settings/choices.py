@@ -179,6 +179,15 @@ class Settings:
     )
     rate_limit: float = setting(1000.0, "Requests a second each key may make on average; 0 sets no limit.", low=0)
     rate_burst: int = setting(2000, "Requests each key may make at once before the average counts.", low=1)
+    max_connections: int = setting(512, "Connections each address may have open; 0 sets no limit.", low=0)
+    max_failed_keys: int = setting(
+        60, "Wrong keys each address may send in a minute before it is answered 429; 0 sets no limit.", low=0
+    )
+    trusted_proxies: tuple[str, ...] = setting(
+        (),
+        "Addresses or networks of reverse proxies: what they say in X-Forwarded-For is believed, and they may have any "
+        "number of connections open.",
+    )
     otel_endpoint: str = setting(
         "",
         "The OpenTelemetry collector the server sends spans to, such as http://127.0.0.1:4318; empty sends none.",

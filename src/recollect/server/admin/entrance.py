@@ -5,13 +5,14 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Annotated
 
+from anyio.to_thread import run_sync
 from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from recollect.errors import NotFound, Unauthorized
+from recollect.server.addresses import KeyCheck
 from recollect.server.admin.logins import COOKIE, LASTS, PATH, Logins, is_console
 from recollect.server.admin.pages import page
-from recollect.server.auth import CurrentRecollect
 
 router = APIRouter(prefix=PATH, include_in_schema=False)
 Next = Annotated[str, Query(alias="next")]
@@ -31,12 +32,10 @@ def show_login(request: Request, wanted: Next = "") -> Response:
 
 
 @router.post("/login")
-def log_in(
-    request: Request, recollect: CurrentRecollect, key: Annotated[str, Form()] = "", wanted: Next = ""
-) -> Response:
+async def log_in(request: Request, key: Annotated[str, Form()] = "", wanted: Next = "") -> Response:
     """Takes a key once; from then on the cookie stands for it."""
     try:
-        record = recollect.verify_key(key.strip())
+        record = await _keys(request).verify(key.strip(), request.scope)
     except Unauthorized as error:
         return page(request, "login.html", status=401, wanted=wanted, problem=str(error))
     return _let_in(request, _logins(request).begin(record), wanted)
@@ -49,11 +48,12 @@ def show_link(request: Request, code: Code) -> Response:
 
 
 @router.post("/open/{code}")
-def open_link(request: Request, code: Code) -> Response:
+async def open_link(request: Request, code: Code) -> Response:
     """Logs in, once."""
     try:
-        return _let_in(request, _logins(request).redeem(code), "")
+        return _let_in(request, await run_sync(_logins(request).redeem, code), "")
     except Unauthorized as error:
+        _keys(request).count_failure(request.scope)
         return page(request, "open.html", status=401, code=code, problem=str(error))
 
 
@@ -77,6 +77,11 @@ async def get_file(name: Annotated[str, Path()]) -> Response:
 def _logins(request: Request) -> Logins:
     logins: Logins = request.app.state.logins
     return logins
+
+
+def _keys(request: Request) -> KeyCheck:
+    keys: KeyCheck = request.app.state.keys
+    return keys
 
 
 def _let_in(request: Request, cookie: str, wanted: str) -> Response:

@@ -28,6 +28,9 @@ HEADERS: Mapping[str, str] = {
 }
 CACHE = "Cache-Control"
 NOT_OURS = "This form was not sent by a page of the console. Open the console and try again."
+KEPT = ("Retry-After", "Connection")
+"""Headers of a refusal that also a page has."""
+
 SAFE_METHODS = ("GET", "HEAD")
 
 
@@ -88,8 +91,8 @@ class _Answer:
         said = json.loads(self._body)
         access = self._scope.get("state", {}).get("access")
         page = rendered("refused.html", access=access, status=status, sentence=said["error"])
-        wait = Headers(raw=start["headers"]).get("retry-after")
-        return HTMLResponse(page, status, headers={"Retry-After": wait} if wait else None)
+        told = Headers(raw=start["headers"])
+        return HTMLResponse(page, status, headers={name: told[name] for name in KEPT if name in told})
 
 
 def _login_for(scope: Scope) -> str:

@@ -111,7 +111,8 @@ async def kept_file(form: FormData, folder: str) -> Path:
     sent = form.get("file")
     if not isinstance(sent, UploadFile) or not sent.filename:
         raise Invalid(NO_FILE)
-    path = Path(folder) / f"import{Path(sent.filename).suffix[:16]}"
+    suffix = Path(sent.filename).suffix[:16]
+    path = Path(folder) / f"import{suffix if suffix[1:].isalnum() else ''}"  # a name may hold what no file can have
     with path.open("wb") as file:
         await run_in_threadpool(shutil.copyfileobj, sent.file, file)
     return path
