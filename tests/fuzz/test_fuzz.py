@@ -1,0 +1,44 @@
+"""A slice of `make fuzz`, the same few hundred requests in every run."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from urllib.parse import urlsplit
+
+import pytest
+from fastapi import FastAPI
+
+from recollect.api import Recollect
+from recollect.settings import Settings
+from tests.fuzz.making import World, make
+from tests.fuzz.running import send_all
+from tests.fuzz.server import ATTACKED, CANARY, filled
+from tests.server.live import serving
+
+SEED = 20260301
+REQUESTS = 300
+NOWHERE = "http://127.0.0.1:9/v1"
+
+
+def test_no_request_of_a_slice_breaks_the_server(caplog: pytest.LogCaptureFixture) -> None:
+    apps: list[FastAPI] = []
+    settings = Settings(tenant=ATTACKED, rate_limit=0, embedder="off", openai_base_url=NOWHERE)
+    with Recollect(":memory:", settings=settings) as recollect:
+        filled(recollect, CANARY)
+        before = recollect.agent("ann", CANARY).list()
+        ids = filled(recollect, ATTACKED)
+        with serving(recollect, apps.append, no_auth=False) as address:
+            issued = [recollect.tenant(ATTACKED).add_key(scope) for scope in ("admin", "write", "read")]
+            cookies = [apps[0].state.logins.begin(each.record) for each in issued]
+            port = urlsplit(address).port or 0
+            world = World(apps[0].openapi(), [each.key for each in issued], cookies, ids, port)
+            assert make(world, SEED, 7) == make(world, SEED, 7)
+            outcome = asyncio.run(send_all(port, range(REQUESTS), partial(make, world, SEED)))
+        after = recollect.agent("ann", CANARY).list()
+
+    assert outcome.failures == []
+    assert outcome.sent == REQUESTS
+    assert {"200", "201", "400", "401", "404", "422"} <= set(outcome.statuses), "it gets past the door"
+    assert [each.getMessage() for each in caplog.records if "broke" in each.getMessage()] == []
+    assert after == before
