@@ -181,7 +181,7 @@ class _Maker:
         kind, body = self._body(method, path, operation)
         head, body = self._head(method, target, path, kind, body)
         content, is_framed = head + b"\r\n\r\n" + body, True
-        if self._chance(0.35):
+        if self._chance(0.3):
             content, is_framed = self._mangled(content), False
         elif b"Content-Length: " in content[len(content) - len(body) - 200 :] and self._chance(0.02):
             content, is_framed = content[: -max(1, len(body) // 2)], False
@@ -290,12 +290,12 @@ class _Maker:
         for choices in ("anyOf", "oneOf", "allOf"):
             if choices in schema:
                 return self._value(rng.choice(schema[choices]))
-        if self._chance(0.4) and (schema.get("enum") or schema.get("examples")):
+        if self._chance(0.8) and (schema.get("enum") or schema.get("examples")):
             return rng.choice(schema.get("enum") or schema["examples"])
         kind = schema.get("type")
         if kind == "object":
             properties, required = schema.get("properties", {}), schema.get("required", ())
-            wanted = [name for name in properties if name in required or self._chance(0.4)]
+            wanted = [name for name in properties if name in required or self._chance(0.2)]
             if not properties:
                 return {self._text(): self._hostile(2)}
             return {name: self._value(properties[name]) for name in wanted}
@@ -307,7 +307,7 @@ class _Maker:
             return self._chance(0.5)
         if kind == "null":
             return None
-        return self._text() if self._chance(0.5) else f"word {rng.randrange(1000)} about tabs, tea and Oslo"
+        return self._text() if self._chance(0.15) else f"word {rng.randrange(1000)} about tabs, tea and Oslo"
 
     def _hostile(self, depth: int) -> Json:
         rng = self._rng
@@ -328,7 +328,7 @@ class _Maker:
         return [self._hostile(depth - 1) for _ in range(rng.randrange(4))]
 
     def _changed(self, value: Json) -> Json:
-        if not isinstance(value, dict) or self._chance(0.4):
+        if not isinstance(value, dict) or self._chance(0.55):
             return value
         if self._chance(0.05):
             return self._hostile(2)

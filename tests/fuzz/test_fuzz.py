@@ -17,7 +17,7 @@ from tests.fuzz.server import ATTACKED, CANARY, filled
 from tests.server.live import serving
 
 SEED = 20260301
-REQUESTS = 300
+REQUESTS = 200
 NOWHERE = "http://127.0.0.1:9/v1"
 
 

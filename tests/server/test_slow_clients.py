@@ -128,6 +128,16 @@ def test_what_is_no_request_is_refused_in_the_same_shape(line: socket.socket, se
     assert json.loads(body) == {"ok": False, "error": connection.NOT_HTTP, "code": "invalid"}
 
 
+@pytest.mark.parametrize("chunk", [b"zz\r\n", b"2\r\n{}}\r\n", b"-1\r\n"])
+def test_a_chunk_that_is_none_is_refused_in_the_same_shape(line: socket.socket, chunk: bytes) -> None:
+    head = b"POST /api/agents HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    line.sendall(head + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n" + chunk)
+    head, _, body = heard(line).partition(b"\r\n\r\n")
+
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(body)["error"] == connection.NOT_HTTP
+
+
 @pytest.mark.parametrize("more", [b"X-Many: 1\r\n", b"x"], ids=["many", "one long"])
 def test_headers_without_end_are_refused(line: socket.socket, more: bytes) -> None:
     line.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-First: ")

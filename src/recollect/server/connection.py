@@ -91,8 +91,13 @@ class ImpatientProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """What is no request reaches none of our routes, but is refused in the same shape."""
-        if self._is_between_requests():  # else an answer is under way, and nothing may be said in the middle of it
+        cycle: RequestResponseCycle | None = self.cycle
+        is_in_body = cycle is not None and cycle.more_body and not cycle.response_started and not self.pipeline
+        if self._is_between_requests() or is_in_body:  # else an answer is under way, and may not be interrupted
             self._refuse(400, NOT_HTTP)
+        if cycle is not None and is_in_body:
+            cycle.disconnected = True  # its route shall wait for no more, and add nothing
+            cycle.message_event.set()
         self.transport.close()
 
     def _refuse(self, status: int, sentence: str, headers: Mapping[str, str] = {}) -> None:
