@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+import httpx2
 import pytest
 
 from recollect.server import connection, guard
@@ -126,6 +127,19 @@ def test_what_is_no_request_is_refused_in_the_same_shape(line: socket.socket, se
 
     assert head.startswith(b"HTTP/1.1 400 ")
     assert json.loads(body) == {"ok": False, "error": connection.NOT_HTTP, "code": "invalid"}
+
+
+@pytest.mark.parametrize("path", ["/api/agents", "/api/kb/documents", "/agent/run", "/api/import"])
+def test_a_client_that_leaves_within_its_body_fills_no_log(
+    address: str, client: httpx2.Client, caplog: pytest.LogCaptureFixture, path: str
+) -> None:
+    counted = f'recollect_requests_total{{method="POST",route="{path}",status="400"}}'
+    with called(address) as line:
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n"
+        line.sendall(head.encode() + b"Expect: 100-continue\r\n\r\n")
+        assert line.recv(1000).startswith(b"HTTP/1.1 100 "), "it is waiting for the body"
+    wait_until(lambda: counted in client.get("/metrics").text)
+    assert caplog.records == []
 
 
 @pytest.mark.parametrize("chunk", [b"zz\r\n", b"2\r\n{}}\r\n", b"-1\r\n"])

@@ -15,6 +15,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
 from recollect.errors import Cancelled, RecollectError, RequestInProgress, StoreError
@@ -89,6 +90,7 @@ def add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(RecollectError, _recollect_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(ClientDisconnect, _client_left)
 
 
 async def _recollect_error(request: Request, error: Exception) -> JSONResponse:
@@ -150,6 +152,11 @@ def _path(path: Sequence[object]) -> str:
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     return http_refusal(request, error)
+
+
+async def _client_left(request: Request, error: Exception) -> JSONResponse:
+    """Nobody reads it, but it is counted as the client's failure, and no traceback fills the log."""
+    return error_response(400, "The client left before its request was whole.")
 
 
 def http_refusal(request: Request, error: HTTPException) -> JSONResponse:
