@@ -101,6 +101,7 @@ HEADERS: Sequence[bytes] = (
     b'Content-Type: \xff/\xfe; =;;"',
     b"A: " + b"b" * 9_000,
     b"Idempotency-Key: \xff",
+    b"Idempotency-Key: fuzz-1",
 )
 MCP_METHODS = (
     *(

@@ -62,7 +62,7 @@ def test_no_request_breaks_the_server(address: str, tmp_path: Path) -> None:
 
 def test_no_request_breaks_a_server_with_keys(tmp_path: Path) -> None:
     """With a key, and (that is what `ignored_auth` tries) without one and with a wrong one."""
-    with Recollect(":memory:", settings=Settings(rate_limit=0)) as recollect:
+    with Recollect(":memory:", settings=Settings(rate_limit=0, max_failed_keys=0)) as recollect:
         key = recollect.tenant().add_key("admin").key
         with serving(recollect, no_auth=False) as address:
             schemathesis(
