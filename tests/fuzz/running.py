@@ -59,6 +59,7 @@ async def send_all(
 
 async def _ask(port: int, made: Made) -> tuple[str, str]:
     """Return the status of the first answer ("closed": none came), and what is wrong with it."""
+    heads: list[bytes] = []
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=64 * 1024 * 1024)
     try:
         with suppress(ConnectionError):
@@ -66,7 +67,7 @@ async def _ask(port: int, made: Made) -> tuple[str, str]:
             await asyncio.wait_for(writer.drain(), PATIENCE)
         try:
             answer = await asyncio.wait_for(
-                _answer(reader, made.method), PATIENCE if made.is_framed else INCOMPLETE_SECONDS
+                _answer(reader, made.method, heads), PATIENCE if made.is_framed else INCOMPLETE_SECONDS
             )
         except TimeoutError:
             if made.is_framed:
@@ -74,7 +75,7 @@ async def _ask(port: int, made: Made) -> tuple[str, str]:
             with suppress(OSError):
                 writer.write_eof()
             try:
-                answer = await asyncio.wait_for(reader.read(), PATIENCE)
+                answer = b"".join(heads) + await asyncio.wait_for(reader.read(), PATIENCE)
             except TimeoutError:
                 return "hang", f"not hung up on within {PATIENCE:.0f} seconds after its end"
     except ConnectionError:
@@ -86,8 +87,8 @@ async def _ask(port: int, made: Made) -> tuple[str, str]:
     return _judged(answer)
 
 
-async def _answer(reader: asyncio.StreamReader, method: str) -> bytes:
-    """Read one answer; nothing if the server hangs up without one."""
+async def _answer(reader: asyncio.StreamReader, method: str, heads: list[bytes]) -> bytes:
+    """Read one answer; nothing if the server hangs up without one. Its head is kept for whoever gives up waiting."""
     while True:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
@@ -95,6 +96,7 @@ async def _answer(reader: asyncio.StreamReader, method: str) -> bytes:
             return ended.partial
         if not head.startswith(b"HTTP/1.1 100 "):
             break
+    heads.append(head)
     length = LENGTH.search(head)
     is_empty = method == "HEAD" or head[9:12] in (b"204", b"304")
     try:
