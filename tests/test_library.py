@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import stat
 from datetime import UTC, datetime, timedelta, timezone
@@ -11,7 +12,18 @@ from typing import Any
 import pytest
 
 import recollect
-from recollect import AgentMemory, AsyncRecollect, Hit, Invalid, Kind, Memory, NotFound, Recollect, WorkingMemory
+from recollect import (
+    AgentMemory,
+    AsyncRecollect,
+    Hit,
+    Invalid,
+    Kind,
+    Memory,
+    NotFound,
+    Recollect,
+    WorkingMemory,
+    acting_as,
+)
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -88,3 +100,32 @@ def test_a_tool_is_described_in_plain_values(form: str) -> None:
 
     assert kinds(tools) <= {str, bool}
     assert json.loads(json.dumps(tools)) == tools
+
+
+def test_a_program_names_itself_in_the_audit_log() -> None:
+    async def later() -> str:
+        async with AsyncRecollect(":memory:") as store:
+            with acting_as("import"):
+                await store.agent("atlas").remember("said later")
+            return (await store.tenant().audit.list())[0].actor
+
+    with Recollect(":memory:") as store:
+        with acting_as("nightly-job"):
+            store.agent("atlas").remember("said by a job")
+        store.agent("atlas").remember("said by nobody")
+        assert [each.actor for each in store.tenant().audit.list()] == ["", "nightly-job"]
+        with pytest.raises(Invalid, match="'actor'"):
+            store.tenant().audit.record("order.refund", "Refunded", meta={"actor": "somebody else"})
+    for name in ("", "two\nlines", "x" * 101):
+        with pytest.raises(Invalid, match="actor"), acting_as(name):
+            pass
+    assert asyncio.run(later()) == "import"
+
+
+def test_erasing_a_word_leaves_the_actors_of_events_alone() -> None:
+    with Recollect(":memory:") as store:
+        for actor in ("operator", "Anna Berg"):
+            with acting_as(actor):
+                store.tenant().audit.record("order.refund", f"Refunded {len(actor)}")
+        assert store.tenant().erase("text:operator", dry_run=True).cleared == {}
+        assert store.tenant().erase("text:Anna Berg", dry_run=True).cleared == {"audit_log": 1}

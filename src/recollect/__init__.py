@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from recollect.agent_memory import AgentMemory
     from recollect.aio import AsyncAgentMemory, AsyncRecollect, AsyncTenantMemory
     from recollect.api import Recollect
+    from recollect.caller import acting_as
     from recollect.capturing import capture_calls, captured
     from recollect.model import Hit, Kind, Memory, WorkingMemory
     from recollect.settings import Settings
@@ -68,6 +69,7 @@ __all__ = [
     "TenantMemory",
     "Unauthorized",
     "WorkingMemory",
+    "acting_as",
     "capture_calls",
     "captured",
 ]
@@ -85,6 +87,7 @@ _HOMES = {
     "Settings": "recollect.settings",
     "TenantMemory": "recollect.tenant_memory",
     "WorkingMemory": "recollect.model",
+    "acting_as": "recollect.caller",
     "capture_calls": "recollect.capturing",
     "captured": "recollect.capturing",
 }

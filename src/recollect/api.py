@@ -14,9 +14,10 @@ from types import TracebackType
 from typing import Self
 
 from recollect.agent_memory import AgentMemory
+from recollect.caller import current_caller
 from recollect.errors import Invalid
 from recollect.model import ApiKey, BackgroundStatus, Check, RefusedText, Skill
-from recollect.policy.names import checked_owner, checked_tenant
+from recollect.policy.names import checked_tenant
 from recollect.ports import Clock, Embedder, TokenCounter
 from recollect.providers.archives import Archives
 from recollect.providers.documents import Files
@@ -103,9 +104,9 @@ class Recollect:
     def agent(self, id: str | None = None, tenant: str | None = None) -> AgentMemory:
         """One agent's memory. Nothing is written by this; the agent is made when it first remembers something.
 
-        Raises: Invalid.
+        Raises: Invalid, Forbidden.
         """
-        return AgentMemory(self._services, checked_owner(id or self.settings.agent, tenant or self.settings.tenant))
+        return self.tenant(tenant).agent(id or self.settings.agent)
 
     def tenant(self, id: str | None = None) -> TenantMemory:
         """What all agents of a tenant share.
@@ -116,7 +117,8 @@ class Recollect:
 
     def skills(self) -> Sequence[Skill]:
         """What agents are taught by the files of the setting `skills`, by name; read again when a file changed."""
-        return self._services.skills()
+        caller, skills = current_caller(), self._services.skills()
+        return [each for each in skills if not each.agents or any(map(caller.is_allowed, each.agents))]
 
     def skill_problems(self) -> Sequence[str]:
         """What is wrong with those files at the moment; what was read before stays in use."""

@@ -59,6 +59,9 @@ def unchanging(text: str) -> str:
     return "\n".join(line.strip() for line in text.strip().splitlines())
 
 
+EVERYWHERE = ["--url", "--tenant", "--agent", "--json"]
+
+
 def all_commands() -> dict[str, Any]:
     """Every command by its name, those of a group behind the group's."""
     found: dict[str, Any] = {}
@@ -75,7 +78,9 @@ def test_every_command_and_option_is_documented() -> None:
     common = PAGE.partition("## Memories")[0]
     for name, command in commands.items():
         options = [option for parameter in command.params for option in parameter.opts if option.startswith("--")]
-        assert options[-4:] == ["--url", "--tenant", "--agent", "--json"]
+        common_ones = [each for each in EVERYWHERE if name != "keys create" or each != "--agent"]  # it has its own
+        assert options[-len(common_ones) :] == common_ones
+        assert set(EVERYWHERE) <= set(options)
         missing = [option for option in options if f"`{option}`" not in about[name] + common]
         assert not missing, (name, missing)
         documented = set(re.findall(r"^\| `(--[\w-]+)`", about[name], flags=re.MULTILINE))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ import apsw
 import psycopg
 import pytest
 
+from recollect.caller import acting_as
 from recollect.errors import StoreError
 from recollect.model import Owner
 from recollect.ports import Store
@@ -53,6 +55,33 @@ def test_events_are_listed_newest_first_in_pages_and_by_needle(store: Store, ten
     assert [each.id for each in store.list_events(tenant, before=4, limit=2)] == [3, 2]
     assert [each.id for each in store.list_events(tenant, needle="STRASSE 3")] == [4]
     assert store.list_events(tenant, needle="%") == []
+
+
+def test_events_are_listed_by_agent(store: Store, tenant: str) -> None:
+    for agent in ("ann", "bob", None, "ann"):
+        store.add_event(event("Straße", tenant, agent_id=agent))
+
+    assert [each.id for each in store.list_events(tenant, agents=["ann"])] == [4, 1]
+    assert [each.id for each in store.list_events(tenant, agents=["ann", "bob"], before=4, limit=1)] == [2]
+    assert store.list_events(tenant, agents=["'"], needle="strasse") == []
+
+
+def test_events_name_the_actor_they_were_written_for(store: Store, tenant: str) -> None:
+    def work() -> None:
+        store.add_event(event("in a transaction", tenant, meta={"id": "m-1"}))
+
+    def write(actor: str) -> None:
+        with acting_as(actor):
+            store.transaction(tenant, work)
+
+    with ThreadPoolExecutor(8) as pool:  # on SQLite the writer's thread does the work of most
+        list(pool.map(write, [f"job-{number % 4}" for number in range(40)]))
+    nobodys = store.add_event(event("alone", tenant))
+
+    events = store.list_events(tenant, limit=100)
+    assert Counter(each.actor for each in events) == {"": 1, **{f"job-{number}": 10 for number in range(4)}}
+    assert (nobodys.actor, nobodys.meta) == ("", {})
+    assert store.verify_events(tenant).is_intact
 
 
 def test_an_untouched_log_is_intact(store: Store, tenant: str) -> None:

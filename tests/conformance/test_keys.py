@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from recollect.errors import Conflict, NotFound
-from recollect.model import KeyScope, Owner
+from recollect.model import KeyScope, Origin, Owner
 from recollect.ports import Store
 from tests.conformance.examples import EARLIER, LATER, NOW, api_key
 
@@ -15,7 +15,8 @@ MADE = (("k1", NOW), ("k2", NOW), ("k3", NOW), ("k0", LATER))
 
 
 def test_a_key_comes_back_as_it_was_added(store: Store, ann: Owner) -> None:
-    key = api_key("k1", ann.tenant, scope=KeyScope.ADMIN, name="CI 'ü'", expires_at=LATER)
+    limits = {"agents": ("atlas", "börse"), "trust": Origin.TOOL}
+    key = api_key("k1", ann.tenant, scope=KeyScope.OPERATOR, name="CI 'ü'", expires_at=LATER, **limits)
 
     assert store.add_key(key, "hash") == key
     assert store.find_key(ann.tenant, "k1") == (key, "hash")

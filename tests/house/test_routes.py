@@ -51,6 +51,6 @@ def test_every_route_says_which_key_it_takes() -> None:
 @pytest.mark.parametrize("page", TABLES)
 def test_the_table_of_the_documentation_is_the_one_of_the_program(page: str) -> None:
     text = (DOCS / page).read_text(encoding="utf-8")
-    said = dict(re.findall(r"^\| `([A-Z]+ /\S*)` \| (read|write|admin|none) \|", text, re.MULTILINE))
+    said = dict(re.findall(r"^\| `([A-Z]+ /\S*)` \| (read|write|admin|operator|none) \|", text, re.MULTILINE))
 
     assert said == {route: "none" if scope is None else scope.value for route, scope in TABLES[page].items()}

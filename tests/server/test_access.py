@@ -214,17 +214,19 @@ def test_an_admin_cannot_see_or_revoke_the_keys_of_others(door: Door, opened: Re
     assert foreign.status_code == 404
 
 
-def test_maintenance_with_a_key_is_that_tenants_alone(door: Door, opened: Recollect) -> None:
+def test_maintenance_takes_an_operators_key(door: Door, opened: Recollect) -> None:
     for tenant in ("acme", "other", "upkeep"):
         opened.agent("worker", tenant).remember("x", kind="episode")
-    key = opened.tenant("upkeep").add_key("admin").key
     before = events(opened)
 
-    with client_of(door.address, key) as client:
-        report = client.post("/api/maintenance").json()
+    with client_of(door.address, opened.tenant("upkeep").add_key("admin").key) as client:
+        refused = client.post("/api/maintenance")
 
-    assert (report["agents"], report["examined"]) == (1, 1)
+    assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+    assert "recollect keys create --scope operator" in refused.json()["error"]
     assert events(opened) == before
+    with client_of(door.address, opened.tenant("upkeep").add_key("operator").key) as client:
+        assert client.post("/api/maintenance").json()["agents"] >= 3
 
 
 # --- keys over REST

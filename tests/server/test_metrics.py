@@ -43,15 +43,16 @@ def test_requests_are_counted_by_route_and_never_by_what_is_in_them(client: http
     assert not re.search(r"default|here", everything)
 
 
-def test_it_takes_a_key_of_the_servers_own_tenant(tmp_path: Path) -> None:
+def test_metrics_take_an_operators_key(tmp_path: Path) -> None:
     settings = Settings(url=f"sqlite:///{tmp_path / 'memory.db'}", tenant="ours", rate_limit=0.0001, rate_burst=2)
     with Recollect(settings=settings, embedder=BrokenEmbedder()) as recollect:
-        ours, theirs, fast = (recollect.tenant(tenant).add_key("read").key for tenant in ("ours", "theirs", "fast"))
+        ours = recollect.tenant("ours").add_key("operator").key
+        admin, fast = recollect.tenant("ours").add_key("admin").key, recollect.tenant("fast").add_key("read").key
         recollect.agent("ann").remember("tabs")
         with serving(recollect, no_auth=False) as address:
             with client_of(address, fast) as client:
                 statuses = [client.get("/api/agents").status_code for _ in range(4)]
-            with client_of(address, theirs) as client:
+            with client_of(address, admin) as client:
                 refused = client.get("/metrics")
             with client_of(address, ours) as client:
                 told = numbers(client)

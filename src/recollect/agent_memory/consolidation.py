@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recollect.agent_memory.view import AgentView
+from recollect.caller import current_caller
 from recollect.errors import Invalid
 from recollect.model import Proposal, ProposalState
+from recollect.policy import trust
 from recollect.policy.names import proposal_seq
 from recollect.services.recall import checked_limit
 
@@ -40,22 +42,25 @@ class Consolidation(AgentView):
     def apply_proposal(self, id: str) -> Proposal:
         """Let the proposed memory stand for those it takes in, which are ended but kept.
 
-        Raises: NotFound; Conflict when it is not open, or one of them has changed since.
+        Raises: NotFound; Conflict when it is not open, or one of them has changed since; Forbidden.
         """
+        trust.check_decision(current_caller().trust)
         return self._services.consolidate.apply(self.owner, id)
 
     def reject_proposal(self, id: str) -> Proposal:
         """Leave everything as it is; the same is not proposed again.
 
-        Raises: NotFound; Conflict when it is not open.
+        Raises: NotFound; Conflict when it is not open; Forbidden.
         """
+        trust.check_decision(current_caller().trust)
         return self._services.consolidate.reject(self.owner, id)
 
     def undo_proposal(self, id: str) -> Proposal:
         """Take an applied proposal back: what it took in is as it was, and what it made is gone.
 
-        Raises: NotFound; Conflict when it is not applied, or one of its memories has changed since.
+        Raises: NotFound; Conflict when it is not applied, or one of its memories has changed since; Forbidden.
         """
+        trust.check_decision(current_caller().trust)
         return self._services.consolidate.undo(self.owner, id)
 
 

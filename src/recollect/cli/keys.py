@@ -9,7 +9,7 @@ import typer
 
 from recollect.cli.memories import given_time
 from recollect.cli.run import Command, Run
-from recollect.model import KeyScope
+from recollect.model import KeyScope, Origin
 
 
 def create(
@@ -21,9 +21,18 @@ def create(
     expires_at: Annotated[
         datetime | None, typer.Option(parser=given_time, metavar="TIME", help="Until when.", show_default=False)
     ] = None,
+    agents: Annotated[
+        list[str] | None,
+        typer.Option("--agent", metavar="ID", help="Limit it to this agent; may be repeated.", show_default=False),
+    ] = None,
+    trust: Annotated[
+        Origin | None,
+        typer.Option(help="The most trusted origin it may give a memory; default: any.", show_default=False),
+    ] = None,
 ) -> None:
     """Make a key for the tenant and print it, this once: only its hash is kept."""
-    run.view.key_made(run.tenant.add_key(scope, name=name, expires_at=expires_at))
+    made = run.tenant.add_key(scope, name=name, expires_at=expires_at, agents=agents or (), trust=trust)
+    run.view.key_made(made)
 
 
 def list_(run: Run) -> None:
@@ -38,7 +47,11 @@ def revoke(run: Run, id: Annotated[str, typer.Argument(help="The key's id, as li
 
 
 COMMANDS = (
-    Command(run=create, example="recollect keys create --tenant acme --scope write --name ci"),
+    Command(
+        run=create,
+        example="recollect keys create --tenant acme --scope write --agent atlas --trust tool",
+        replaces=("agent",),  # here it limits the key
+    ),
     Command(run=list_, example="recollect keys list --tenant acme", called="list"),
     Command(run=revoke, example="recollect keys revoke mzxw6ytb --tenant acme", lister="keys list"),
 )

@@ -24,6 +24,7 @@ from recollect.cli.view import (
     CaptureShown,
     SettingShown,
     Shown,
+    key_limits,
     key_state,
     mark,
     missing_hint,
@@ -174,7 +175,8 @@ class PlainView(
             used = EMPTY if each.last_used_at is None else plain_time(each.last_used_at)
             state = key_state(each, now)
             made = plain_time(each.created_at)
-            print("\t".join([each.id, each.scope.value, state, made, used, safe(each.name) or EMPTY]))
+            limits = key_limits(each) or EMPTY
+            print("\t".join([each.id, each.scope.value, state, made, used, safe(each.name) or EMPTY, limits]))
 
     def key_revoked(self, id: str) -> None:
         print(f"Revoked: {safe(id)}")

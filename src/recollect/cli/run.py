@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 import typer
 
 import recollect
+from recollect.caller import CLI, acting_as
 from recollect.cli.completion import complete_agent
 from recollect.cli.view import View, pick_view, safe
 from recollect.errors import Invalid, ModelError, NotFound, RecollectError, StoreBusy, StoreError
@@ -46,6 +47,7 @@ class Command:
     example: str
     called: str = ""  # when the function cannot have the command's name
     lister: str = ""  # the command that lists what this one takes by its id
+    replaces: tuple[str, ...] = ()  # common options it has its own meaning for
 
     @property
     def name(self) -> str:
@@ -116,10 +118,12 @@ def callback_of(
 ) -> Callable[..., None]:
     """What Typer calls: the command's own options and the common ones in, an exit code out."""
 
-    def callback(url: str | None, tenant: str | None, agent: str | None, as_json: bool, **arguments: Any) -> None:
+    def callback(
+        url: str | None, tenant: str | None, as_json: bool, agent: str | None = None, **arguments: Any
+    ) -> None:
         try:
             flags = _decoded({"url": url, "tenant": tenant, "agent": agent})
-            with ExitStack() as closing:
+            with acting_as(CLI), ExitStack() as closing:
                 command.run(begin(flags, pick_view(as_json=as_json), closing), **_decoded(arguments))
             if sys.stdout is not None:
                 sys.stdout.flush()
@@ -140,7 +144,9 @@ def callback_of(
             typer.secho(f"The output cannot be written ({error.strerror}).", fg=typer.colors.RED, err=True)
             raise typer.Exit(REFUSED) from error
 
-    options = [*_parameters(command.run)[1:], *_parameters(_common_options)]
+    own = _parameters(command.run)[1:]
+    common = [each for each in _parameters(_common_options) if each.name not in command.replaces]
+    options = [*own, *common]
     shape = cast(Any, callback)
     shape.__signature__ = inspect.Signature(options)
     shape.__annotations__ = {option.name: option.annotation for option in options}

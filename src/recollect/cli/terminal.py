@@ -31,6 +31,7 @@ from recollect.cli.view import (
     CaptureShown,
     SettingShown,
     Shown,
+    key_limits,
     key_state,
     mark,
     missing_hint,
@@ -255,11 +256,12 @@ class TerminalView(
         if not keys:
             self._console.print(Text("There is no key yet: recollect keys create --scope write", style="dim"))
             return
-        table = _table("Id", "Scope", "State", *(() if self._is_narrow else ("Made", "Last used", "Name")))
+        table = _table("Id", "Scope", "State", *(() if self._is_narrow else ("Made", "Last used", "Name", "Limits")))
         for each in keys:
             state = key_state(each, now)
             used = Text("never" if each.last_used_at is None else _time(each.last_used_at), style="dim")
-            more = (Text(_time(each.created_at), style="dim"), used, Text(one_line(each.name)))
+            made = Text(_time(each.created_at), style="dim")
+            more = (made, used, Text(one_line(each.name)), Text(key_limits(each)))
             shown = Text(state, style="green" if state == "valid" else "red")
             table.add_row(_id(each.id), each.scope.value, shown, *(() if self._is_narrow else more))
         self._console.print(table)

@@ -328,6 +328,12 @@ def key_state(key: ApiKey, now: datetime) -> str:
     return "valid" if is_valid(key, now) else "expired" if key.revoked_at is None else "revoked"
 
 
+def key_limits(key: ApiKey) -> str:
+    """What a key is limited to besides its scope; empty: nothing."""
+    named = [f"agent {each}" for each in key.agents]
+    return ", ".join([*named, *([] if key.trust is None else [f"trust {key.trust.value}"])])
+
+
 def mark(is_ok: bool) -> str:
     """✓ or ✗, or words where the output cannot show them."""
     try:

@@ -239,6 +239,10 @@ class Skill:
     meta: Mapping[str, Any] = field(default_factory=dict)  # what else the file's front matter says
 
 
+ACTOR = "actor"
+"""The name in an event's `meta` that the store alone writes."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEvent:
     """One thing that was done, told without the text it was done to."""
@@ -253,6 +257,12 @@ class AuditEvent:
     previous_hash: str = ""
     hash: str = ""
     is_damaged: bool = False  # somebody changed the row past us, and not all of it can be read
+
+    @property
+    def actor(self) -> str:
+        """The id of the key, or the name of the program, on whose behalf it was done; empty: nobody named any."""
+        actor = self.meta.get(ACTOR, "")
+        return actor if isinstance(actor, str) else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,6 +281,7 @@ class KeyScope(StrEnum):
     READ = "read"
     WRITE = "write"
     ADMIN = "admin"
+    OPERATOR = "operator"  # what concerns the whole store: maintenance and metrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,6 +296,8 @@ class ApiKey:
     last_used_at: datetime | None = None  # to within a few minutes; None: never
     expires_at: datetime | None = None  # None: never
     revoked_at: datetime | None = None
+    agents: tuple[str, ...] = ()  # the agents it is limited to; empty: all
+    trust: Origin | None = None  # the most trusted origin it may give a memory; None: any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

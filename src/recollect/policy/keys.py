@@ -14,17 +14,19 @@ import base64
 import hashlib
 import hmac
 import re
+from collections.abc import Iterable
 from datetime import datetime
 
 from recollect.errors import Invalid
-from recollect.model import ApiKey, KeyScope
-from recollect.policy.names import checked_tenant
+from recollect.model import ApiKey, KeyScope, Origin
+from recollect.policy.names import checked_agent, checked_tenant
 from recollect.policy.text import checked_text
 
 PREFIX = "recollect"
 ID_BYTES = 5
 SECRET_BYTES = 32
 MAX_NAME_CHARS = 100
+MAX_AGENTS = 100
 
 _KEY = re.compile(r"recollect_([a-z2-7]{2,104})_([a-z2-7]{8})_([a-z2-7]{52})")
 _ORDER = tuple(KeyScope)
@@ -67,6 +69,24 @@ def is_same_hash(one: str, other: str) -> bool:
 def is_valid(key: ApiKey, now: datetime) -> bool:
     """Whether a key still opens anything."""
     return key.revoked_at is None and (key.expires_at is None or key.expires_at > now)
+
+
+def checked_limits(agents: object, trust: object, scope: KeyScope) -> tuple[tuple[str, ...], Origin | None]:
+    """The agents and the highest trust a key is limited to.
+
+    Raises: Invalid.
+    """
+    if isinstance(agents, str) or not isinstance(agents, Iterable):
+        raise Invalid("`agents` is a list of agent ids.")
+    named = tuple(dict.fromkeys(checked_agent(each) for each in agents))
+    if len(named) > MAX_AGENTS:
+        raise Invalid(f"A key is limited to at most {MAX_AGENTS} agents; leave them out for all agents of the tenant.")
+    if named and scope is KeyScope.OPERATOR:
+        raise Invalid("An operator's key is for the whole store; limit a key of another scope to agents.")
+    try:
+        return named, None if trust is None else Origin(str(trust))
+    except ValueError:
+        raise Invalid(f"There is no trust {str(trust)[:40]!r}; choose {', '.join(Origin)}.") from None
 
 
 def allows(scope: KeyScope, needed: KeyScope) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from recollect.errors import Forbidden
 from recollect.model import Kind, Memory, Origin
 
 TRUST: Mapping[Origin, float] = {
@@ -22,6 +23,38 @@ SUSPICIOUS = "reads like instructions"
 """Begins or is part of the flag of a memory whose text talks to the model as if it were in charge."""
 
 UNVERIFIED = "unverified"
+
+
+def lowered(origin: Origin, highest: Origin | None) -> Origin:
+    """The origin a memory gets from a key that is trusted up to `highest` (None: any).
+
+    >>> lowered(Origin.USER, Origin.TOOL).value, lowered(Origin.MODEL, Origin.TOOL).value
+    ('tool', 'model')
+    """
+    return origin if is_within(origin, highest) else highest or origin
+
+
+def is_within(origin: Origin, highest: Origin | None) -> bool:
+    """Return True if a key that is trusted up to `highest` may claim this origin."""
+    return highest is None or TRUST[origin] <= TRUST[highest]
+
+
+def check_claim(origin: Origin, highest: Origin | None) -> None:
+    """Raises: Forbidden."""
+    if not is_within(origin, highest):
+        raise Forbidden(
+            f"This key is trusted as {highest}; it cannot write what has the origin {origin.value}. Leave the origin "
+            "out, or use a key with more trust."
+        )
+
+
+def check_decision(highest: Origin | None) -> None:
+    """Refuse a key that is trusted too little to decide what enters every prompt.
+
+    Raises: Forbidden.
+    """
+    if highest is not None and TRUST[highest] < CORE_NEEDS:
+        raise Forbidden(f"This key is trusted as {highest.value}; deciding what agents trust takes agent or user.")
 
 
 def reason_to_hold(kind: Kind, origin: Origin) -> str | None:

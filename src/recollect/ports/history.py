@@ -13,12 +13,19 @@ class AuditStore(Protocol):
     """What was done, in order, with a hash chain over it."""
 
     def add_event(self, event: AuditEvent) -> AuditEvent:
-        """The event with its number and its hash."""
+        """The event with its number, its hash and the current caller as its actor."""
 
     def list_events(
-        self, tenant: str, *, needle: str = "", before: int | None = None, limit: int = 20
+        self,
+        tenant: str,
+        *,
+        needle: str = "",
+        agents: Collection[str] = (),
+        before: int | None = None,
+        limit: int = 20,
     ) -> Sequence[AuditEvent]:
-        """Newest first; `needle` matches anywhere in the message, ignoring case. What was damaged is marked."""
+        """Newest first; `needle` matches anywhere in the message, ignoring case; only events of `agents`, if any are
+        named. What was damaged is marked."""
 
     def find_events(self, tenant: str, ids: Sequence[int]) -> Mapping[int, AuditEvent]:
         """Those that exist, by number."""

@@ -1,13 +1,15 @@
 """The door: no request reaches a route without a key that allows it.
 
 It stands in front of the router, so it also guards what is mounted later. The tenant comes from the key and from
-nowhere else. With `no_auth` everybody is the operator of this machine, and works in the tenant of the settings.
+nowhere else, and so do the limits under which the library works for the request. With `no_auth` everybody is the
+operator of this machine, and works in the tenant of the settings.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
+import unicodedata
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,8 +22,9 @@ from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recollect.api import Recollect
-from recollect.errors import StoreError, Unauthorized
-from recollect.model import ApiKey, KeyScope
+from recollect.caller import OPERATOR, Caller, calling
+from recollect.errors import Forbidden, StoreError, Unauthorized
+from recollect.model import ApiKey, KeyScope, Origin
 from recollect.policy.keys import allows
 from recollect.server.addresses import KeyCheck
 from recollect.server.admin.logins import COOKIE, Logins, is_console
@@ -36,6 +39,8 @@ TOO_FAST = "This key is asking too often; wait a moment."
 KEY_WITHIN = HEALTH_WITHIN * 2 / 3
 """Seconds whoever asks for the server's health waits for the store to tell whose key it is."""
 
+FOR_OPERATORS = " Whoever runs the server can make one: recollect keys create --scope operator"
+NO_SUCH_AGENT = "There is no such agent."
 UNKNOWN = Rule(UNKNOWN_PATH, KeyScope.READ)
 
 
@@ -45,11 +50,14 @@ class Access:
 
     tenant: str
     scope: KeyScope
-    key_id: str | None = None  # None: the operator, who needs no key
+    key_id: str | None = None  # None: the operator of a server without keys
+    agents: tuple[str, ...] = ()  # the agents the key is limited to; empty: all
+    trust: Origin | None = None  # the most trusted origin it may claim; None: any
 
     @property
-    def is_operator(self) -> bool:
-        return self.key_id is None
+    def caller(self) -> Caller:
+        """The same for the library, and for the audit log."""
+        return Caller(actor=self.key_id or OPERATOR, scope=self.scope, agents=self.agents, trust=self.trust)
 
 
 class KeyGuard:
@@ -68,7 +76,7 @@ class KeyGuard:
         self._logins = logins
         self._router = router
         self._table = ScopeTable()
-        self._operator = Access(tenant=recollect.settings.tenant, scope=KeyScope.ADMIN) if no_auth else None
+        self._operator = Access(tenant=recollect.settings.tenant, scope=KeyScope.OPERATOR) if no_auth else None
         self._checks = Threads(most=SPARE)
         self._buckets = Buckets(rate=recollect.settings.rate_limit, burst=recollect.settings.rate_burst)
 
@@ -86,8 +94,10 @@ class KeyGuard:
         else:
             state["access"] = self._operator
             state["holder"] = None
-        state["is_open"] = rule.scope is None or state["access"] is None
-        await (self._app if refusal is None else refusal)(scope, receive, send)
+        access: Access | None = state["access"]
+        state["is_open"] = rule.scope is None or access is None
+        with calling(Caller() if access is None else access.caller):
+            await (self._app if refusal is None else refusal)(scope, receive, send)
 
     async def _admit(self, scope: Scope, state: dict[str, Any], rule: Rule) -> JSONResponse | None:
         """Notes whose request this is; the refusal, if it may not go on."""
@@ -103,7 +113,9 @@ class KeyGuard:
             if rule.scope is None:
                 return None
             return error_response(STATUS[error.code], str(error), error.code, headers=retry_after(error))
-        state["access"] = Access(tenant=key.tenant, scope=key.scope, key_id=key.id)  # also a page that refuses says who
+        state["access"] = access = Access(  # also a page that refuses says who
+            tenant=key.tenant, scope=key.scope, key_id=key.id, agents=key.agents, trust=key.trust
+        )
         state["holder"] = key.tenant
         pause = self._buckets.take(f"{key.tenant}/{key.id}")
         if pause and rule.scope is not None:
@@ -111,7 +123,18 @@ class KeyGuard:
             return error_response(429, TOO_FAST, "rate_limited", headers={"Retry-After": str(math.ceil(pause))})
         if rule.scope is not None and not allows(key.scope, rule.scope):
             sentence = f"This key has the scope {key.scope.value}; this takes one with the scope {rule.scope.value}."
-            return error_response(403, sentence, "forbidden")
+            return error_response(403, sentence + (FOR_OPERATORS * (rule.scope is KeyScope.OPERATOR)), "forbidden")
+        return self._other_agent(scope, rule, access.caller)
+
+    def _other_agent(self, scope: Scope, rule: Rule, caller: Caller) -> JSONResponse | None:
+        """Answer for an agent the key is not for as for one that does not exist; to make it is forbidden."""
+        agent = unicodedata.normalize("NFC", rule.agent_in(scope["path"]))
+        try:
+            if agent:
+                caller.check_agent(agent)
+        except Forbidden as error:
+            is_read = rule.scope is KeyScope.READ
+            return error_response(404, NO_SUCH_AGENT) if is_read else error_response(403, str(error))
         return None
 
     async def _key(self, scope: Scope) -> ApiKey:

@@ -1,7 +1,7 @@
 """The first key: without one nobody could come in, and nobody could make one over the network.
 
-On this machine the server makes an admin key itself when there is none yet, keeps it in a file only its user can read,
-and shows it once. Towards a network it insists that somebody has made one on purpose.
+On this machine the server makes an operator's key itself when there is none yet, keeps it in a file only its user can
+read, and shows it once. Towards a network it insists that somebody has made one on purpose.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ SUFFIX = ".admin-key"
 
 
 def first_key(recollect: Recollect, *, is_loopback: bool) -> tuple[str, Path | None] | None:
-    """A new admin key for the tenant of the settings and the file it is kept in (None: the store is gone at the end,
-    and so is the key); None when there are keys already.
+    """A new operator's key for the tenant of the settings and the file it is kept in (None: the store is gone at the
+    end, and so is the key); None when there are keys already.
 
     Raises: Invalid when there is no key and the server would be reached from other machines.
     """
@@ -32,9 +32,9 @@ def first_key(recollect: Recollect, *, is_loopback: bool) -> tuple[str, Path | N
     if not is_loopback:
         raise Invalid(
             "There is no key yet, and other machines could reach this server. Make one first: "
-            "recollect keys create --scope admin"
+            "recollect keys create --scope operator"
         )
-    key = recollect.tenant().add_key(KeyScope.ADMIN, name=NAME).key
+    key = recollect.tenant().add_key(KeyScope.OPERATOR, name=NAME).key
     path = key_file(recollect.settings.store_url)
     if path is not None:
         _keep(path, key)
@@ -68,5 +68,5 @@ def _keep(path: Path, key: str) -> None:
     except OSError as error:
         raise Invalid(
             f"The first key cannot be kept in {path} ({error.strerror}). Make one yourself instead: "
-            "recollect keys create --scope admin"
+            "recollect keys create --scope operator"
         ) from error

@@ -1,7 +1,8 @@
 """Which scope each route takes. A route that is not in this table takes an admin key: forgetting one opens nothing.
 
 Reading is also what POSTs do that only ask. Writing is what an agent's program needs. What concerns the tenant as a
-whole, cannot be taken back, or decides what is trusted is for an admin.
+whole, cannot be taken back, or decides what is trusted is for an admin. What concerns the whole store is for whoever
+runs the server.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from recollect.model import KeyScope
 
-READ, WRITE, ADMIN = KeyScope
+READ, WRITE, ADMIN, OPERATOR = KeyScope
 PUBLIC = None
 
 SCOPES: Mapping[str, KeyScope | None] = {
@@ -23,7 +24,7 @@ SCOPES: Mapping[str, KeyScope | None] = {
     "GET /health": PUBLIC,
     "GET /docs": PUBLIC,
     "GET /openapi.json": PUBLIC,
-    "GET /metrics": READ,
+    "GET /metrics": OPERATOR,
     "GET /api/agents": READ,
     "POST /api/agents": WRITE,
     "GET /api/agents/{agent}": READ,
@@ -81,7 +82,7 @@ SCOPES: Mapping[str, KeyScope | None] = {
     "POST /api/kb/search": READ,
     "POST /agent/run": WRITE,
     "POST /agent/vision": WRITE,
-    "POST /api/maintenance": ADMIN,
+    "POST /api/maintenance": OPERATOR,
     "POST /api/erase": ADMIN,
     "GET /api/export": ADMIN,
     "POST /api/import": ADMIN,
@@ -136,6 +137,7 @@ CONSOLE: Mapping[str, KeyScope | None] = {
 """The same for the pages of the console, where a login stands for the key."""
 
 REST = "{rest:path}"
+AGENT = "{agent}"
 UNKNOWN_PATH = "(unknown)"
 NEAR = 0.7
 """How much alike each part of two paths must be for one to be taken for a slip of the other."""
@@ -147,6 +149,15 @@ class Rule:
 
     path: str  # as in the table: with the names of its parameters, never their values
     scope: KeyScope | None  # None: no key
+
+    def agent_in(self, path: str) -> str:
+        """Return the agent an address names; empty: it names none.
+
+        >>> Rule("/api/agents/{agent}/recall", READ).agent_in("/api/agents/atlas/recall")
+        'atlas'
+        """
+        names = self.path.split("/")
+        return path.split("/")[names.index(AGENT)] if AGENT in names else ""
 
 
 class ScopeTable:

@@ -8,6 +8,7 @@ from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
+from recollect.caller import current_caller
 from recollect.errors import Invalid
 from recollect.lazy import LazyModule
 from recollect.model import Kind, Memory, Origin, Owner, Role, Scope
@@ -54,7 +55,7 @@ def checked(draft: Draft, owner: Owner, now: datetime) -> Memory:
     created_at = _checked_time(draft.created_at, "created_at") or now
     text = kinds.checked_content(draft.text, kind)
     role = _choice(Role, draft.role, Role.USER)
-    origin = _choice(Origin, draft.origin, Origin.USER)
+    origin = trust.lowered(_choice(Origin, draft.origin, Origin.USER), current_caller().trust)
     category, weight, expires_at = _judged(draft, kind, text, role, created_at)
     held = trust.reason_to_hold(kind, origin)
     return Memory(

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
-from recollect.errors import Invalid, Unauthorized
-from recollect.model import ApiKey, AuditEvent, BackgroundStatus, IssuedKey
+from recollect.caller import Caller, current_caller
+from recollect.errors import Forbidden, Invalid, Unauthorized
+from recollect.model import ApiKey, AuditEvent, BackgroundStatus, IssuedKey, KeyScope
 from recollect.policy.keys import (
     ID_BYTES,
     SECRET_BYTES,
+    allows,
     checked_key_name,
+    checked_limits,
     checked_scope,
     encoded,
     is_same_hash,
@@ -26,6 +30,7 @@ from recollect.policy.keys import (
     key_text,
     named_by,
 )
+from recollect.policy.trust import check_claim
 from recollect.ports import Clock, Place, Store
 from recollect.services.drafts import checked_moment
 from recollect.services.later import Later
@@ -55,24 +60,42 @@ class Keys:
             max_size=MAX_KNOWN,
         )
 
-    def add(self, tenant: str, scope: str, *, name: str = "", expires_at: datetime | None = None) -> IssuedKey:
-        """Raises: Invalid."""
-        now = self._now()
+    def add(
+        self,
+        tenant: str,
+        scope: str,
+        *,
+        name: str = "",
+        expires_at: datetime | None = None,
+        agents: Collection[str] = (),
+        trust: str | None = None,
+    ) -> IssuedKey:
+        """Raises: Invalid; Forbidden when it could do more than the caller."""
+        now, caller, allowed = self._now(), current_caller(), checked_scope(scope)
+        limited_to, highest = checked_limits(agents, trust, allowed)
+        _check_scope(caller, allowed)
+        highest = caller.trust if highest is None else highest
+        if highest is not None:
+            check_claim(highest, caller.trust)
         if expires_at is not None and checked_moment(expires_at, "expires_at") <= now:
             raise Invalid("expires_at must lie in the future; leave it out for a key that does not expire.")
         record = ApiKey(
             id=encoded(secrets.token_bytes(ID_BYTES)),
             tenant=tenant,
-            scope=checked_scope(scope),
+            scope=allowed,
             name=checked_key_name(name),
             created_at=now,
             expires_at=None if expires_at is None else checked_moment(expires_at, "expires_at"),
+            agents=limited_to,
+            trust=highest,
         )
+        limits = {"agents": list(limited_to)} if limited_to else {}
+        told = {"scope": allowed.value, **limits, **({} if highest is None else {"trust": highest.value})}
         key = key_text(tenant, record.id, secrets.token_bytes(SECRET_BYTES))
 
         def add() -> None:
             self._store.add_key(record, key_hash(key))
-            self._store.add_event(self._event(record.tenant, record.id, "key.add", "made", scope=record.scope.value))
+            self._store.add_event(self._event(record.tenant, record.id, "key.add", "made", **told))
 
         self._store.transaction(tenant, add)
         return IssuedKey(record=record, key=key)
@@ -81,7 +104,10 @@ class Keys:
         return self._store.list_keys(tenant, after=after, limit=limit)
 
     def revoke(self, tenant: str, id: str) -> None:
-        """Raises: NotFound."""
+        """Raises: NotFound; Forbidden when it allows more than the caller's."""
+        found = self._store.find_key(tenant, id)
+        if found is not None:
+            _check_scope(current_caller(), found[0].scope)
 
         def revoke() -> None:
             self._store.revoke_key(tenant, id, at=self._now())
@@ -166,7 +192,13 @@ class Keys:
             self._noted[who] = now
         self._later.add(who, now)
 
-    def _event(self, tenant: str, id: str, action: str, done: str, **meta: str) -> AuditEvent:
+    def _event(self, tenant: str, id: str, action: str, done: str, **meta: Any) -> AuditEvent:
         """The key's id only: its name may tell whose it is."""
         message = f"Key {id} was {done}."
         return AuditEvent(tenant=tenant, at=self._now(), action=action, message=message, meta={"id": id, **meta})
+
+
+def _check_scope(caller: Caller, scope: KeyScope) -> None:
+    """Raises: Forbidden."""
+    if caller.scope is not None and not allows(caller.scope, scope):
+        raise Forbidden(f"A key with the scope {caller.scope.value} has no say over one with the scope {scope.value}.")

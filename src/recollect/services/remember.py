@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from recollect.caller import current_caller
 from recollect.errors import Conflict, Invalid, NotFound, SecretRejected
 from recollect.lazy import LazyModule
 from recollect.model import AuditEvent, Kind, Memory, Owner
@@ -104,9 +105,10 @@ class Remember:
         """The memory, edited; what it said before is kept as a version.
 
         Raises: NotFound, Invalid, SecretRejected; Conflict when it is no longer the `version` the caller has seen, or
-        another memory says the same already.
+        another memory says the same already; Forbidden when it is trusted more than the caller.
         """
         old = self._store.get_memory(owner, id)
+        trust.check_claim(old.origin, current_caller().trust)
         if version is not None and checked_whole(version, "The version", least=1) != old.version:
             raise Conflict(f"This memory is at version {old.version} by now, not {version}; read it again.")
         wanted = replace(
@@ -123,8 +125,9 @@ class Remember:
     def approve(self, owner: Owner, id: str) -> Memory:
         """Let a memory that was held for review into use, and take its flag away.
 
-        Raises: NotFound.
+        Raises: NotFound; Forbidden when the caller is not trusted to decide.
         """
+        trust.check_decision(current_caller().trust)
         old = self._store.get_memory(owner, id)
         if old.held_at is None and old.flag is None:
             return old

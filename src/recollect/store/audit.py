@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from recollect.caller import current_caller
 from recollect.deadline import check_deadline
-from recollect.model import AuditEvent, AuditReport, Match
+from recollect.model import ACTOR, AuditEvent, AuditReport, Match
 from recollect.policy.audit import START, event_hash
 from recollect.policy.history import MAX_SEARCHED, history_terms
 from recollect.policy.text import fold, like_literal
@@ -23,6 +24,9 @@ class AuditRows(SearchedByWords):
     """`ports.AuditStore`. The tenant's shelf row is the chain's head: whoever writes an event holds it until commit."""
 
     def add_event(self, event: AuditEvent) -> AuditEvent:
+        if actor := current_caller().actor:
+            event = replace(event, meta={**event.meta, ACTOR: actor})
+
         def add(unit: Unit) -> AuditEvent:
             head = unit.one("take_audit_number", tenant=event.tenant)
             if head is None:
@@ -40,18 +44,28 @@ class AuditRows(SearchedByWords):
         return self._write(event.tenant, add)
 
     def list_events(
-        self, tenant: str, *, needle: str = "", before: int | None = None, limit: int = 20
+        self,
+        tenant: str,
+        *,
+        needle: str = "",
+        agents: Collection[str] = (),
+        before: int | None = None,
+        limit: int = 20,
     ) -> Sequence[AuditEvent]:
         pattern = f"%{like_literal(fold(needle))}%"
         if len(pattern.encode()) > MAX_PATTERN_BYTES:
             return []
-        values = {
-            "tenant": tenant,
-            "needle": pattern,
-            "before": BEHIND_ALL if before is None else before,
-            "limit": limit,
-        }
-        return [readable_event(row) for row in self._read(tenant, lambda unit: unit.all("list_events", **values))]
+        name, values = (
+            "list_events_of_agents" if agents else "list_events",
+            {
+                "tenant": tenant,
+                "needle": pattern,
+                "before": BEHIND_ALL if before is None else before,
+                "limit": limit,
+                "names": self._engine.texts(sorted(agents)),
+            },
+        )
+        return [readable_event(row) for row in self._read(tenant, lambda unit: unit.all(name, **values))]
 
     def find_events(self, tenant: str, ids: Sequence[int]) -> Mapping[int, AuditEvent]:
         if not ids:

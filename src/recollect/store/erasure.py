@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recollect.model import Erased, Key, Trace
+from recollect.caller import OWN_ACTORS
+from recollect.model import ACTOR, Erased, Key, Trace
 from recollect.policy.audit import START, event_hash
 from recollect.policy.erasure import ERASED
 from recollect.store.agents import renew_index
@@ -192,6 +193,8 @@ def _trace(table: str, row: Row) -> Trace:
 
 
 def _said(table: str, values: Row) -> Iterator[str]:
+    if table == "audit_log":
+        values = (*values[:-1], _without_own_actor(values[-1]))
     for value in values:
         if isinstance(value, str):
             yield value
@@ -200,6 +203,14 @@ def _said(table: str, values: Row) -> Iterator[str]:
     for value in values if TABLES[table].json else ():
         if isinstance(value, str) and value[:1] in ("[", "{"):
             yield "\n".join(_strings(_loaded(value)))
+
+
+def _without_own_actor(meta: Any) -> Any:
+    """The meta of an event without an actor that is recollect's own: erasing the word "operator" means no event."""
+    read = _loaded(meta) if isinstance(meta, str) else meta
+    if isinstance(read, Mapping) and read.get(ACTOR) in OWN_ACTORS:
+        return {name: value for name, value in read.items() if name != ACTOR}
+    return meta
 
 
 def _loaded(text: str) -> Any:

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from recollect.errors import Conflict, NotFound
-from recollect.model import ApiKey, KeyScope
+from recollect.model import ApiKey, KeyScope, Origin
 from recollect.ports import Place
 from recollect.store.engine import Row, Unit
-from recollect.store.rows import BEHIND_ALL, maybe_moment, moment
+from recollect.store.rows import BEHIND_ALL, json_list, json_text, maybe_moment, moment
 from recollect.store.units import Units
 
 BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
@@ -48,7 +48,7 @@ class KeyRows(Units):
 
 
 def _key_from(row: Row) -> ApiKey:
-    tenant, id, scope, name, created_at, *ends = row
+    tenant, id, scope, name, created_at, *ends, agents, trust = row
     last_used_at, expires_at, revoked_at = map(maybe_moment, ends)
     return ApiKey(
         id=id,
@@ -59,6 +59,8 @@ def _key_from(row: Row) -> ApiKey:
         last_used_at=last_used_at,
         expires_at=expires_at,
         revoked_at=revoked_at,
+        agents=tuple(json_list(agents)),
+        trust=None if trust is None else Origin(trust),
     )
 
 
@@ -72,4 +74,6 @@ def _values(key: ApiKey) -> dict[str, Any]:
         "last_used_at": key.last_used_at,
         "expires_at": key.expires_at,
         "revoked_at": key.revoked_at,
+        "agents": json_text(key.agents),
+        "trust": None if key.trust is None else key.trust.value,
     }

@@ -18,6 +18,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -227,6 +228,7 @@ class _Job:
 
     tenant: str
     work: Callable[[Unit], Any]
+    context: Context = field(default_factory=copy_context)  # the caller's, for what runs on the writer's thread
     done: threading.Lock = field(default_factory=threading.Lock)
     result: Any = None
     error: BaseException | None = None
@@ -359,7 +361,8 @@ class _Writer:
         self._connection.execute("SAVEPOINT job")
         try:
             with translated():
-                job.result = job.work(_SqliteUnit(self._connection, self._queries, job.tenant))
+                unit = _SqliteUnit(self._connection, self._queries, job.tenant)
+                job.result = job.context.run(job.work, unit)
         except BaseException as error:  # raised again in the caller's thread
             job.error = error
             if not self._connection.in_transaction:  # a full disk can end the whole transaction under us

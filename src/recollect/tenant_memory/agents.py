@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 from recollect.agent_memory import MAX_PAGE, PAGE, AgentMemory
-from recollect.model import Agent, AuditEvent, Kind
+from recollect.caller import current_caller
+from recollect.model import Agent, AuditEvent, Kind, Owner
 from recollect.policy.agents import AgentFields, checked_agent_fields
-from recollect.policy.names import checked_agent, checked_owner
 from recollect.policy.text import checked_text
+from recollect.policy.trust import check_decision
 from recollect.services.recall import checked_limit
 from recollect.tenant_memory.view import TenantView
 
@@ -21,38 +22,42 @@ class Agents(TenantView):
     """The verbs that work on agents."""
 
     def agent(self, id: str) -> AgentMemory:
-        """Raises: Invalid."""
-        return AgentMemory(self._services, checked_owner(id, self.id))
+        """Raises: Invalid, Forbidden."""
+        return AgentMemory(self._services, self._owner(id))
 
     def add_agent(self, id: str, **fields: Unpack[AgentFields]) -> Agent:
         """Make an agent: name, system_prompt, model, tools, colour, icon, is_active.
 
-        Raises: Invalid; Conflict when there is one of that id.
+        Raises: Invalid, Forbidden; Conflict when there is one of that id.
         """
-        owner, now = checked_owner(id, self.id), self._services.now()
-        checked = checked_agent_fields(fields)
+        owner, now = self._owner(id), self._services.now()
+        checked = _checked_fields(fields)
         agent = Agent(owner=owner, created_at=now, updated_at=now, **{"name": owner.agent, **checked})
         return self._recorded(agent.id, "agent.add", "made", lambda: self._store.add_agent(agent))
 
     def get_agent(self, id: str) -> Agent:
-        """Raises: NotFound."""
-        return self._store.get_agent(checked_owner(id, self.id))
+        """Raises: NotFound, Forbidden."""
+        return self._store.get_agent(self._owner(id))
 
     def list_agents(self, *, after: str = "", limit: int = PAGE) -> Sequence[Agent]:
         """By id, beginning behind `after`.
 
         Raises: Invalid.
         """
-        limit = checked_limit(limit, most=MAX_PAGE)
-        return self._store.list_agents(self.id, after=checked_text(after, what="after"), limit=limit)
+        limit, after = checked_limit(limit, most=MAX_PAGE), checked_text(after, what="after")
+        agents = current_caller().agents
+        if not agents:
+            return self._store.list_agents(self.id, after=after, limit=limit)
+        found = (self._store.find_agent(Owner(self.id, each)) for each in sorted(agents) if each > after)
+        return [agent for agent in found if agent is not None][:limit]
 
     def update_agent(self, id: str, **fields: Unpack[AgentFields]) -> Agent:
         """Change an agent; what it says already is no change.
 
-        Raises: NotFound, Invalid.
+        Raises: NotFound, Invalid, Forbidden.
         """
-        checked = checked_agent_fields(fields)
-        owner, now = checked_owner(id, self.id), self._services.now()
+        checked = _checked_fields(fields)
+        owner, now = self._owner(id), self._services.now()
         old = self._store.get_agent(owner)
         if replace(old, **checked) == old:
             return old
@@ -65,18 +70,18 @@ class Agents(TenantView):
     def delete_agent(self, id: str) -> None:
         """Remove an agent and everything it owns.
 
-        Raises: NotFound.
+        Raises: NotFound, Forbidden.
         """
-        owner = checked_owner(id, self.id)
+        owner = self._owner(id)
         self._recorded(owner.agent, "agent.delete", "removed", lambda: self._store.delete_agent(owner))
 
     def count_memories(self, id: str) -> Mapping[Kind, int]:
         """How many memories of each kind an agent has."""
-        return self._store.count_memories(checked_owner(id, self.id))
+        return self._store.count_memories(self._owner(id))
 
     def count_memories_by_agent(self, ids: Collection[str]) -> Mapping[str, Mapping[Kind, int]]:
         """The same for many agents at once."""
-        return self._store.count_memories_by_agent(self.id, [checked_agent(id) for id in ids])
+        return self._store.count_memories_by_agent(self.id, [self._owner(id).agent for id in ids])
 
     def _recorded(self, agent: str, action: str, done: str, work: Callable[[], T]) -> T:
         """Do something to an agent, and put it into the audit log in the same transaction."""
@@ -94,3 +99,11 @@ class Agents(TenantView):
             return result
 
         return self._store.transaction(self.id, do)
+
+
+def _checked_fields(fields: AgentFields) -> dict[str, Any]:
+    """Raises: Invalid; Forbidden when a caller of little trust writes what stands in every prompt."""
+    checked = checked_agent_fields(fields)
+    if checked.get("system_prompt"):
+        check_decision(current_caller().trust)
+    return checked

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recollect.agent_memory import MAX_PAGE, SEARCH_LIMIT
+from recollect.caller import current_caller
 from recollect.errors import Invalid, SecretRejected
-from recollect.model import AuditEvent, AuditReport
+from recollect.model import ACTOR, AuditEvent, AuditReport
 from recollect.policy.history import OWN_AREAS
 from recollect.policy.json_values import checked_json
-from recollect.policy.names import checked_agent
 from recollect.policy.numbers import checked_before
 from recollect.policy.text import checked_text
 from recollect.services.recall import checked_limit
@@ -28,7 +28,8 @@ class AuditLog(TenantView):
     """The verbs on the audit log."""
 
     def list(self, *, before: int | None = None, limit: int = SEARCH_LIMIT) -> Sequence[AuditEvent]:
-        """What was done, newest first; `before` (an event's number) continues a listing.
+        """What was done, newest first; `before` (an event's number) continues a listing. `event.actor` is the id of the
+        key, or the name of the program, that did it.
 
         Raises: Invalid.
         """
@@ -39,8 +40,9 @@ class AuditLog(TenantView):
 
         Raises: Invalid.
         """
-        limit, before = checked_limit(limit, most=MAX_PAGE), checked_before(before)
-        return self._store.list_events(self.id, needle=checked_text(query, what="query"), before=before, limit=limit)
+        agents, limit, before = current_caller().agents, checked_limit(limit, most=MAX_PAGE), checked_before(before)
+        needle = checked_text(query, what="query")
+        return self._store.list_events(self.id, needle=needle, agents=agents, before=before, limit=limit)
 
     def verify(self) -> AuditReport:
         """Whether the log is whole: nothing changed, nothing missing."""
@@ -51,13 +53,14 @@ class AuditLog(TenantView):
     ) -> AuditEvent:
         """Put an event of your own into the log, for good: `action` is a stable word such as "order.refund".
 
-        Raises: Invalid; SecretRejected when it seems to hold a secret, whatever the mode: nothing is ever taken out.
+        Raises: Invalid, Forbidden; SecretRejected when it seems to hold a secret, whatever the mode: nothing is ever
+        taken out.
         """
         event = AuditEvent(
             tenant=self.id,
             at=self._services.now(),
             action=_checked_action(action),
-            agent_id=None if agent is None else checked_agent(agent),
+            agent_id=None if agent is None else self._owner(agent).agent,
             message=_checked_message(message),
             meta=_checked_meta({} if meta is None else meta),
         )
@@ -92,6 +95,8 @@ def _checked_message(message: str) -> str:
 def _checked_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(meta, Mapping):
         raise Invalid("The meta of an event is an object of names and values.")
+    if ACTOR in meta:
+        raise Invalid(f"The name {ACTOR!r} in an event's meta is reserved for the key that recorded it; use another.")
     try:
         text = json.dumps(dict(meta), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError):

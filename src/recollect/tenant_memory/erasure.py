@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from recollect.caller import current_caller
 from recollect.model import Receipt
 from recollect.tenant_memory.view import TenantView
 
@@ -16,6 +17,7 @@ class Erasure(TenantView):
         `dry_run` only lists what would go. With `compact`, the database's files are written anew and nobody can write
         meanwhile. False leaves them as they are; None overwrites what SQLite's do not use and vacuums PostgreSQL's.
 
-        Raises: Invalid; NotFound when there is no such agent, session or memory.
+        Raises: Invalid; NotFound when there is no such agent, session or memory; Forbidden.
         """
+        current_caller().check_whole_tenant()
         return self._services.erase(self.id, subject, dry_run=dry_run, compact=compact)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from recollect.agent_memory import MAX_PAGE, SEARCH_LIMIT
+from recollect.agent_memory import SEARCH_LIMIT
+from recollect.caller import current_caller
 from recollect.model import AuditEvent, AuditReport, Json
-from recollect.policy.numbers import checked_before
 from recollect.policy.text import checked_text
-from recollect.services.recall import checked_limit
 from recollect.services.scan import Sighting
 from recollect.services.walk import Progress
+from recollect.tenant_memory.audit import AuditLog
 from recollect.tenant_memory.view import TenantView
 from recollect.tools import catalog
 
@@ -21,14 +21,19 @@ class History(TenantView):
 
     def scan(self, *, progress: Progress | None = None) -> Iterator[Sighting]:
         """Every stored memory that seems to hold a secret, found one by one. `progress` is told after each agent how
-        many are done, of how many."""
+        many are done, of how many.
+
+        Raises: Forbidden.
+        """
+        current_caller().check_whole_tenant()
         return self._services.scan(self.id, progress=progress)
 
     def allow_secret(self, text: str) -> int:
         """Say that what looks like a secret in `text` is none; only its hash is kept.
 
-        Raises: Invalid when nothing does.
+        Raises: Invalid when nothing does; Forbidden.
         """
+        current_caller().check_whole_tenant()
         allowed = self._services.guard.allow(self.id, checked_text(text))
         message = f"Text that looked like a secret was allowed ({allowed} piece{'' if allowed == 1 else 's'})."
         self._store.add_event(
@@ -43,8 +48,7 @@ class History(TenantView):
 
         Raises: Invalid.
         """
-        limit, before = checked_limit(limit, most=MAX_PAGE), checked_before(before)
-        return self._store.list_events(self.id, needle=checked_text(query, what="query"), before=before, limit=limit)
+        return AuditLog(self._services, self.id).search(query, before=before, limit=limit)
 
     def verify_audit(self) -> AuditReport:
         """Whether the audit log is whole: nothing changed, nothing missing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from recollect.caller import current_caller
 from recollect.services.maintain import MaintenanceReport
 from recollect.services.walk import Progress
 from recollect.tenant_memory.view import TenantView
@@ -17,7 +18,8 @@ class Upkeep(TenantView):
     def maintain(self, *, progress: Progress | None = None) -> MaintenanceReport:
         """What `Recollect.maintain` does, for this tenant alone.
 
-        Raises: Conflict while another process is at it.
+        Raises: Conflict while another process is at it; Forbidden.
         """
+        current_caller().check_whole_tenant()
         self._services.retrieved.flush(self.id)
         return self._services.maintain(self.id, progress=progress)

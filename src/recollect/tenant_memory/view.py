@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from recollect.caller import current_caller
+from recollect.model import Owner
+from recollect.policy.names import checked_owner
 from recollect.wiring import Services
 
 
@@ -12,3 +15,9 @@ class TenantView:
         self.id = id
         self._services = services
         self._store = services.store
+
+    def _owner(self, agent: str) -> Owner:
+        """Raises: Invalid; Forbidden when the caller is limited to other agents."""
+        owner = checked_owner(agent, self.id)
+        current_caller().check_agent(owner.agent)
+        return owner

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recollect.agent_memory import MAX_PAGE, PAGE
+from recollect.caller import current_caller
 from recollect.model import Workflow, WorkflowStep
 from recollect.policy.history import COMPLETED
 from recollect.policy.numbers import checked_whole
@@ -36,8 +37,10 @@ class Workflows(TenantView):
         """Add a step, and what came out of it, to the workflow with this id, or else the newest with this name. One
         that is not there is begun, unless `is_new` is false: then `workflow` is an id.
 
-        Raises: Invalid, SecretRejected, NotFound.
+        Raises: Invalid, SecretRejected, NotFound, Forbidden.
         """
+        if agent is not None:
+            self._owner(agent)
         return self._services.workflows.record(
             self.id, workflow=workflow, step=step, output=output, agent=agent, status=status, is_new=is_new
         )
@@ -59,5 +62,12 @@ class Workflows(TenantView):
 
         Raises: NotFound, Invalid.
         """
-        limit, after = checked_limit(limit, most=MAX_PAGE), checked_whole(after, "`after` (a position)")
-        return self._store.list_steps(self.id, checked_text(workflow, what="id"), after=after, limit=limit)
+        limit, id, caller = checked_limit(limit, most=MAX_PAGE), checked_text(workflow, what="id"), current_caller()
+        after = checked_whole(after, "`after` (a position)")
+        found: list[WorkflowStep] = []
+        while page := self._store.list_steps(self.id, id, after=after, limit=limit):
+            found += [each for each in page if each.agent_id is None or caller.is_allowed(each.agent_id)]
+            if len(found) >= limit or not caller.agents:
+                break
+            after = page[-1].position
+        return found[:limit]

@@ -9,7 +9,7 @@ from recollect.cli.json_text import write_json
 from recollect.cli.view import json_record
 from recollect.model import AuditEvent, Explanation, Hit, Json, Workflow, WorkflowStep
 
-EVENT = ("id", "at", "action", "agent_id", "message", "meta", "hash", "is_damaged")
+EVENT = ("id", "at", "action", "agent_id", "actor", "message", "meta", "hash", "is_damaged")
 STEP = ("workflow_id", "workflow_name", "position", "name", "output", "status", "agent_id", "completed_at")
 
 
@@ -52,7 +52,7 @@ def _hit(hit: Hit) -> Json:
 
 
 def _event(event: AuditEvent) -> Json:
-    record = json_record(event)
+    record = json_record(event) | {"actor": event.actor}
     return {name: record[name] for name in EVENT}
 
 

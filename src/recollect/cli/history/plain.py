@@ -19,7 +19,8 @@ class PlainHistory:
 
     def recorded(self, event: AuditEvent) -> None:
         agent = safe(event.agent_id or EMPTY)
-        print("\t".join([str(event.id), plain_time(event.at), safe(event.action), agent, message_of(event)]))
+        told = [str(event.id), plain_time(event.at), safe(event.action), agent, message_of(event)]
+        print("\t".join([*told, safe(event.actor) or EMPTY]))
 
     def explained(self, explanation: Explanation) -> None:
         print("\t".join([safe(explanation.id), explanation.outcome.value, one_line(explanation.sentence)]))

@@ -27,9 +27,9 @@ class TerminalHistory:
         if not events:
             self._console.print(Text("Nothing of that kind was done.", style="dim"))
             return
-        table = new_table("Event", *(() if self._is_narrow else ("When", "Agent")), "Done")
+        table = new_table("Event", *(() if self._is_narrow else ("When", "Agent", "By")), "Done")
         for each in events:
-            more = (Text(_time(each.at), style="dim"), _id(each.agent_id or ""))
+            more = (Text(_time(each.at), style="dim"), _id(each.agent_id or ""), Text(safe(each.actor), style="dim"))
             table.add_row(str(each.id), *(() if self._is_narrow else more), _cut(message_of(each)))
         self._console.print(table)
         if next_cursor is not None:

@@ -7,8 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Path, Request
 from fastapi.responses import RedirectResponse, Response
 
-from recollect.errors import Invalid
-from recollect.model import KeyScope
+from recollect.caller import current_caller
+from recollect.errors import Forbidden, Invalid
+from recollect.model import KeyScope, Origin
+from recollect.policy.keys import allows
+from recollect.policy.trust import is_within
 from recollect.server.admin.logins import PATH
 from recollect.server.admin.pages import page
 from recollect.server.auth import CurrentTenant
@@ -28,11 +31,15 @@ def create_key(
     tenant: CurrentTenant,
     scope: Annotated[str, Form()] = KeyScope.READ.value,
     name: Annotated[str, Form()] = "",
+    agents: Annotated[str, Form()] = "",
+    trust: Annotated[str, Form()] = "",
 ) -> Response:
     """Makes one, and shows it on this page and never again."""
+    named = [id for each in agents.split(",") if (id := each.strip())]
     try:
-        return _listed(request, tenant, key=tenant.add_key(scope, name=name).key)
-    except Invalid as error:
+        made = tenant.add_key(scope, name=name, agents=named, trust=trust or None)
+        return _listed(request, tenant, key=made.key)
+    except (Invalid, Forbidden) as error:
         return _listed(request, tenant, problem=str(error))
 
 
@@ -44,6 +51,14 @@ def revoke_key(tenant: CurrentTenant, id: Annotated[str, Path()]) -> Response:
 
 
 def _listed(request: Request, tenant: CurrentTenant, *, key: str = "", problem: str = "") -> Response:
-    status = 400 if problem else 200
-    keys, scopes = tenant.list_keys(), [*KeyScope]
-    return page(request, "keys.html", status=status, keys=keys, scopes=scopes, key=key, problem=problem)
+    caller = current_caller()
+    return page(
+        request,
+        "keys.html",
+        status=400 if problem else 200,
+        keys=tenant.list_keys(),
+        scopes=[each for each in KeyScope if caller.scope is None or allows(caller.scope, each)],
+        origins=[each for each in Origin if is_within(each, caller.trust)],
+        key=key,
+        problem=problem,
+    )

@@ -11,6 +11,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 
+from recollect.caller import current_caller
 from recollect.errors import Conflict, Invalid
 from recollect.model import Imported
 from recollect.server.admin.logins import PATH
@@ -38,6 +39,7 @@ class Sent:
 @router.get("/moving")
 def show_moving(request: Request, tenant: CurrentTenant) -> Response:
     """The two forms."""
+    current_caller().check_whole_tenant()
     return _forms(request, tenant)
 
 

@@ -12,8 +12,9 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from recollect import __version__
-from recollect.model import KeyScope, Kind, Outcome, State
+from recollect.model import KeyScope, Kind, Memory, Origin, Outcome, State
 from recollect.policy.keys import allows
+from recollect.policy.trust import is_within
 from recollect.server.access import Access
 from recollect.server.admin.logins import PATH
 
@@ -86,6 +87,15 @@ def _may(access: Access | None, scope: str) -> bool:
     return access is not None and allows(access.scope, KeyScope(scope))
 
 
+def _may_decide(access: Access | None) -> bool:
+    """Return True if the buttons that decide what agents trust belong on the page."""
+    return access is not None and _may(access, KeyScope.ADMIN) and is_within(Origin.AGENT, access.trust)
+
+
+def _may_edit(access: Access | None, memory: Memory) -> bool:
+    return access is not None and _may(access, KeyScope.WRITE) and is_within(memory.origin, access.trust)
+
+
 _PAGES = Environment(
     loader=PackageLoader("recollect.server.admin"),
     autoescape=True,
@@ -98,6 +108,8 @@ _PAGES.globals |= {
     "moment": moment,
     "age": age,
     "may": _may,
+    "may_decide": _may_decide,
+    "may_edit": _may_edit,
     "version": __version__,
     "kinds": [*Kind],
     "states": [*State],

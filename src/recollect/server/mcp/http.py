@@ -56,7 +56,7 @@ class McpEndpoint:
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Raises: Invalid, Unauthorized; HTTPException for a body that is too long or too slow."""
+        """Raises: Invalid, Unauthorized, Forbidden; HTTPException for a body that is too long or too slow."""
         request = Request(scope, receive)
         scope["state"]["offer"] = self._offer(request)
         try:
@@ -71,7 +71,8 @@ class McpEndpoint:
         if access is None:
             raise Unauthorized(NO_KEY)
         query = request.query_params
-        agent = query.get("agent") or request.headers.get(AGENT_HEADER) or self._recollect.settings.agent
+        default = access.caller.default_agent(self._recollect.settings.agent)
+        agent = query.get("agent") or request.headers.get(AGENT_HEADER) or default
         return Offer(
             memory=self._recollect.tenant(access.tenant).agent(agent),
             sets=_named(query["sets"]) if "sets" in query else self._sets,

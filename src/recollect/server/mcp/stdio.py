@@ -19,6 +19,7 @@ from mcp.types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, jsonrpc_mes
 from pydantic import ValidationError
 
 from recollect.api import Recollect
+from recollect.caller import MCP, acting_as
 from recollect.server.mcp.offer import existing_sets
 from recollect.server.mcp.protocol import build_server
 from recollect.settings import Settings
@@ -36,7 +37,7 @@ def run_stdio(settings: Settings, *, sets: Sequence[str] | None = None) -> None:
     """
     offered = existing_sets(settings.tool_sets if sets is None else sets)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    with Recollect(settings=settings) as recollect, _interruptible():
+    with Recollect(settings=settings) as recollect, _interruptible(), acting_as(MCP):
         anyio.run(_serve_stdio, build_server(recollect.agent(), offered))
 
 

@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import TypeAdapter, ValidationError
 from starlette.datastructures import UploadFile
 
+from recollect.caller import current_caller
 from recollect.errors import Invalid
 from recollect.model import AgentQuestion, Image
 from recollect.policy.images import MAX_IMAGES, checked_image, decoded_image
@@ -71,7 +72,7 @@ async def run_agent(
 ) -> RunResponse:
     """Ask an agent. It is shown what its memory holds about the prompt, uses its tools, and answers; when this answers,
     the turn is on disk. Who hangs up cancels it, and nothing of the turn is kept."""
-    owner = tenant.agent(body.agent or recollect.settings.agent).owner
+    owner = tenant.agent(body.agent or current_caller().default_agent(recollect.settings.agent)).owner
     question = AgentQuestion(owner=owner, prompt=body.prompt, session_id=body.session_id)
     return RunResponse(runner, question, is_stream=body.stream)
 
@@ -123,6 +124,6 @@ async def run_vision(
     body, images = submitted
     if not images:
         raise Invalid(NO_IMAGE)
-    owner = tenant.agent(body.agent or recollect.settings.agent).owner
+    owner = tenant.agent(body.agent or current_caller().default_agent(recollect.settings.agent)).owner
     question = AgentQuestion(owner=owner, prompt=body.prompt, session_id=body.session_id, images=images)
     return RunResponse(runner, question, is_stream=body.stream)

@@ -278,6 +278,7 @@ class EventBody(_Told):
     at: datetime
     action: Annotated[str, Field(description="A stable word.", examples=["memory.add"])]
     agent_id: str | None
+    actor: Annotated[str, Field(description="The id of the key that did it, or a program's name; empty: unknown.")]
     message: str
     meta: dict[str, Any]
     hash: Annotated[str, Field(description="Seals this event and, through it, all before it.")]
@@ -348,10 +349,12 @@ class KeyBody(_Told):
     last_used_at: Annotated[datetime | None, Field(description="To within five minutes; null: never")]
     expires_at: Annotated[datetime | None, Field(description="null: never")]
     revoked_at: datetime | None
+    agents: Annotated[list[str], Field(description="The agents it is for; empty: all of the tenant.")]
+    trust: Annotated[Origin | None, Field(description="The most trusted origin it may claim; null: any")]
 
     @classmethod
     def of(cls, record: ApiKey, **more: Any) -> Self:
-        return cls._of(record, **more)
+        return cls._of(record, agents=list(record.agents), **more)
 
 
 class IssuedKeyBody(KeyBody):

@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 from recollect.agent_memory import ANY_STATE, MAX_PAGE, PAGE
 from recollect.model import KeyScope, Kind, Origin, Role, Scope, Source, State
 from recollect.policy.agents import MAX_CHARS, MAX_TOOLS
+from recollect.policy.keys import MAX_AGENTS
 from recollect.policy.kinds import MAX_TAGS, RULES
 from recollect.policy.purposes import PURPOSES
 from recollect.policy.relevance import Mode
@@ -204,6 +205,13 @@ class NewKey(Given):
     scope: Annotated[KeyScopeName, Field(description="What it allows; each allows what those before it do.")]
     name: Annotated[str, Field(description="Whose it is, for people.", json_schema_extra={"maxLength": 100})] = ""
     expires_at: Annotated[Moment | None, Field(description="null: never")] = None
+    agents: Annotated[
+        list[str],
+        Field(
+            description="The agents it is for; empty: all of the tenant.", json_schema_extra={"maxItems": MAX_AGENTS}
+        ),
+    ] = []
+    trust: Annotated[OriginName | None, Field(description="The most trusted origin it may claim; null: any")] = None
 
 
 class Paging(Given):

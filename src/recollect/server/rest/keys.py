@@ -30,8 +30,10 @@ def list_keys(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) -> KeyP
 
 @router.post("", status_code=201)
 def create_key(tenant: CurrentTenant, body: NewKey) -> IssuedKeyBody:
-    """Make a key for this tenant. It is told this once; only its hash is kept."""
-    issued = tenant.add_key(body.scope, name=body.name, expires_at=body.expires_at)
+    """Make a key for this tenant, which can do no more than yours. It is told this once; only its hash is kept."""
+    issued = tenant.add_key(
+        body.scope, name=body.name, expires_at=body.expires_at, agents=body.agents, trust=body.trust
+    )
     return IssuedKeyBody.of(issued.record, key=issued.key)
 
 

@@ -12,7 +12,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 
 from recollect.agent_memory import MAX_PAGE
-from recollect.model import State
+from recollect.caller import current_caller
+from recollect.model import Origin, State
+from recollect.policy.trust import check_claim
 from recollect.server.auth import CurrentAgent, CurrentRecollect
 from recollect.server.rest import cursor
 from recollect.server.rest.answers import (
@@ -64,7 +66,10 @@ def list_memories(
 @router.post("/memories", status_code=201)
 def create_memory(recollect: CurrentRecollect, memory: CurrentAgent, body: NewMemory) -> KeptMemory:
     """Keep a memory. When this answers, it is on disk. An agent's first memory makes the agent. A note or core memory
-    that is there already, but for case and white space, is answered as it is."""
+    that is there already, but for case and white space, is answered as it is. 403 for an origin that is trusted more
+    than the key."""
+    if body.origin is not None and body.origin in [*Origin]:
+        check_claim(Origin(body.origin), current_caller().trust)
     kept = memory.remember(
         body.text,
         kind=body.kind,

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from fastapi import APIRouter
 
-from recollect.server.auth import CurrentAccess, CurrentRecollect, CurrentTenant
+from recollect.server.auth import CurrentRecollect, CurrentTenant
 from recollect.server.rest.answers import Allowed, Maintained, Scanned, SightingBody
 from recollect.server.rest.bodies import Allowance
 
@@ -14,10 +14,10 @@ router = APIRouter(prefix="/api", tags=["upkeep"])
 
 
 @router.post("/maintenance")
-def maintain(recollect: CurrentRecollect, tenant: CurrentTenant, access: CurrentAccess) -> Maintained:
-    """Let memories fade: archive what expired, what decayed and what exceeds the quota; make missing vectors. A key
-    does it for its tenant; without keys it is done for the whole store. 409 while another process is at it."""
-    report = recollect.maintain() if access.is_operator else tenant.maintain()
+def maintain(recollect: CurrentRecollect) -> Maintained:
+    """Let memories fade, in the whole store: archive what expired, what decayed and what exceeds the quota; make
+    missing vectors. It takes an operator's key. 409 while another process is at it."""
+    report = recollect.maintain()
     return Maintained(archived=report.archived, **asdict(report))
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recollect.errors import Conflict
-from recollect.model import AuditEvent, Imported, Json
+from recollect.model import ACTOR, AuditEvent, Imported, Json
 from recollect.policy.transfer import CONTENTS, key_of
 from recollect.ports import ArchiveFiles, Clock, ContentDraft, Store, Vector
 from recollect.services.embedding import Embedding
@@ -202,8 +202,11 @@ class _Run:
     def _sealed_anew(self, row: Json) -> AuditEvent:
         log, event = self._found.log, event_of(row, self._tenant)
         origin = {"log": log.first, "tenant": self._found.header.tenant, "id": event.id, "hash": event.hash}
+        meta = {name: value for name, value in event.meta.items() if name != ACTOR}  # whoever imports it is the actor
+        if event.actor:
+            origin[ACTOR] = event.actor
         message = self._cleaning.redacted(self._tenant, event.message) if log.has_secret else event.message
-        return replace(event, message=message, meta={**event.meta, "imported": origin})
+        return replace(event, message=message, meta={**meta, "imported": origin})
 
     def _record(self, action: str, done: str, meta: Json) -> None:
         header, count = self._found.header, sum(self._found.added.values())

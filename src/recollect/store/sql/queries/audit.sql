@@ -15,6 +15,11 @@ SELECT {event} FROM audit_log
 WHERE tenant_id = :tenant AND id < :before AND folded LIKE :needle ESCAPE '!'
 ORDER BY id DESC LIMIT :limit
 
+-- name: list_events_of_agents
+SELECT {event} FROM audit_log
+WHERE tenant_id = :tenant AND id < :before AND folded LIKE :needle ESCAPE '!' AND agent_id {in_names}
+ORDER BY id DESC LIMIT :limit
+
 -- name: events_after
 SELECT {event}, folded FROM audit_log WHERE tenant_id = :tenant AND id > :id ORDER BY id LIMIT :limit
 

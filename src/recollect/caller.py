@@ -1,0 +1,82 @@
+"""The caller: on whose behalf work is done, which the audit log names, and what a key limits it to.
+
+The server sets it for every request, and threads and tasks inherit it. A program that uses the library has no limits;
+it can name itself with `acting_as`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+
+from recollect.errors import Forbidden, Invalid
+from recollect.model import KeyScope, Origin
+
+OPERATOR, CLI, MCP = "operator", "cli", "mcp"
+OWN_ACTORS = (OPERATOR, CLI, MCP)
+"""The actors that are programs of recollect's own: a server without keys, the command line, MCP over stdio."""
+
+MAX_ACTOR_CHARS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who is calling, and the limits of its key."""
+
+    actor: str = ""  # a key's id, or a program's name; empty: unnamed
+    scope: KeyScope | None = None  # None: no key, so everything is allowed
+    agents: tuple[str, ...] = ()  # empty: all agents
+    trust: Origin | None = None  # the most trusted origin it may claim; None: any
+
+    def is_allowed(self, agent: str) -> bool:
+        """Return True if the caller may use this agent."""
+        return not self.agents or agent in self.agents
+
+    def check_agent(self, agent: str) -> None:
+        """Refuse other agents by name alone, so that the answer does not tell which agents exist.
+
+        Raises: Forbidden.
+        """
+        if not self.is_allowed(agent):
+            raise Forbidden(f"This key is limited to the agents {', '.join(self.agents)}.")
+
+    def check_whole_tenant(self) -> None:
+        """Raises: Forbidden for a key that is limited to agents."""
+        if self.agents:
+            raise Forbidden("This concerns all agents of the tenant; it takes a key that is not limited to agents.")
+
+    def default_agent(self, fallback: str) -> str:
+        """Return the agent to use when a request names none: the key's own, if it is limited to one."""
+        return self.agents[0] if len(self.agents) == 1 else fallback
+
+
+_CALLER: ContextVar[Caller] = ContextVar("recollect_caller", default=Caller())  # noqa: B039  it is frozen
+
+
+def current_caller() -> Caller:
+    """Return the caller of the current thread or task."""
+    return _CALLER.get()
+
+
+@contextmanager
+def calling(caller: Caller) -> Iterator[None]:
+    """Do what follows on behalf of `caller`."""
+    token = _CALLER.set(caller)
+    try:
+        yield
+    finally:
+        _CALLER.reset(token)
+
+
+@contextmanager
+def acting_as(actor: str) -> Iterator[None]:
+    """Name whoever does what follows in the audit log: `with acting_as("nightly-job"): …`.
+
+    Raises: Invalid.
+    """
+    if not 1 <= len(actor) <= MAX_ACTOR_CHARS or not actor.isprintable():
+        raise Invalid(f"An actor is a name of 1 to {MAX_ACTOR_CHARS} printable characters on one line.")
+    with calling(replace(current_caller(), actor=actor)):
+        yield
