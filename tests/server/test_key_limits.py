@@ -31,6 +31,7 @@ WHOLE_TENANT = {
 NO_EVENT = {
     "POST /api/agents/{agent}/context": "keeps a record of the call, but changes no memory",
     "POST /api/chat/sessions/{id}/conversation": "writes only when it folds turns into a summary",
+    "POST /api/agents/{agent}/workspace/approve": "this server has no workspace",
     "POST /api/secrets/scan": "only reads",
     "GET /api/keys": "only reads",
     "GET /metrics": "only reads",

@@ -141,8 +141,9 @@ class Remember:
     def approve_workspace(self, owner: Owner) -> int:
         """Trust the notes that came with the workspace's file like the user's own; how many there were.
 
-        Raises: Invalid when there is no such file.
+        Raises: Invalid when there is no such file; Forbidden.
         """
+        trust.check_decision(current_caller().trust)
         now = self._now()
 
         def approve() -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Annotated, Any, cast
 
@@ -67,15 +68,16 @@ router = APIRouter(prefix="/api", tags=["transfer"])
 def export(tenant: CurrentTenant, wishes: Annotated[ExportWishes, Query()]) -> StreamingResponse:
     """Everything the tenant has, except keys, as one file that any store can import."""
     suffix, media = SUFFIXES[wishes.compression], MEDIA[wishes.compression]
-    file = tempfile.SpooledTemporaryFile(max_size=SPOOLED_BYTES)  # noqa: SIM115  closed when it has been sent
-    try:
-        with packed(cast(IO[bytes], file), Path(suffix).suffix) as content:
-            tenant.export(content)
-        size = file.tell()
-        file.seek(0)
-    except OSError as error:
-        file.close()
-        raise DiskFull(NO_ROOM) from error
+    with ExitStack() as on_failure:
+        file = on_failure.enter_context(tempfile.SpooledTemporaryFile(max_size=SPOOLED_BYTES))
+        try:
+            with packed(cast(IO[bytes], file), Path(suffix).suffix) as content:
+                tenant.export(content)
+            size = file.tell()
+            file.seek(0)
+        except OSError as error:
+            raise DiskFull(NO_ROOM) from error
+        on_failure.pop_all()  # from here on it is closed when it has been sent
     headers = {"Content-Disposition": f'attachment; filename="{tenant.id}{suffix}"', "Content-Length": str(size)}
     return StreamingResponse(_pieces(cast(IO[bytes], file)), media_type=media, headers=headers)
 
