@@ -139,6 +139,8 @@ class AsyncAuditLog:
     list = _in_thread(AuditLog.list)
     search = _in_thread(AuditLog.search)
     verify = _in_thread(AuditLog.verify)
+    head = _in_thread(AuditLog.head)
+    check_heads = _in_thread(AuditLog.check_heads)
     record = _in_thread(AuditLog.record)
 
 
@@ -235,6 +237,7 @@ class AsyncRecollect:
     skill_problems = _in_thread(Recollect.skill_problems)
     maintain = _in_thread(Recollect.maintain)
     check = _in_thread(Recollect.check)
+    list_tenants = _in_thread(Recollect.list_tenants)
     mend_index = _in_thread(Recollect.mend_index)
     embed_waiting = _in_thread(Recollect.embed_waiting)
     find_refused = _in_thread(Recollect.find_refused)

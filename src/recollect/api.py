@@ -73,6 +73,7 @@ class Recollect:
             workspace=self.settings.workspace,
             max_notes=self.settings.max_total,
             suspicious=self.settings.suspicious,
+            audit_key=self.settings.audit_key,
         )
         try:
             models = open_models(self.settings, model)
@@ -87,12 +88,7 @@ class Recollect:
             self._store,
             self._embedding,
             Outside(
-                models=models,
-                tokens=tokens,
-                skills=skills,
-                files=Files(),
-                archives=Archives(),
-                formats=Importers(),
+                models=models, tokens=tokens, skills=skills, files=Files(), archives=Archives(), formats=Importers()
             ),
             now=self._now,
             settings=self.settings,
@@ -139,6 +135,10 @@ class Recollect:
         """
         self._services.retrieved.flush()
         return self._services.checkup(is_quick=is_quick, progress=progress)
+
+    def list_tenants(self) -> Sequence[str]:
+        """Return the ids of all tenants of the store."""
+        return self._store.list_tenants()
 
     def mend_index(self) -> int:
         """Put right what `check` finds missing from the search index or out of date in it, in every tenant; how many

@@ -155,7 +155,7 @@ def wired(store: Store, embedding: Embedding, outside: Outside, *, now: Clock, s
         export=Export(store, outside.archives, now),
         import_=_import(
             outside,
-            Restore(store, embedding, outside.archives, now, secrets=settings.secrets),
+            Restore(store, embedding, outside.archives, now, secrets=settings.secrets, audit_key=settings.audit_key),
             ForeignImport(store, remember, transcripts, guard, now, max_notes=settings.max_total),
             settings,
         ),

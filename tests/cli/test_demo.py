@@ -7,7 +7,7 @@ import re
 from recollect.cli.demo.script import TOUR
 from tests.cli.program import ANSI, Program
 
-BY_CHANCE = re.compile(r"(?<=nightly-build-)[a-z0-9]{8}|c-[0-9a-f]{22}")
+BY_CHANCE = re.compile(r"(?<=nightly-build-)[a-z0-9]{8}|c-[0-9a-f]{22}|\b[0-9a-f]{64}\b")
 
 
 def test_the_tour_is_the_same_every_time_and_leaves_nothing_behind(program: Program) -> None:

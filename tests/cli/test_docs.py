@@ -35,6 +35,7 @@ CHANGING = {  # what is different on every machine, at every time or in every ve
     r"recollect-static\S+, \d+|recollect-static\S+": "<embedder>",
     r"recollect_mfrw2zi_[a-z2-7_]+": "<key>",
     r"(?m)^[a-z2-7]{8}\s+(?=write\b)": "<id> ",
+    r"\b\d+ [0-9a-f]{64}\b": "<head>",
     r"\b[0-9a-f]{64}\b": "<hash>",
     r"[ \t]+": " ",
 }

@@ -110,16 +110,18 @@ def test_the_audit_log_is_shown_and_checked(program: Program) -> None:
     )
     assert ([each["id"] for each in page.json["items"]], page.json["next_cursor"]) == ([3, 2], 2)
     assert [each["id"] for each in older.json["items"]] == [1]
-    assert list(page.json["items"][0]) == ["id", "at", "action", "agent_id", "message", "meta", "hash", "is_damaged"]
-    assert whole.json == {"ok": True, "events": 3, "broken_at": None, "problem": ""}
-    number, _time, action, agent, message = lines.out.rstrip("\n").split("\t")
+    fields = ["id", "at", "action", "agent_id", "actor", "message", "meta", "hash", "is_damaged"]
+    assert list(page.json["items"][0]) == fields
+    head = whole.json["head"]
+    assert (whole.json["ok"], whole.json["events"], head["id"]) == (True, 3, 3)
+    number, _time, action, agent, message, _actor = lines.out.rstrip("\n").split("\t")
     assert (number, action, agent, message) == ("1", "memory.add", "default", "Note m-1 was stored.")
 
     connection = apsw.Connection(str(program.folder / "notes.db"))
     connection.execute("DELETE FROM audit_log WHERE id = 2")
     connection.close()
     broken = program("audit", "--verify")
-    assert (broken.code, broken.out, broken.err) == (1, "Event 2 is missing.\n", "")
+    assert (broken.code, broken.out, broken.err) == (1, f"Event 2 is missing. Head: 3 {head['hash']}\n", "")
 
 
 def test_a_database_without_citus_cannot_be_distributed(program: Program, postgres_url: str) -> None:

@@ -239,8 +239,8 @@ def test_what_somebody_has_damaged_is_listed_with_a_mark(
     for number in range(3):
         store.add_event(event(f"refund {number}", tenant, meta={"number": number}))
     statement = f"UPDATE audit_log SET {damage} WHERE tenant_id = '{{tenant}}' AND id = 2"
-    if lasting_place.name != "sqlite" and damage != "meta = '[1]'":
-        with pytest.raises(psycopg.DataError):  # PostgreSQL lets nobody write these
+    if lasting_place.name != "sqlite" and damage.startswith("at"):
+        with pytest.raises(psycopg.DataError):  # PostgreSQL lets nobody write this
             tamper(lasting_place, tenant, statement)
         return
     tamper(lasting_place, tenant, statement)

@@ -17,7 +17,7 @@ from psycopg import sql
 
 from recollect import ports
 from recollect.errors import RecollectError, StoreError
-from recollect.model import Kind, Owner, ProposalState, Role, Trace, WrongWords
+from recollect.model import AuditHead, Kind, Owner, ProposalState, Role, Trace, WrongWords
 from recollect.ports import Store, Unembedded
 from recollect.store import SqlStore
 from recollect.store.erasure import TABLES
@@ -156,6 +156,10 @@ BY_A_TENANT: dict[str, Attempt] = {
     "find_events": lambda store, me, it: store.find_events(me.tenant, [it.seq]),
     "search_events": lambda store, me, it: store.search_events(me.tenant, "secret"),
     "verify_events": lambda store, me, it: store.verify_events(me.tenant),
+    "audit_head": lambda store, me, it: store.audit_head(me.tenant),
+    "check_heads": lambda store, me, it: [
+        each.is_ok for each in store.check_heads(me.tenant, [AuditHead(id=it.seq, hash="")])
+    ],
     "add_workflow": lambda store, me, it: store.add_workflow(workflow(it.document_id, me.tenant)),
     "get_workflow": lambda store, me, it: store.get_workflow(me.tenant, it.document_id),
     "find_workflow": lambda store, me, it: store.find_workflow(me.tenant, it.document_id),

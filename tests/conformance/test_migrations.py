@@ -19,7 +19,7 @@ from recollect.ports import Store
 from recollect.store import postgres, sqlite_schema
 from recollect.store.migrations import Migration, load_migrations
 from tests.conformance.conftest import Place
-from tests.conformance.examples import EARLIER, NOW, messages, note, owner, session
+from tests.conformance.examples import EARLIER, NOW, event, messages, note, owner, session
 from tests.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.proves("T2")
@@ -341,3 +341,30 @@ def test_tables_that_cannot_be_read_as_conversations_are_left_alone(new_place: P
     with pytest.raises(SchemaMismatch, match="Rename it"):
         new_place.open()
     assert tables(new_place) == {"chat_sessions"}
+
+
+# --- events from before
+
+
+def test_chain_from_before_events_were_kept_as_text_is_whole_after(new_place: Place) -> None:
+    store = new_place.open()
+    for meta in ({"b": 1, "a": [0.5, None]}, {"words": "ü", "z": {"y": 1.1, "x": 2**70}}, {}):
+        store.add_event(event("done", "acme", meta=meta))
+    known = store.list_events("acme")
+    store.close()
+    if new_place.name == "postgres":
+        run(
+            new_place,
+            "ALTER TABLE audit_log ALTER COLUMN meta DROP DEFAULT, ALTER COLUMN meta TYPE JSONB USING meta::jsonb, "
+            "ALTER COLUMN meta SET DEFAULT '{}'",
+        )
+    run(new_place, "DELETE FROM schema_migrations WHERE number = 14")
+
+    store = new_place.open()
+
+    assert store.list_events("acme") == known
+    assert store.verify_events("acme").is_intact
+    store.add_event(event("done", "acme", meta={"x": 1e16}))
+    report = store.verify_events("acme")
+    assert (report.is_intact, report.events) == (True, 4)
+    store.close()

@@ -227,7 +227,10 @@ def test_the_audit_log_is_searched_and_verified(recollect: Recollect, browser: B
     assert f"{events[-1].id} now shop.sale Sold {word} number 54." in read(first)
     assert f"Sold {word} number 4." not in read(first)
     assert f"Sold {word} number 4." in read(rest)
-    assert "The log is whole: all" in read(browser.get("/admin/audit/verify"))
+    verified = read(browser.get("/admin/audit/verify"))
+    head = recollect.tenant().audit.head()
+    assert "The log is whole: all" in verified
+    assert f"Head: event {head.id}, {head.hash}" in verified
     assert "Nothing of that kind" in read(browser.get("/admin/audit", q=f"{word}{word}"))
     assert browser.get("/admin/audit", before=10**30).status_code == 422
 

@@ -35,6 +35,8 @@ def test_a_life_on_postgresql(postgres_url: str) -> None:
         double = client.post("/api/agents/ann/memories", json={"text": "Prefers spaces!"}).json()
         assert double["similar"] == [{"id": kept["id"], "text": "Prefers spaces"}]
         assert client.delete(f"/api/agents/ann/memories/{double['id']}").status_code == 204
+        refund = {"action": "order.refund", "message": "paid", "meta": {"x": 1e16, "y": -0.0, "z": 1e308}}
+        assert client.post("/api/audit", json=refund).status_code == 201
         assert client.get("/api/audit/verify").json()["ok"] is True
 
         assert client.delete(f"/api/agents/ann/memories/{kept['id']}").status_code == 204

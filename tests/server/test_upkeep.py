@@ -74,14 +74,47 @@ def test_the_audit_log_shows_that_it_was_tampered_with(tmp_path: Path) -> None:
         other.close()
         broken = client.get("/api/audit/verify")
 
-    assert whole == {"ok": True, "events": 2, "broken_at": None, "problem": ""}
+    head = whole.pop("head")
+    assert (head["id"], len(head["hash"])) == (2, 64)
+    assert whole == {"ok": True, "events": 2, "broken_at": None, "problem": "", "broken": [], "keyed_from": None}
     assert broken.status_code == 200
     assert broken.json() == {
         "ok": False,
         "events": 1,
         "broken_at": 2,
         "problem": "Event 2 was changed after it was written.",
+        "broken": [2],
+        "head": head,
+        "keyed_from": None,
     }
+
+
+def test_floats_in_meta_keep_the_log_whole(client: httpx2.Client) -> None:
+    meta = {"x": 1e16, "y": -0.0, "z": [1e308, 1763310848.123456789]}
+    answer = client.post("/api/audit", json={"action": "order.refund", "message": "paid", "meta": meta})
+
+    assert answer.status_code == 201
+    assert meta.items() <= answer.json()["meta"].items()
+    assert client.get("/api/audit/verify").json()["ok"] is True
+
+
+def test_server_without_the_audit_key_refuses_to_write(tmp_path: Path) -> None:
+    url, key = f"sqlite:///{tmp_path / 'memory.db'}", "correct horse battery staple"
+    with Recollect(settings=Settings(url=url, audit_key=key)) as recollect:
+        recollect.agent("ann").remember("Drinks tea")
+    with (
+        Recollect(settings=Settings(url=url)) as recollect,
+        serving(recollect) as address,
+        client_of(address) as client,
+    ):
+        refused = client.post("/api/agents/ann/memories", json={"text": "Drinks coffee"})
+        listed = client.get("/api/agents/ann/memories").json()["items"]
+        verified = client.get("/api/audit/verify").json()
+
+    assert (refused.status_code, "audit_key" in refused.json()["error"]) == (503, True)
+    assert [each["text"] for each in listed] == ["Drinks tea"]
+    assert (verified["ok"], verified["keyed_from"]) == (False, 1)
+    assert "set audit_key" in verified["problem"]
 
 
 def test_secrets_that_got_in_are_found_and_what_is_none_can_be_allowed() -> None:

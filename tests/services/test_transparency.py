@@ -229,7 +229,7 @@ CHANGES = {
     "hash and message": "'0000', message = 'Nothing happened.'",
 }
 UNREADABLE = {"at": "'the day before'", "meta": "'{'", "meta as a list": "'[[[1]]]'"}
-ONLY_IN_SQLITE = ("at", "meta")
+ONLY_IN_SQLITE = ("at",)
 """PostgreSQL lets nobody write these."""
 
 

@@ -19,7 +19,7 @@ from recollect.cli.json_text import write_json as _write
 from recollect.cli.knowledge.json_view import JsonKnowledge
 from recollect.cli.transcripts.json_view import JsonTranscripts
 from recollect.cli.transfer.json_view import JsonTransfer
-from recollect.cli.view import AgentShown, CaptureShown, SettingShown, Shown, json_record, json_value, key_state
+from recollect.cli.view import AgentShown, Anchor, CaptureShown, SettingShown, Shown, json_record, json_value, key_state
 from recollect.model import ApiKey, AuditReport, Check, Hit, IssuedKey, Json, Memory, MemoryVersion, Recalled
 
 if TYPE_CHECKING:
@@ -92,6 +92,9 @@ class JsonView(
     def verified(self, report: AuditReport) -> None:
         said = asdict(report)
         _write({"ok": said.pop("is_intact")} | said)
+
+    def anchored(self, anchors: Sequence[Anchor], notes: Sequence[str]) -> None:
+        _write({"heads": [each.as_json() for each in anchors], "notes": list(notes)})
 
     def settings(self, settings: Sequence[SettingShown]) -> None:
         _write({"items": [asdict(each) for each in settings]})

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from recollect.cli.anchors import anchor as keep_heads
 from recollect.cli.run import REFUSED, Command, Run
 from recollect.cli.view import AgentShown, SettingShown
 from recollect.settings import MASK, SettingRow, Settings, masked, table
@@ -36,18 +38,36 @@ def audit(
     verify: Annotated[
         bool, typer.Option("--verify", help="Check that the log is whole, instead of showing it.")
     ] = False,
+    anchor: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Check every tenant's log (or --tenant's), also against the heads in this file; add the current ones.",
+            show_default=False,
+        ),
+    ] = None,
+    anchor_command: Annotated[
+        str,
+        typer.Option(
+            metavar="COMMAND", help="Hand the heads to this program's standard input instead.", show_default=False
+        ),
+    ] = "",
     limit: Annotated[int, typer.Option(help="How many at most.")] = 20,
     before: Annotated[
         int | None, typer.Option(metavar="EVENT", help="Continue behind this one.", show_default=False)
     ] = None,
 ) -> None:
     """Show what was done in the tenant, newest first."""
-    if not verify:
+    is_anchored = anchor is not None or bool(anchor_command)
+    if not verify and not is_anchored:
         found = run.tenant.audit.search(query, before=before, limit=limit)
         run.view.events(found, next_cursor=found[-1].id if len(found) == limit else None)
         return
     if query:
-        raise typer.BadParameter("--verify looks at the whole log; leave the words out.")
+        raise typer.BadParameter("--verify and --anchor look at the whole log; leave the words out.")
+    if is_anchored:
+        keep_heads(run, anchor, anchor_command)
+        return
     report = run.tenant.audit.verify()
     run.view.verified(report)
     if not report.is_intact:

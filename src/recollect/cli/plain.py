@@ -21,6 +21,7 @@ from recollect.cli.transcripts.plain import PlainTranscripts
 from recollect.cli.transfer.plain import PlainTransfer
 from recollect.cli.view import (
     AgentShown,
+    Anchor,
     CaptureShown,
     SettingShown,
     Shown,
@@ -119,6 +120,12 @@ class PlainView(
     def verified(self, report: AuditReport) -> None:
         print(verdict(report))
 
+    def anchored(self, anchors: Sequence[Anchor], notes: Sequence[str]) -> None:
+        for each in anchors:
+            print("\t".join([safe(each.tenant), str(each.id), one_line(each.hash)]))
+        for note in notes:
+            print(one_line(note), file=sys.stderr)
+
     def settings(self, settings: Sequence[SettingShown]) -> None:
         for each in settings:
             print("\t".join([each.name, one_line(as_text(each.value)) or EMPTY, one_line(each.source)]))
@@ -193,9 +200,15 @@ def as_text(value: str | float | list[str] | None) -> str:
 
 def verdict(report: AuditReport) -> str:
     """Whether the audit log is whole, as a sentence."""
+    told = [f"The log is whole: {report.events:,} {'event' if report.events == 1 else 'events'}."]
     if not report.is_intact:
-        return one_line(report.problem)
-    return f"The log is whole: {report.events:,} {'event' if report.events == 1 else 'events'}."
+        told = [one_line(report.problem)]
+        told += [f"Broken: {', '.join(map(str, report.broken))}."] if len(report.broken) > 1 else []
+    if report.keyed_from:
+        told.append(f"Keyed from event {report.keyed_from} on.")
+    if report.head.id:
+        told.append(f"Head: {report.head.id} {one_line(report.head.hash)}")
+    return " ".join(told)
 
 
 def details(shown: Shown) -> dict[str, str]:

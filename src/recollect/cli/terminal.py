@@ -28,6 +28,7 @@ from recollect.cli.transcripts.terminal import TerminalTranscripts
 from recollect.cli.transfer.terminal import TerminalTransfer
 from recollect.cli.view import (
     AgentShown,
+    Anchor,
     CaptureShown,
     SettingShown,
     Shown,
@@ -179,6 +180,14 @@ class TerminalView(
 
     def verified(self, report: AuditReport) -> None:
         self._console.print(_tick(report.is_intact), Text(verdict(report)))
+
+    def anchored(self, anchors: Sequence[Anchor], notes: Sequence[str]) -> None:
+        table = _table("Tenant", "Event", "Hash")
+        for each in anchors:
+            table.add_row(Text(safe(each.tenant), style="cyan"), str(each.id), Text(one_line(each.hash)))
+        self._console.print(table)
+        for note in notes:
+            self._console.print(Text(f" {one_line(note)}", style="yellow"))
 
     def settings(self, settings: Sequence[SettingShown]) -> None:
         table = _table("Setting", "Value", "From")

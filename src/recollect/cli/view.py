@@ -86,6 +86,19 @@ class AgentShown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Anchor:
+    """The head of a tenant's audit log at a time."""
+
+    tenant: str
+    id: int
+    hash: str
+    at: datetime
+
+    def as_json(self) -> dict[str, str | int]:
+        return {"tenant": self.tenant, "id": self.id, "hash": self.hash, "at": self.at.isoformat()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SettingShown:
     """A setting as it is now, without secrets."""
 
@@ -152,6 +165,8 @@ class View(Protocol):
     def steps(self, steps: Sequence[WorkflowStep], *, next_cursor: str | None) -> None: ...
 
     def verified(self, report: AuditReport) -> None: ...
+
+    def anchored(self, anchors: Sequence[Anchor], notes: Sequence[str]) -> None: ...
 
     def settings(self, settings: Sequence[SettingShown]) -> None: ...
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from recollect.model.records import AuditHead
+
 Key = tuple[str | int, ...]
 
 
@@ -72,6 +74,8 @@ class Erased:
 
     removed: Mapping[str, int] = field(default_factory=dict)
     cleared: Mapping[str, int] = field(default_factory=dict)
+    resealed_from: int | None = None  # the first event of the audit log that got another hash
+    head_before: AuditHead | None = None  # the log's last event, as it was until then
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -266,13 +266,33 @@ class AuditEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AuditHead:
+    """The last event of an audit log: whoever knows it notices when the log is written anew, or cut short."""
+
+    id: int = 0  # 0: there is none yet
+    hash: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadCheck:
+    """A head that was recorded earlier, compared with the log."""
+
+    head: AuditHead
+    is_ok: bool
+    says: str = ""  # what is wrong, or (`is_ok`) which erasure sealed it anew
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditReport:
     """Whether a tenant's audit log is whole."""
 
     is_intact: bool
-    events: int
+    events: int  # that fit, from the first one on
     broken_at: int | None = None  # the first event that does not fit
     problem: str = ""
+    broken: tuple[int, ...] = ()  # the first events that do not fit or are missing
+    head: AuditHead = AuditHead()
+    keyed_from: int | None = None  # the first event whose hash is keyed
 
 
 class KeyScope(StrEnum):

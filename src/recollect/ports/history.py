@@ -6,14 +6,17 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from recollect.model import AuditEvent, AuditReport, Match, Workflow, WorkflowStep
+from recollect.model import AuditEvent, AuditHead, AuditReport, HeadCheck, Match, Workflow, WorkflowStep
 
 
 class AuditStore(Protocol):
     """What was done, in order, with a hash chain over it."""
 
     def add_event(self, event: AuditEvent) -> AuditEvent:
-        """The event with its number, its hash and the current caller as its actor."""
+        """The event with its number, its hash and the current caller as its actor.
+
+        Raises: ReadOnly when the log is keyed with another key than ours.
+        """
 
     def list_events(
         self,
@@ -35,7 +38,13 @@ class AuditStore(Protocol):
         score is how much of the question a message holds, 0 to 1, rare words counting more."""
 
     def verify_events(self, tenant: str) -> AuditReport:
-        """Walk the chain from its first event to its last."""
+        """Walk the chain from its first event to its last, also behind what is broken."""
+
+    def audit_head(self, tenant: str) -> AuditHead:
+        """The last event's number and hash."""
+
+    def check_heads(self, tenant: str, heads: Sequence[AuditHead]) -> Sequence[HeadCheck]:
+        """Whether each of these was the log's last event once."""
 
 
 class WorkflowStore(Protocol):

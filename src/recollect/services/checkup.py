@@ -25,6 +25,9 @@ MENDED_AT_ONCE = 100
 """Entries whose words are written anew in one transaction: nobody else writes meanwhile."""
 
 DAMAGED = "Restore a backup; or copy it aside and export what can still be read."
+BROKEN_LOG = (
+    "If it asks for audit_key, set it; otherwise somebody changed the log outside recollect: compare it with a backup."
+)
 GONE = "Restore a backup: what was kept there is nowhere else."
 ORPHANS = "{:,} more belong to nobody; recollect maintain removes them."
 UNKNOWN = (
@@ -179,8 +182,10 @@ class Checkup:
         reports = {tenant: self._store.verify_events(tenant) for tenant in tenants}
         broken = [f"{tenant}: {report.problem}" for tenant, report in reports.items() if not report.is_intact]
         events = sum(report.events for report in reports.values())
-        says = _first(broken) if broken else f"{events:,} {'event is' if events == 1 else 'events are'} whole"
-        advice = "Somebody changed the log outside recollect; compare it with a backup." if broken else ""
+        heads = [f"{tenant} {each.head.id} {each.head.hash}" for tenant, each in reports.items() if each.head.id]
+        told = f"; heads: {_first(heads)}" if heads else ""
+        says = _first(broken) if broken else f"{events:,} {'event is' if events == 1 else 'events are'} whole{told}"
+        advice = BROKEN_LOG if broken else ""
         return Check(name="audit log", is_ok=not broken, says=says, advice=advice)
 
 

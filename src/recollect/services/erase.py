@@ -9,12 +9,12 @@ subject, and nothing of what it was.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
 from recollect.errors import Conflict, Invalid, NotFound
-from recollect.model import AuditEvent, Erased, Owner, Receipt, Subject, SubjectKind
+from recollect.model import AuditEvent, Erased, Json, Owner, Receipt, Subject, SubjectKind
 from recollect.policy.erasure import Needle, added, parsed_subject, receipt_hash, subject_hash, text_subject
 from recollect.policy.names import memory_seq
 from recollect.ports import Clock, Store
@@ -191,7 +191,8 @@ class Erase:
 
 
 def _sum(one: Erased, other: Erased) -> Erased:
-    return Erased(removed=added(one.removed, other.removed), cleared=added(one.cleared, other.cleared))
+    """`other` with the counts of `one` added."""
+    return replace(other, removed=added(one.removed, other.removed), cleared=added(one.cleared, other.cleared))
 
 
 def _told(receipt: Receipt, found: Found) -> Receipt:
@@ -217,10 +218,17 @@ def _remains(tenant: str, subject: Subject, found: Found) -> tuple[str, ...]:
 def _event(receipt: Receipt, erased: Erased) -> AuditEvent:
     removed, cleared = sum(erased.removed.values()), sum(erased.cleared.values())
     what = receipt.subject.partition(":")[0]
+    meta: Json = {
+        "subject_hash": receipt.subject_hash,
+        "removed": dict(erased.removed),
+        "cleared": dict(erased.cleared),
+    }
+    if erased.resealed_from is not None and erased.head_before is not None:  # heads recorded earlier no longer fit
+        meta |= {"resealed_from": erased.resealed_from, "head_before": asdict(erased.head_before)}
     return AuditEvent(
         tenant=receipt.tenant,
         at=receipt.at,
         action=ERASE_EVENT,
         message=f"Erasure of a {what} removed {removed:,} rows and took the words out of {cleared:,}.",
-        meta={"subject_hash": receipt.subject_hash, "removed": dict(erased.removed), "cleared": dict(erased.cleared)},
+        meta=meta,
     )

@@ -152,6 +152,12 @@ class Settings:
         "What happens to a memory from a tool, an import or a model that reads like instructions: shown last, with a "
         "mark; held until somebody approves it; or shown like any other.",
     )
+    audit_key: str = setting(
+        "",
+        "The key of the audit log's hash chain, so that nobody without it can write the log anew unnoticed (at least "
+        "16 characters, the same in every process, for good); it is never shown.",
+        is_secret=True,
+    )
     episode_quota: int = setting(10_000, "Live episodes an agent may have after maintenance.", low=1)
     context_budget: int = setting(
         8000, "Tokens a prompt may have: all messages with their frames, and what opens the answer.", low=1

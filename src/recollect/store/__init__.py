@@ -8,6 +8,7 @@ from typing import cast
 from urllib.parse import unquote, urlsplit
 
 from recollect.errors import Invalid
+from recollect.policy.audit import checked_audit_key
 from recollect.store.engine import Engine
 from recollect.store.sqlstore import SqlStore
 
@@ -24,21 +25,26 @@ def open_store(
     workspace: Path | None = None,
     max_notes: int = 500,
     suspicious: str = "last",
+    audit_key: str = "",
 ) -> SqlStore:
     """The store behind `url`: `sqlite:///file.db`, `:memory:` or `postgresql://…`; with a workspace, notes are in it.
+    Hashes of the audit log are keyed with `audit_key`, if there is one.
 
     Raises: Invalid, StoreError, SchemaMismatch.
     """
+    audit_key = checked_audit_key(audit_key)
     engine = _opened(url, busy_timeout=busy_timeout, pool_size=pool_size, index_cache_mb=index_cache_mb)
-    if workspace is None:
-        return SqlStore(engine)
     try:
-        workspaces = import_module("recollect.store.workspace")
-        made = workspaces.WorkspaceStore(engine, workspace, max_notes=max_notes, suspicious=suspicious)
+        if workspace is None:
+            store = SqlStore(engine)
+        else:
+            workspaces = import_module("recollect.store.workspace")
+            store = workspaces.WorkspaceStore(engine, workspace, max_notes=max_notes, suspicious=suspicious)
     except BaseException:
         engine.close()
         raise
-    return cast(SqlStore, made)
+    store.audit_key = audit_key
+    return store
 
 
 def _opened(url: str, *, busy_timeout: float, pool_size: int, index_cache_mb: int) -> Engine:

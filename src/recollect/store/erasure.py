@@ -16,12 +16,11 @@ from recollect.model import ACTOR, Erased, Key, Trace
 from recollect.policy.audit import START, event_hash
 from recollect.policy.erasure import ERASED
 from recollect.store.agents import renew_index
-from recollect.store.audit import PAGE, verified
+from recollect.store.audit import PAGE, AuditRows, head_of, refuse_foreign, verified
 from recollect.store.audit import SHELF as AUDIT
 from recollect.store.engine import Row, Unit
 from recollect.store.history_rows import event_from
 from recollect.store.knowledge import SHELF as KNOWLEDGE
-from recollect.store.words import SearchedByWords
 
 NOTES_FILE = "notes_file"
 """The lines of a workspace's file that hold no note; only there, and nowhere in the database."""
@@ -91,7 +90,7 @@ CLEARED = ("chat_messages", "chat_sessions", "api_keys", "audit_log")
 """Rows that can stay without their text."""
 
 
-class ErasureRows(SearchedByWords):
+class ErasureRows(AuditRows):
     """`ports.ErasureStore`."""
 
     def list_traces(
@@ -116,17 +115,20 @@ class ErasureRows(SearchedByWords):
         def erase(unit: Unit) -> Erased:
             removed, marked = Counter[str](), Counter[str]()
             self._touch(unit, [*gone, *cleared])
+            head = head_of(unit)
+            refuse_foreign(head.hash, self.audit_key)
             for statement, table, values in self._removals(tenant, gone):
                 removed[table] += unit.run(statement, **values)
             # A log that somebody has changed stays broken, for everybody to see: only a whole one is sealed again.
             first = min((int(each.key[0]) for each in cleared if each.table == "audit_log"), default=None)
-            is_sealed = first is not None and verified(unit).is_intact
+            is_sealed = first is not None and not verified(unit, self.audit_key).broken
             for (agent, parent), table, keys in _grouped(cleared, CLEARED):
                 values = self._values(tenant, agent, parent, keys) | {"mark": ERASED}
                 marked[table] += unit.run(f"clear_{table}", **values)
-            if first is not None and is_sealed:
-                _seal_again(unit, first)
-            return Erased(removed=+removed, cleared=+marked)
+            if first is None or not is_sealed:
+                return Erased(removed=+removed, cleared=+marked)
+            _seal_again(unit, first, self.audit_key)
+            return Erased(removed=+removed, cleared=+marked, resealed_from=first, head_before=head)
 
         return self._write(tenant, erase)
 
@@ -233,13 +235,13 @@ def _strings(value: Any) -> Iterator[str]:
             waiting += reversed(inner)
 
 
-def _seal_again(unit: Unit, first: int) -> None:
+def _seal_again(unit: Unit, first: int, key: str) -> None:
     """Chain the events from `first` on anew, now that some say something else."""
     before = unit.all("events_after", tenant=unit.tenant, id=first - 2, limit=1) if first > 1 else ()
     at, previous_hash = first - 1, before[0][8] if before else START
     while rows := unit.all("events_after", tenant=unit.tenant, id=at, limit=PAGE):
         for *columns, _ in rows:
             event = replace(event_from(columns), previous_hash=previous_hash)
-            at, previous_hash = event.id, event_hash(event, previous_hash)
+            at, previous_hash = event.id, event_hash(event, previous_hash, key)
             unit.run("seal_event", tenant=unit.tenant, id=at, previous_hash=event.previous_hash, hash=previous_hash)
     unit.run("keep_audit_hash", tenant=unit.tenant, hash=previous_hash)

@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from recollect.model import AuditEvent, Workflow, WorkflowStep
+from recollect.policy.audit import canonical
 from recollect.policy.text import fold
 from recollect.store.engine import Row
-from recollect.store.rows import json_text, moment
+from recollect.store.rows import moment
 
 
 def event_from(row: Row) -> AuditEvent:
@@ -62,7 +63,7 @@ def event_values(event: AuditEvent) -> dict[str, Any]:
         "agent_id": event.agent_id,
         "message": event.message,
         "folded": fold(event.message),
-        "meta": json_text(event.meta),
+        "meta": canonical(event.meta),
         "previous_hash": event.previous_hash,
         "hash": event.hash,
     }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from recollect.errors import Conflict, Invalid, StoreError
 from recollect.model import Detail, Json
+from recollect.policy.audit import canonical
 from recollect.policy.history import history_terms, step_words
 from recollect.policy.text import fold, terms
 from recollect.policy.transfer import CONTENTS
@@ -226,7 +228,8 @@ def _add_events(unit: Unit, rows: list[dict[str, Any]]) -> int:
     if rows and rows[0]["id"] <= last:
         raise Conflict(CHANGED_MEANWHILE)
     for row in rows:
-        unit.run("add_event", **row, folded=fold(row["message"]))
+        meta = canonical(json.loads(row["meta"]))
+        unit.run("add_event", **row | {"meta": meta}, folded=fold(row["message"]))
         unit.run("set_audit_head", tenant=unit.tenant, last_id=row["id"], last_hash=row["hash"])
     return len(rows)
 

@@ -19,6 +19,7 @@ from recollect.policy.similarity import Evidence
 from recollect.policy.text import content_hash
 from recollect.policy.trust import is_low
 from recollect.ports import EmbedTexts, Glimpse, Vector
+from recollect.store.audit import refuse_foreign
 from recollect.store.engine import Engine
 from recollect.store.erasure import NOTES_FILE
 from recollect.store.notes_claim import claimant, is_claimed_by
@@ -75,6 +76,13 @@ class WorkspaceStore(WorkspaceTransfer, WorkspaceTrust):
             known = self.meet_workspace(owner, self._workspace, highest)
         return known
 
+    def _check_log(self, tenant: str) -> None:
+        """Look before the file is changed whether the event that tells of it can be written.
+
+        Raises: ReadOnly.
+        """
+        refuse_foreign(self.audit_head(tenant).hash, self.audit_key)
+
     def _notes_looked_at(self, owner: Owner, *, if_nobodys: bool = False) -> NotesFile | None:
         """The same for who goes over all agents, which must not make the file anybody's.
 
@@ -92,6 +100,7 @@ class WorkspaceStore(WorkspaceTransfer, WorkspaceTrust):
             return super().add_memories(memories, vectors)
         others = [(m, v) for m, v in zip(memories, vectors, strict=True) if not _belongs_in_file(m)]
         owner, now = memories[0].owner, memories[0].created_at
+        self._check_log(owner.tenant)
         floor = self.raise_counter(owner, file.last_seq(), now=now)
         in_file = iter(file.add_memories(notes, keep=self._max_notes, floor=floor))
         if notes:
@@ -164,6 +173,7 @@ class WorkspaceStore(WorkspaceTransfer, WorkspaceTrust):
             return replace(memory, origin=Origin.USER)
         if memory.valid_to is None:
             raise Invalid(NOT_EDITED)
+        self._check_log(memory.owner.tenant)
         file.delete_memory(memory.id)  # a correction takes its place: the file keeps no past
         return memory
 
@@ -192,6 +202,7 @@ class WorkspaceStore(WorkspaceTransfer, WorkspaceTrust):
     def delete_memory(self, owner: Owner, id: str) -> None:
         file = self.notes_of(owner)
         if file is not None:
+            self._check_log(owner.tenant)
             try:
                 return file.delete_memory(id)
             except NotFound:
@@ -269,6 +280,7 @@ class WorkspaceStore(WorkspaceTransfer, WorkspaceTrust):
 
     def erase_traces(self, tenant: str, gone: Sequence[Trace], cleared: Sequence[Trace]) -> Erased:
         """The file first: it cannot be part of a transaction, and what is gone from it stays gone."""
+        self._check_log(tenant)
         in_rows = [each for each in gone if each.table != NOTES_FILE]
         notes = lines = 0
         for agent in sorted({each.agent for each in gone if each.table in ("memories", NOTES_FILE)}):

@@ -10,7 +10,7 @@ from typing import Any
 from recollect.agent_memory import MAX_PAGE, SEARCH_LIMIT
 from recollect.caller import current_caller
 from recollect.errors import Invalid, SecretRejected
-from recollect.model import ACTOR, AuditEvent, AuditReport
+from recollect.model import ACTOR, AuditEvent, AuditHead, AuditReport, HeadCheck
 from recollect.policy.history import OWN_AREAS
 from recollect.policy.json_values import checked_json
 from recollect.policy.numbers import checked_before
@@ -21,6 +21,7 @@ from recollect.tenant_memory.view import TenantView
 
 MAX_MESSAGE_CHARS = 2_000
 MAX_META_CHARS = 10_000
+MAX_EVENT = 2**62
 _ACTION = re.compile(r"[a-z][a-z0-9_]*(?:[.][a-z0-9_]+){1,4}")
 
 
@@ -47,6 +48,21 @@ class AuditLog(TenantView):
     def verify(self) -> AuditReport:
         """Whether the log is whole: nothing changed, nothing missing."""
         return self._store.verify_events(self.id)
+
+    def head(self) -> AuditHead:
+        """Return the number and the hash of the last event, to be kept where nobody who can change the store can."""
+        return self._store.audit_head(self.id)
+
+    def check_heads(self, heads: Sequence[AuditHead]) -> Sequence[HeadCheck]:
+        """Compare what `head` returned earlier with the log; a head that does not fit shows that it was written anew.
+
+        Raises: Invalid.
+        """
+        for each in heads:
+            is_number = type(each.id) is int and 0 < each.id < MAX_EVENT
+            if not is_number or not isinstance(each.hash, str):
+                raise Invalid("A head has the number of an event and its hash.")
+        return self._store.check_heads(self.id, heads)
 
     def record(
         self, action: str, message: str, *, agent: str | None = None, meta: Mapping[str, Any] | None = None

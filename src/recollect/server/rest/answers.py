@@ -296,15 +296,6 @@ class EventPage(BaseModel):
     next_cursor: str | None
 
 
-class Verified(BaseModel):
-    """Whether the audit log is whole."""
-
-    ok: bool
-    events: Annotated[int, Field(description="How many fit, from the first one on.")]
-    broken_at: Annotated[int | None, Field(description="The first event that does not fit.")]
-    problem: Annotated[str, Field(description="What is wrong with it, as a sentence.")]
-
-
 class Maintained(BaseModel):
     """What one run of maintenance did."""
 

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Query
 
 from recollect.server.auth import CurrentTenant
 from recollect.server.rest import cursor
-from recollect.server.rest.answers import EventBody, EventPage, Verified
+from recollect.server.rest.answers import EventBody, EventPage
 from recollect.server.rest.bodies import EventFilter
-from recollect.server.rest.history_shapes import NewEvent
+from recollect.server.rest.history_shapes import NewEvent, Verified
 
 LISTING = "audit"
 
@@ -36,5 +36,4 @@ def record_event(tenant: CurrentTenant, body: NewEvent) -> EventBody:
 @router.get("/verify")
 def verify_audit(tenant: CurrentTenant) -> Verified:
     """Walks the whole log: whether an event was changed after it was written, or one is missing."""
-    report = tenant.audit.verify()
-    return Verified(ok=report.is_intact, events=report.events, broken_at=report.broken_at, problem=report.problem)
+    return Verified.of(tenant.audit.verify())

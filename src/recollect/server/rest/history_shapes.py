@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from recollect.model import AuditReport
 from recollect.policy.history import COMPLETED
 from recollect.server.rest.bodies import Given
 
@@ -18,6 +20,30 @@ class NewEvent(Given):
     message: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["Refund of 30 euro approved"])]
     agent_id: Annotated[str | None, Field(description="Who did it.")] = None
     meta: Annotated[dict[str, Any], Field(default_factory=dict, description="What else is worth knowing.")]
+
+
+class HeadBody(BaseModel):
+    """The last event of the audit log."""
+
+    id: Annotated[int, Field(description="0: there is none yet.")]
+    hash: str
+
+
+class Verified(BaseModel):
+    """Whether the audit log is whole."""
+
+    ok: bool
+    events: Annotated[int, Field(description="How many fit, from the first one on.")]
+    broken_at: Annotated[int | None, Field(description="The first event that does not fit.")]
+    problem: Annotated[str, Field(description="What is wrong with it, as a sentence.")]
+    broken: Annotated[list[int], Field(description="The first 20 events that do not fit or are missing.")]
+    head: Annotated[HeadBody, Field(description="The last event: keep it elsewhere, and compare it later.")]
+    keyed_from: Annotated[int | None, Field(description="The first event whose hash is keyed (`audit_key`).")]
+
+    @classmethod
+    def of(cls, report: AuditReport) -> Self:
+        told = asdict(report)
+        return cls(ok=told.pop("is_intact"), **told)
 
 
 class NewWorkflow(Given):

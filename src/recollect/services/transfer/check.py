@@ -11,7 +11,7 @@ from pathlib import Path
 
 from recollect.errors import Invalid
 from recollect.model import AuditEvent, Json, Owner, Refused
-from recollect.policy.audit import START, event_hash
+from recollect.policy.audit import START, is_foreign, is_keyed, seal_problem
 from recollect.policy.transfer import CONTENTS, KEYS, OWNED, Key, key_of, parent_of
 from recollect.ports import ArchiveFiles, Store
 from recollect.services.transfer.archive import ArchiveReader, Header, Line
@@ -20,6 +20,11 @@ from recollect.services.transfer.cleaning import Cleaning
 BATCH = 200
 MAX_TOLD = 100
 SECRET = "it seems to hold a secret"
+
+FOREIGN = (
+    "From event {} on the audit log of the file is keyed with an audit_key that is not set here, so it cannot be "
+    "checked; its events are sealed anew, each with its old hash."
+)
 
 Progress = Callable[[int, int], None]
 """Told now and then: how much is done, and of how much; 0: nobody knows."""
@@ -35,6 +40,7 @@ class Log:
     previous_hash: str = START
     problem: str = ""
     has_secret: bool = False
+    is_foreign: bool = False  # keyed, and not with the key that is set here
 
 
 @dataclass(slots=True)
@@ -58,7 +64,10 @@ class Findings:
 class Check:
     """Reads one file for one tenant."""
 
-    def __init__(self, store: Store, files: ArchiveFiles, cleaning: Cleaning, tenant: str) -> None:
+    def __init__(
+        self, store: Store, files: ArchiveFiles, cleaning: Cleaning, tenant: str, *, audit_key: str = ""
+    ) -> None:
+        self._audit_key = audit_key
         self._store = store
         self._files = files
         self._cleaning = cleaning
@@ -175,9 +184,8 @@ class Check:
         for line in batch:
             event = event_of(line.row, tenant)
             log.first = log.first or event.hash
-            is_whole = event.id == log.last + 1 and event.previous_hash == log.previous_hash
-            if not log.problem and not (is_whole and event_hash(event, log.previous_hash) == event.hash):
-                log.problem = f"The audit log of the file does not fit together at event {event.id}."
+            log.is_foreign = log.is_foreign or is_foreign(event.hash, self._audit_key)
+            log.problem = log.problem or self._event_problem(event, log)
             log.has_secret = log.has_secret or self._cleaning.has_secret(self._tenant, event.message)
             log.last, log.previous_hash = max(event.id, log.last), event.hash
         there = self._there("audit_log", [line.row for line in batch])
@@ -185,6 +193,14 @@ class Check:
             if is_same and log.shared < line.row["id"]:
                 log.shared = line.row["id"]
         found.present["audit_log"] += len(batch)  # until it is known which of them are to be added
+
+    def _event_problem(self, event: AuditEvent, log: Log) -> str:
+        if is_foreign(event.hash, self._audit_key):
+            return FOREIGN.format(event.id)
+        key, previous_hash = self._audit_key, log.previous_hash
+        problem = seal_problem(event, previous_hash, key=key, must_be_keyed=is_keyed(previous_hash))
+        is_whole = event.id == log.last + 1 and not problem
+        return "" if is_whole else f"The audit log of the file does not fit together at event {event.id}."
 
 
 def event_of(row: Json, tenant: str) -> AuditEvent:

@@ -44,7 +44,10 @@ class _LogPlan:
 class Restore:
     """Reads exports."""
 
-    def __init__(self, store: Store, embedding: Embedding, files: ArchiveFiles, now: Clock, *, secrets: str) -> None:
+    def __init__(
+        self, store: Store, embedding: Embedding, files: ArchiveFiles, now: Clock, *, secrets: str, audit_key: str
+    ) -> None:
+        self._audit_key = audit_key
         self._store = store
         self._embedding = embedding
         self._files = files
@@ -63,7 +66,8 @@ class Restore:
                 progress(done // PROGRESS_BYTES, -(-total // PROGRESS_BYTES))
 
         cleaning = Cleaning(self._store, self._now, mode=self._secrets)
-        found = Check(self._store, self._files, cleaning, tenant)(path, lambda read: report(read, total))
+        check = Check(self._store, self._files, cleaning, tenant, audit_key=self._audit_key)
+        found = check(path, lambda read: report(read, total))
         plan = self._log_plan(tenant, found)
         if found.clash_count and not is_merged and not is_dry_run:
             raise Conflict(CLASH.format(count=found.clash_count, place=found.clashes[0].place))
@@ -76,7 +80,7 @@ class Restore:
     def _log_plan(self, tenant: str, found: Findings) -> _LogPlan:
         log = found.log
         is_beginning = log.shared == self._store.count_events(tenant)
-        is_sealed_anew = found.header.tenant != tenant or not is_beginning or log.has_secret
+        is_sealed_anew = found.header.tenant != tenant or not is_beginning or log.has_secret or log.is_foreign
         after = log.shared
         if is_sealed_anew and log.shared < log.last:
             after = max(after, self._store.last_imported(tenant, log.first))

@@ -23,5 +23,8 @@ ORDER BY id DESC LIMIT :limit
 -- name: events_after
 SELECT {event}, folded FROM audit_log WHERE tenant_id = :tenant AND id > :id ORDER BY id LIMIT :limit
 
+-- name: erasures
+SELECT {event} FROM audit_log WHERE tenant_id = :tenant AND action = 'erase.run' ORDER BY id
+
 -- name: event_words_after
 SELECT id, message FROM audit_log WHERE tenant_id = :tenant AND id > :id ORDER BY id

@@ -1,0 +1,1 @@
+-- Nothing to do: SQLite keeps the meta of an event as the text that is hashed already.
