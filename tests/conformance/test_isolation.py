@@ -19,6 +19,7 @@ from recollect import ports
 from recollect.errors import RecollectError, StoreError
 from recollect.model import AuditHead, Kind, Owner, ProposalState, Role, Trace, WrongWords
 from recollect.ports import Store, Unembedded
+from recollect.ports.idempotency import KeptAnswer
 from recollect.store import SqlStore
 from recollect.store.erasure import TABLES
 from tests.conformance.conftest import Place
@@ -42,6 +43,7 @@ from tests.conformance.examples import (
     vector,
     workflow,
 )
+from tests.conformance.test_idempotency import claim_of
 from tests.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.proves("E12")
@@ -173,6 +175,13 @@ BY_A_TENANT: dict[str, Attempt] = {
     "delete_allowance": lambda store, me, it: store.delete_allowance(me.tenant, "theirs"),
     "sweep_contents": lambda store, me, it: store.sweep_contents(me.tenant, stored_before=LATER),
     "count_orphans": lambda store, me, it: store.count_orphans(me.tenant, stored_before=LATER),
+    "count_unknown_contents": lambda store, me, it: store.count_unknown_contents(me.tenant, stored_before=LATER),
+    "find_answer": lambda store, me, it: store.find_answer(claim_of(me, "intruder", key=it.key)),
+    "keep_answer": lambda store, me, it: store.keep_answer(
+        claim_of(me, "intruder", key=it.key), KeptAnswer(at=NOW, status=200, body=b"mine")
+    ),
+    "prune_answers": lambda store, me, it: store.prune_answers(me.tenant, now=LATER, max_bytes=0),
+    "erase_answers": lambda store, me, it: store.erase_answers(me.tenant, with_keys=True),
     "count_index_gaps": lambda store, me, it: store.count_index_gaps(me.tenant),
     "find_wrong_words": lambda store, me, it: list(store.find_wrong_words(me.tenant)),
     "mend_words": lambda store, me, it: store.mend_words(
@@ -280,6 +289,7 @@ def target(store: Store, ann: Owner) -> Target:
     missing = tuple(store.list_unembedded(ann.tenant))
     store.add_key(api_key("theirs", ann.tenant), "hash of their secret")
     store.add_proposals(ann, [proposal(ann, f"m-{seq}") for seq in range(1, 4)])
+    store.keep_answer(claim_of(ann, key=kept.key), KeptAnswer(at=NOW, status=200, body=b"secret"))
     return Target(ann.agent, "m-3", 3, "plan", kept.key, kept.content_hash, missing, "c-3", "s-3", "theirs", "p-3")
 
 
@@ -297,6 +307,7 @@ def everything(store: Store, owner: Owner) -> list[object]:
         store.search_details(owner, ["secret"]),
         store.open_content(owner, "secret-log").chunk(0),
         store.list_keys(owner.tenant),
+        store.find_answer(claim_of(owner, key="secret-log")),
         store.search_memories(owner, "secret changed mine", kinds=ALL_KINDS, now=NOW),
         store.nearest_memories(owner, vector(1), kinds=ALL_KINDS, now=NOW),
         weighed(store, owner),
@@ -468,7 +479,7 @@ def test_the_tenant_is_forgotten_when_the_transaction_ends(guarded: SqlStore, se
     with pytest.raises(LookupError):
         guarded.transaction(secret.tenant, lambda: [][0])
 
-    with guarded._engine._pool.connection() as connection:  # type: ignore[attr-defined]
+    with guarded._engine._link.connection() as connection:  # type: ignore[attr-defined]
         assert connection.info.backend_pid == seen[0]
         assert connection.execute("SELECT current_setting('recollect.tenant', true)").fetchone() == ("",)
         assert set(visible(connection).values()) == {0}
