@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from threading import Lock
 from typing import Any
 
 from anyio.to_thread import current_default_thread_limiter
@@ -27,7 +29,8 @@ from recollect.server.direct import Direct
 from recollect.server.errors import add_error_handlers
 from recollect.server.guard import BodyLimit, HostGuard
 from recollect.server.idempotency import PARAMETER, IdempotencyKeys
-from recollect.server.limits import InFlight
+from recollect.server.limits import SPARE, InFlight
+from recollect.server.long_jobs import LongJobs
 from recollect.server.mcp import http as mcp_http
 from recollect.server.metrics import Measured, Metrics
 from recollect.server.request_id import RequestId
@@ -78,8 +81,9 @@ GROUPS = (
 )
 """The routes of the REST API."""
 
-THREADS = 64
-"""Endpoints run in worker threads. So many writes may wait at once, and those that wait share a commit."""
+SWITCH_SECONDS = 0.001
+"""How long a thread that computes keeps Python's lock from the others. By the default of 5 ms a request that looks into
+the database ten times waits ten times as long for each neighbour that computes."""
 
 DESCRIPTION = (
     "Memory for AI agents. An agent is made by its first memory, or beforehand to give it a name and a prompt."
@@ -109,6 +113,7 @@ def create_app(
         version=__version__,
         description=DESCRIPTION,
         lifespan=_lifespan,
+        openapi_url=None,  # `reference` serves it
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -143,12 +148,14 @@ def _add_guards(app: FastAPI, recollect: Recollect, *, no_auth: bool, hosts: Seq
     )
     routes = [each for group in GROUPS for each in group.router.routes if isinstance(each, APIRoute)]
     app.state.store_checks = health.StoreChecks()
-    app.state.threads = Threads(most=THREADS)
+    # As many as requests may be under way: a tenant has a share of those, so its slow work leaves threads to others.
+    app.state.threads = Threads(most=settings.max_requests + SPARE)
     app.state.turns = Turns(at_once=AT_ONCE, others=app.state.threads) if recollect.is_local else app.state.threads
     # The last one added sees a request first.
     app.add_middleware(Direct, routes=routes, threads=app.state.threads, turns=app.state.turns)
     app.add_middleware(HeadAsGet)
     app.add_middleware(IdempotencyKeys, idempotency=recollect.idempotency, threads=app.state.threads)
+    app.add_middleware(LongJobs)
     app.add_middleware(BodyLimit)
     app.add_middleware(InFlight, most=settings.max_requests)
     # Outside the limit above: its listening for the client is not the waiting for a body that gives up a place.
@@ -169,18 +176,25 @@ def _add_guards(app: FastAPI, recollect: Recollect, *, no_auth: bool, hosts: Seq
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
-    current_default_thread_limiter().total_tokens = THREADS
+    current_default_thread_limiter().total_tokens = app.state.recollect.settings.max_requests + SPARE
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_SECONDS)
     async with app.state.mcp.running():
         yield {"connections": app.state.connections}
+    sys.setswitchinterval(interval)
     app.state.threads.close()
     app.state.turns.close()
 
 
 def _complete_document(app: FastAPI, *, no_auth: bool) -> None:
     """Let the OpenAPI document say which scope each route takes, and that all of them refuse in the same way."""
-    written = app.openapi
+    written, lock = app.openapi, Lock()
 
     def openapi() -> Json:
+        with lock:  # else a second thread were given what the first has not completed
+            return completed()
+
+    def completed() -> Json:
         is_new = app.openapi_schema is None
         document = written()
         if is_new:

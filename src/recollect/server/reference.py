@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -57,12 +58,25 @@ class Operation:
 
 
 def add_docs(app: FastAPI) -> None:
-    """Serve the page at `/docs`, and at `/` what else there is."""
+    """Serve the page at `/docs`, the document it is made of, and at `/` what else there is.
 
-    async def get_docs() -> HTMLResponse:
+    Anybody may ask for them and they take half a second to make, so each is made once, and in a thread.
+    """
+
+    @cache
+    def page() -> str:
         document = app.openapi()
-        page = _PAGES.get_template("reference.html").render(about=document["info"], operations=[*operations(document)])
-        return HTMLResponse(page, headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
+        return _PAGES.get_template("reference.html").render(about=document["info"], operations=[*operations(document)])
+
+    @cache
+    def document() -> bytes:
+        return json.dumps(app.openapi(), ensure_ascii=False, separators=(",", ":")).encode()
+
+    def get_docs() -> HTMLResponse:
+        return HTMLResponse(page(), headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
+
+    def get_document() -> Response:
+        return Response(document(), media_type="application/json")
 
     async def get_root(request: Request) -> Response:
         """People are taken to the console; programs are told where things are."""
@@ -71,6 +85,7 @@ def add_docs(app: FastAPI) -> None:
         return JSONResponse({"name": app.title, **PLACES})
 
     app.add_api_route("/docs", get_docs, include_in_schema=False)
+    app.add_api_route("/openapi.json", get_document, include_in_schema=False)
     for path in ("/", "/api"):
         app.add_api_route(path, get_root, include_in_schema=False)
 

@@ -23,6 +23,14 @@ MAX_PAGES = 5_000
 MAX_SECONDS = 60.0
 MAX_CHARS = 5_000_000
 MAX_PAGE_BYTES = 20_000_000
+UNPACKED = (
+    "array_based_stream_maximum_output_length",
+    "lzw_maximum_output_length",
+    "run_length_maximum_output_length",
+    "zlib_maximum_output_length",
+)
+"""What the library unpacks before anybody can look at it: by its own limits 75 MB at a time."""
+
 MAX_BOOKMARKS = 5_000
 MAX_DEPTH = 6
 
@@ -39,17 +47,19 @@ def read_pdf(content: bytes, *, stopwatch: Stopwatch = time.monotonic) -> Readin
     errors = import_module("pypdf.errors")
     logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns of every flaw it can live with
     try:
-        reader = pypdf.PdfReader(io.BytesIO(content))
-        if reader.is_encrypted and not reader.decrypt(""):
-            raise Invalid("is encrypted; save it without a password.")
-        if len(reader.pages) > MAX_PAGES:
-            raise Invalid(f"has more than {MAX_PAGES:,} pages; split it.")
-        parts = list(_parts(reader, _Allowance(stopwatch)))
-        title = str((reader.metadata or {}).get("/Title") or "")
+        with pypdf.apply_configuration(**dict.fromkeys(UNPACKED, MAX_PAGE_BYTES)):
+            reader = pypdf.PdfReader(io.BytesIO(content))
+            if reader.is_encrypted and not reader.decrypt(""):
+                raise Invalid("is encrypted; save it without a password.")
+            if len(reader.pages) > MAX_PAGES:
+                raise Invalid(f"has more than {MAX_PAGES:,} pages; split it.")
+            parts = list(_parts(reader, _Allowance(stopwatch)))
+            title = str((reader.metadata or {}).get("/Title") or "")
     except errors.DependencyError as error:
         raise Invalid("is encrypted in a way that cannot be read here; save it without a password.") from error
-    except _TooMuch as error:
-        raise Invalid(f"takes more than {error} to read; split it, or print it to a new PDF.") from error
+    except (_TooMuch, errors.LimitReachedError) as error:
+        most = error if isinstance(error, _TooMuch) else f"{MAX_PAGE_BYTES:,} bytes for one page"
+        raise Invalid(f"takes more than {most} to read; split it, or print it to a new PDF.") from error
     except (errors.PyPdfError, ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
         raise Invalid("is broken: it cannot be read as PDF. Open it in a viewer and save it anew.") from error
     except RecursionError as error:

@@ -1,0 +1,119 @@
+"""Long requests of one tenant wait for each other, and for nobody else."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+
+from recollect.api import Recollect
+from recollect.server import long_jobs
+from recollect.server.scopes import CONSOLE, SCOPES, UNKNOWN_PATH
+from recollect.settings import Settings
+from tests.server.live import PATIENCE, client_of, serving, wait_until
+
+
+class Waiting:
+    """A server with a route that takes as long as a test likes."""
+
+    def __init__(self, recollect: Recollect) -> None:
+        self.recollect = recollect
+        self.begun: list[str] = []
+        self.may_end = threading.Event()
+        self.address = ""
+        self.app: FastAPI
+
+    def add_route(self, app: FastAPI) -> None:
+        def wait(name: str) -> dict[str, bool]:
+            self.begun.append(name)
+            return {"ok": self.may_end.wait(PATIENCE)}
+
+        app.add_api_route("/api/waiting", wait, methods=["GET"])
+        self.app = app
+
+    def key_of(self, tenant: str) -> str:
+        return self.recollect.tenant(tenant).add_key("admin").key
+
+    def ask(self, key: str, name: str, *, method: str = "GET", body: bytes | None = None) -> httpx2.Response:
+        with client_of(self.address, key) as client:
+            return client.request(method, "/api/waiting", params={"name": name}, content=body)
+
+    def under_way(self) -> float:
+        return self.app.state.metrics.registry.get_sample_value("recollect_requests_under_way") or 0.0
+
+
+@contextlib.contextmanager
+def waiting(**settings: Any) -> Iterator[Waiting]:
+    with Recollect(":memory:", settings=Settings(embedder="off", **settings)) as recollect:
+        server = Waiting(recollect)
+        with serving(recollect, server.add_route, no_auth=False) as server.address:
+            try:
+                yield server
+            finally:
+                server.may_end.set()
+
+
+@pytest.fixture
+def long_route(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_jobs, "KINDS", {f"GET {UNKNOWN_PATH}": "documents"})
+
+
+def test_every_long_job_is_a_route() -> None:
+    assert set(long_jobs.KINDS) <= {*SCOPES, *CONSOLE}
+
+
+@pytest.mark.usefixtures("long_route")
+@pytest.mark.parametrize(("method", "body"), [("GET", None), ("GET", b"{}"), ("HEAD", None)])
+def test_long_requests_of_a_tenant_run_one_after_the_other(method: str, body: bytes | None) -> None:
+    with waiting() as server, ThreadPoolExecutor() as threads:
+        key = server.key_of("acme")
+        first = threads.submit(server.ask, key, "first")
+        wait_until(lambda: server.begun == ["first"])
+        second = threads.submit(server.ask, key, "second", method=method, body=body)
+        wait_until(lambda: server.under_way() == 2)
+        other = threads.submit(server.ask, server.key_of("other"), "other")
+        wait_until(lambda: server.begun == ["first", "other"])
+        server.may_end.set()
+
+        assert [each.result().status_code for each in (first, second, other)] == [200] * 3
+        assert server.begun == ["first", "other", "second"]
+
+
+@pytest.mark.usefixtures("long_route")
+def test_too_many_long_requests_of_a_tenant_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_jobs, "MAX_WAITING", 1)
+    with waiting() as server, ThreadPoolExecutor() as threads:
+        key = server.key_of("acme")
+        first = threads.submit(server.ask, key, "first")
+        wait_until(lambda: server.begun == ["first"])
+        refused = server.ask(key, "second")
+        server.may_end.set()
+
+        assert (refused.status_code, refused.json()["code"], refused.headers["Retry-After"]) == (
+            429,
+            "rate_limited",
+            "5",
+        )
+        assert refused.json()["error"].endswith("try again when some are done.")
+        assert first.result().status_code == 200
+        assert server.ask(key, "third").status_code == 200
+
+
+def test_slow_requests_of_a_tenant_leave_threads_to_others() -> None:
+    """Its share of the requests is more than the threads a framework has by default."""
+    with waiting(max_requests=100) as server, ThreadPoolExecutor(max_workers=75) as threads:
+        key = server.key_of("acme")
+        slow = [threads.submit(server.ask, key, "slow") for _ in range(75)]
+        wait_until(lambda: server.under_way() == 75)
+        with client_of(server.address, server.key_of("other")) as other:
+            assert other.post("/api/agents/ann/memories", json={"text": "Likes tea"}).status_code == 201
+            assert other.get("/api/export").status_code == 200
+        server.may_end.set()
+
+        assert {each.result().status_code for each in slow} == {200}
