@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import contexts, details, maintenance, postgres, recalls, searches, server, transfers, writes
+from benchmarks import contexts, details, hostile, maintenance, postgres, recalls, searches, server, transfers, writes
 from benchmarks.measure import printed
 from benchmarks.recall.__main__ import main as measure_recall
 
@@ -24,6 +24,7 @@ PARTS = {
     "maintenance": maintenance,
     "transfers": transfers,
     "server": server,
+    "hostile": hostile,
 }
 
 
