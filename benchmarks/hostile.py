@@ -19,6 +19,7 @@ from benchmarks.measure import Line
 from benchmarks.server import build, served
 from recollect import Recollect, Settings
 from tests.hostile.firing import log_in, prepare, save
+from tests.model_server import ModelServer, hangs
 
 AGENTS = 8
 EACH = 1_000
@@ -40,7 +41,7 @@ def measured(folder: Path) -> Iterator[Line]:
         attacker = prepare(recollect)
         for number in range(CONNECTIONS):
             recollect.agent(f"agent-{number % AGENTS}").log_turn(f"s-{number}", user="Hello", assistant="Hello")
-    with served(url) as (address, process):
+    with ModelServer(hangs) as model, served(url, environment=_model(model)) as (address, process):
         file = folder / "attacker.json"
         save(log_in(attacker, address), file)
         load = Load(address, key)
@@ -59,6 +60,12 @@ def measured(folder: Path) -> Iterator[Line]:
     what = "the server's memory at its peak meanwhile"
     is_met = peak <= MAX_MEMORY_MB
     yield Line(what, f"{peak:.0f} MB", f"{resting:.0f} MB (before)", peak / resting, f"<= {MAX_MEMORY_MB} MB", is_met)
+
+
+def _model(model: ModelServer) -> Mapping[str, str]:
+    """Return settings that let agents ask a model which never answers, on this machine."""
+    told = {"BASE_URL": model.url, "API_KEY": "none", "MODEL": "hangs", "TIMEOUT": "1"}
+    return {f"RECOLLECT_OPENAI_{name}": value for name, value in told.items()}
 
 
 def normal(number: int, count: int) -> Question:

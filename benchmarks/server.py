@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -75,9 +75,10 @@ def build(url: str, *, agents: int = AGENTS, each: int = EACH) -> str:
 
 
 @contextmanager
-def served(url: str) -> Iterator[tuple[str, int]]:
+def served(url: str, *, environment: Mapping[str, str] = {}) -> Iterator[tuple[str, int]]:
     """The address of a server, and the number of the process it has for itself."""
-    process = subprocess.Popen([sys.executable, "-c", PROGRAM, url], stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", PROGRAM, url]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment})
     assert process.stdout is not None
     try:
         yield f"http://127.0.0.1:{int(process.stdout.readline())}", process.pid
