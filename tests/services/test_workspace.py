@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from recollect import Invalid, NotFound, Recollect, SecretRejected, Settings
+from recollect import Invalid, NotFound, Recollect, SecretRejected, Settings, StoreError
 from recollect.model import Kind
 from tests.services.conftest import Clock, Place
 
@@ -285,3 +286,16 @@ def test_little_trusted_notes_keep_their_origin(recollect: Recollect, folder: Pa
 def test_there_is_nothing_to_approve_without_a_workspace(fresh_place: Place, clock: Clock) -> None:
     with fresh_place.open(clock) as recollect, pytest.raises(Invalid, match="set `workspace`"):
         recollect.agent("atlas").approve_workspace()
+
+
+@pytest.mark.parametrize("name", ["memories.jsonl", "memories.lock", "memories.agent"])
+def test_a_pipe_in_the_place_of_a_file_is_refused(clock: Clock, folder: Path, name: str) -> None:
+    pipe = folder / ".aegis" / "memory" / name
+    pipe.parent.mkdir(parents=True)
+    os.mkfifo(pipe)
+
+    with (
+        Recollect(":memory:", settings=Settings(workspace=folder), clock=clock) as recollect,
+        pytest.raises(StoreError, match="it is not a regular file"),
+    ):
+        recollect.agent("atlas").remember("Prefers tabs")

@@ -11,7 +11,7 @@ import uuid
 from pathlib import Path
 
 from recollect.model import Owner
-from recollect.store.notes_disk import FILE_NAME, FOLDERS, OWNER_ONLY_FILE, OWNER_ONLY_FOLDER, place_in, told
+from recollect.store.notes_disk import FILE_NAME, FOLDERS, OWNER_ONLY_FILE, OWNER_ONLY_FOLDER, place_in, regular, told
 
 CLAIM = "memories.agent"
 MAX_CLAIM_CHARS = 1000
@@ -72,4 +72,5 @@ def _read_claim(claim: Path) -> str | None:
     except FileNotFoundError:
         return None
     with os.fdopen(fd, encoding="utf-8") as file:
+        regular(fd)
         return file.read(MAX_CLAIM_CHARS)

@@ -87,11 +87,19 @@ def held(place: Place, disk: Disk, *, timeout: float) -> Iterator[Ledger]:
 
 
 def highest_given(place: Place) -> int:
-    """What the lock file remembers, without waiting for the lock."""
+    """Return what the lock file remembers, without waiting for the lock.
+
+    Raises: OSError, also for a pipe or a device, which could be read for ever.
+    """
     try:
-        found = _CONTENT.fullmatch(place.lock.read_bytes())
+        fd = os.open(place.lock, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
         return 0
+    try:
+        regular(fd)
+        found = _CONTENT.fullmatch(os.pread(fd, _LENGTH + 1, 0))
+    finally:
+        os.close(fd)
     return int(found[1]) if found else 0
 
 
