@@ -367,7 +367,7 @@ def test_a_client_that_leaves_in_the_middle_of_its_request_is_no_problem(
         assert posted(client, "ping").status_code == 200
 
         def is_over() -> bool:
-            with door.client("default") as operator:
+            with door.client("default", KeyScope.OPERATOR) as operator:
                 return "recollect_requests_under_way 1.0" in operator.get("/metrics").text  # that very request
 
         wait_until(is_over)
@@ -403,7 +403,7 @@ def test_a_call_nobody_waits_for_any_more_is_done_all_the_same(
 def test_requests_have_a_number_and_are_counted(door: Door) -> None:
     with door.client("acme") as client:
         named = posted(client, "ping", headers={"X-Request-Id": "mine-7"})
-    with door.client("default") as operator:
+    with door.client("default", KeyScope.OPERATOR) as operator:
         counted = operator.get("/metrics").text
 
     assert (named.status_code, named.headers["X-Request-Id"]) == (200, "mine-7")
