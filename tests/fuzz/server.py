@@ -44,7 +44,7 @@ class FuzzedServer:
         """Return what requests may be about; makes new keys, for the case that the old ones were revoked."""
         with Recollect(settings=Settings(url=self.url)) as recollect:
             tenant, keys = recollect.tenant(ATTACKED), []
-            for scope in ("admin", "admin", "write", "read"):
+            for scope in ("operator", "admin", "write", "read"):
                 keys.append(tenant.add_key(scope).key)
             ids = filled(recollect, ATTACKED)
         document = self.get("/openapi.json", keys[0])
@@ -100,7 +100,7 @@ def fuzzed_server(url: str = "") -> Iterator[FuzzedServer]:
         url = url or f"sqlite:///{folder}/memory.db"
         with Recollect(settings=Settings(url=url)) as recollect:
             filled(recollect, CANARY)
-            canary_key = recollect.tenant(CANARY).add_key("admin").key
+            canary_key = recollect.tenant(CANARY).add_key("operator").key
             recollect.tenant(ATTACKED).add_key("admin")
         log = Path(folder) / "server.log"
         environment = {
