@@ -158,10 +158,10 @@ def test_pruning_drops_what_expired_and_the_oldest_beyond_the_limit(store: SqlSt
         keys = [f"k{hour}" for hour in range(4)]
         return [key for key in keys if store.find_answer(claim_of(ann, key=key, after=now)) is not None]
 
-    assert prune(now=NOW, max_bytes=4 * (ROW_BYTES + 500)) == 0
-    assert prune(now=NOW + DAY, max_bytes=10**9) == 1
+    assert prune(created_until=NOW - DAY, max_bytes=4 * (ROW_BYTES + 500)) == 0
+    assert prune(created_until=NOW, max_bytes=10**9) == 1
     assert left() == ["k1", "k2", "k3"]
-    assert prune(now=NOW, max_bytes=2 * (ROW_BYTES + 500) + 1) == 1
+    assert prune(created_until=NOW - DAY, max_bytes=2 * (ROW_BYTES + 500) + 1) == 1
     assert left() == ["k2", "k3"]
 
 
@@ -180,3 +180,30 @@ def test_erasing_takes_answers_and_leaves_keys(store: SqlStore, ann: Owner, stra
     assert store.find_answer(claim_of(stranger)) == ANSWER
     assert store.erase_answers(ann.tenant, with_keys=True) == 2
     assert store.find_answer(kept) is None
+
+
+@pytest.mark.parametrize("with_keys", [False, True])
+def test_request_that_erases_keeps_its_own_answer(with_keys: bool, store: SqlStore, ann: Owner) -> None:
+    other, erasing = claim_of(ann), claim_of(ann, "erasing", key="k2")
+    store.keep_answer(other, ANSWER)
+    with claiming(erasing):
+        write(store, ann)
+        assert store.erase_answers(ann.tenant, with_keys=with_keys) == 1
+    store.keep_answer(erasing, ANSWER)
+
+    assert store.find_answer(erasing) == ANSWER
+    assert store.find_answer(other) == (None if with_keys else replace(ANSWER, body=None))
+
+
+def test_renewing_moves_the_time_of_a_request_at_work_only(store: SqlStore, ann: Owner) -> None:
+    at_work, later = claim_of(ann), NOW + timedelta(hours=1)
+    with claiming(at_work):
+        write(store, ann)
+
+    store.renew_key(claim_of(ann, "second"), at=later, expires_at=later + DAY)
+    assert store.find_answer(at_work) == KeptAnswer(at=NOW)
+    store.renew_key(at_work, at=later, expires_at=later + DAY)
+    assert store.find_answer(claim_of(ann, after=DAY)) == KeptAnswer(at=later)
+    store.keep_answer(at_work, ANSWER)
+    store.renew_key(at_work, at=later + DAY, expires_at=later + DAY)
+    assert store.find_answer(at_work) == replace(ANSWER, at=later)

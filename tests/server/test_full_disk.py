@@ -37,6 +37,7 @@ with (
     said["recall"] = client.post(f"{ann}/recall", json={"query": "tabs or spaces?"})
     wishes = {"session_id": "s", "message": "and now?", "budget": 1300}
     said["context"] = client.post(f"{ann}/context", json=wishes)
+    said["context with a key"] = client.post(f"{ann}/context", json=wishes, headers={"Idempotency-Key": "k"})
     said["export"] = client.get("/api/export", params={"compression": "gzip"})
     said["delete"] = client.delete(f"{ann}/memories/{key}")
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
@@ -71,7 +72,7 @@ def test_a_write_is_refused_and_health_names_it_until_one_succeeds(said: dict[st
     assert json.loads(said["healthy"][1])["status"] == "ok"
 
 
-@pytest.mark.parametrize("name", ["read", "search", "recall", "export"])
+@pytest.mark.parametrize("name", ["read", "search", "recall", "export", "context with a key"])
 def test_whatever_only_reads_is_answered(said: dict[str, Any], name: str) -> None:
     assert said[name][0] == 200
 

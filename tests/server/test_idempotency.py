@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,15 @@ import pytest
 
 from recollect.api import Recollect
 from recollect.model import KeyScope
+from recollect.server import idempotency
 from recollect.server.idempotency import MAX_ANSWER_BYTES
-from recollect.services.idempotency import ANSWERED_WITHIN
+from recollect.services import erase
+from recollect.services.idempotency import DEAD_AFTER
 from recollect.settings import Settings
-from tests.model_server import ModelServer, calls, says, status
+from tests.model_server import Handler, ModelServer, calls, says, status
 from tests.server.conftest import MovableClock
 from tests.server.live import ServerProcess, client_of, serving
+from tests.waiting import LIMIT, eventually
 
 ENTRY = {"text": "Tea at five", "kind": "journal"}
 DAY = timedelta(hours=24)
@@ -135,7 +140,7 @@ def test_server_killed_between_write_and_answer_does_not_write_twice(url: str, a
         client_of(address) as client,
     ):
         soon = client.post(f"{ann}/memories", json=ENTRY, headers=headers)
-        clock.ahead = ANSWERED_WITHIN
+        clock.ahead = DEAD_AFTER
         later = client.post(f"{ann}/memories", json=ENTRY, headers=headers)
         assert (code(soon)[1], code(later)[1]) == ("idempotency_in_progress", "idempotency_no_answer")
         assert texts(client, ann) == ["Tea at five"]
@@ -167,6 +172,21 @@ def test_maintenance_drops_expired_keys(client: httpx2.Client, recollect: Recoll
     clock.ahead = DAY + timedelta(minutes=1)
     client.post("/api/maintenance").raise_for_status()
     assert rows() == 0
+
+
+def test_expired_answers_are_dropped_without_maintenance(tmp_path: Path) -> None:
+    """Also the text of a memory that was deleted since."""
+    path, clock = tmp_path / "memory.db", MovableClock()
+    with (
+        Recollect(settings=Settings(url=str(path)), clock=clock) as recollect,
+        serving(recollect) as address,
+        client_of(address) as client,
+    ):
+        for clock.ahead in (timedelta(), DAY):
+            added = client.post("/api/agents/ann/memories", json=ENTRY, headers=header()).raise_for_status().json()
+            client.delete(f"/api/agents/ann/memories/{added['id']}").raise_for_status()
+        left = apsw.Connection(str(path)).execute("SELECT answer FROM idempotency_keys").fetchall()
+    assert [added["id"].encode() in each[0] for each in left] == [True]
 
 
 @pytest.mark.parametrize(
@@ -278,6 +298,21 @@ def test_erased_words_are_gone_from_kept_answers(tmp_path: Path) -> None:
     assert "Qvarnström".encode() not in files
 
 
+def test_erasure_that_takes_many_writes_gets_its_receipt_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(erase, "STEP", 1)
+    with (
+        Recollect(settings=Settings(url=url)) as recollect,
+        serving(recollect) as address,
+        client_of(address) as client,
+    ):
+        for subject in ("agent:ann", "tenant"):
+            headers = header()
+            for text in ("Tea at five", "Tea at six"):
+                client.post("/api/agents/ann/memories", json={"text": text}, headers=header()).raise_for_status()
+            receipt, again = (client.post("/api/erase", json={"subject": subject}, headers=headers) for _ in range(2))
+            assert_replayed(receipt, again)
+
+
 @pytest.fixture
 def keyed(recollect: Recollect) -> Iterator[dict[str, httpx2.Client]]:
     """Clients with keys: two of one tenant, one of another."""
@@ -320,6 +355,22 @@ def test_tool_call_over_mcp_is_carried_out_once(client: httpx2.Client, ann: str)
     assert texts(client, ann) == ["Tea at five"]
 
 
+@pytest.mark.parametrize("method", ["tools/call", "tools/fetch"])
+def test_failure_over_mcp_leaves_the_key_free(method: str, client: httpx2.Client, ann: str) -> None:
+    agent = ann.rpartition("/")[2]
+    arguments = {"text": "Tea at six", "supersedes": "m-1"}
+    call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"name": "memory_store", "arguments": arguments}}
+    headers = {**header(), "Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
+    failed = client.post(f"/mcp?agent={agent}", json=call, headers=headers)
+    client.post(f"{ann}/memories", json={"text": "Tea at five"}).raise_for_status()
+
+    again = client.post(f"/mcp?agent={agent}", json=call, headers=headers)
+
+    assert failed.status_code == 200, failed.text
+    assert "Idempotency-Replayed" not in again.headers
+    assert texts(client, ann) == (["Tea at six"] if method == "tools/call" else ["Tea at five"])
+
+
 def test_agent_runs_once_and_streams_are_not_kept() -> None:
     with (
         ModelServer(says("At five.")) as endpoint,
@@ -354,6 +405,39 @@ def test_run_that_wrote_and_failed_is_not_repeated() -> None:
         assert first.status_code == 502
         assert code(again) == (409, "idempotency_no_answer")
         assert texts(client, "/api/agents/ann") == ["Likes tea"]
+
+
+def test_long_run_is_in_progress_for_other_servers(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idempotency, "RENEW_SECONDS", 0.05)
+    headers, run, clock = header(), {"agent": "ann", "prompt": "I like tea."}, MovableClock()
+    may_answer = threading.Event()
+
+    def answer_late(handler: Handler, body: Any) -> None:
+        assert may_answer.wait(LIMIT)
+        says("Noted.")(handler, body)
+
+    with (
+        ModelServer(answer_late) as endpoint,
+        Recollect(
+            settings=Settings(url=url, openai_model="small", openai_base_url=endpoint.url), clock=clock
+        ) as recollect,
+        Recollect(settings=Settings(url=url), clock=clock) as beside,
+        serving(recollect) as address,
+        serving(beside) as other_address,
+        client_of(address) as client,
+        client_of(other_address) as other,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        endpoint.script.append(calls("memory_store", text="Likes tea"))
+        first = pool.submit(client.post, "/agent/run", json=run, headers=headers)
+        try:
+            eventually(lambda: len(endpoint.requests) == 2)
+            clock.ahead = DEAD_AFTER
+            said = partial(other.post, "/agent/run", json=run, headers=headers)
+            eventually(lambda: code(said())[1] == "idempotency_in_progress", within=10)
+        finally:
+            may_answer.set()
+        assert_replayed(first.result(), said())
 
 
 def test_every_post_documents_the_header(client: httpx2.Client) -> None:

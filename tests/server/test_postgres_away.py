@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from recollect.api import Recollect
+from recollect.server.rest import health as health_route
 from recollect.server.rest.health import NO_ANSWER, SLOW
 from recollect.settings import Settings
 from tests.postgres_server import PostgresServer
@@ -152,3 +153,19 @@ def test_a_table_that_is_locked_holds_nobody_up_who_asks_for_the_health(
     assert (first.status_code, first.json()["problems"]) == (200, [SLOW])
     assert last.json()["error"] == NO_ANSWER
     assert statuses == [200]
+
+
+def test_silences_between_answers_do_not_add_up(
+    own_server: PostgresServer, client: httpx2.Client, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody asks for the health in between, but the check that was slow is answered."""
+    monkeypatch.setattr(health_route, "SILENT", 0.0)
+
+    def ask_while_locked() -> tuple[int, list[str]]:
+        with psycopg.connect(own_server.admin_url(url)) as admin:
+            admin.execute("LOCK TABLE agents IN ACCESS EXCLUSIVE MODE")
+            answer = client.get("/health")
+        return answer.status_code, answer.json()["problems"]
+
+    assert ask_while_locked() == (200, [SLOW])
+    wait_until(lambda: ask_while_locked() == (200, [SLOW]))

@@ -46,9 +46,12 @@ class IdempotencyStore(Protocol):
     def keep_answer(self, claim: Claim, answer: KeptAnswer) -> None:
         """Record the answer, and the key too if the request wrote nothing, unless another request has the key."""
 
-    def prune_answers(self, tenant: str, *, now: datetime, max_bytes: int) -> int:
-        """Delete expired keys, and the oldest ones beyond `max_bytes`. Return how many."""
+    def renew_key(self, claim: Claim, *, at: datetime, expires_at: datetime) -> None:
+        """Record that the request is still at work, unless its answer is there or erased."""
+
+    def prune_answers(self, tenant: str, *, created_until: datetime, max_bytes: int) -> int:
+        """Delete keys as old as that, and the oldest ones beyond `max_bytes`. Return how many."""
 
     def erase_answers(self, tenant: str, *, with_keys: bool = False) -> int:
-        """Delete the content of every answer, also of those still being worked out. Return how many those were.
-        `with_keys` deletes the keys too."""
+        """Delete the content of every answer, also of those still being worked out, apart from the one to the request
+        that erases. Return how many those were. `with_keys` deletes the keys too."""

@@ -5,6 +5,7 @@ Stands behind the door, which knows the tenant, and the limit on bodies. Request
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from functools import partial
@@ -21,6 +22,7 @@ from recollect.server.access import Access
 from recollect.server.admin.logins import is_console
 from recollect.server.errors import error_response, http_refusal, refusal
 from recollect.server.headers import header
+from recollect.server.mcp.http import PATH as MCP
 from recollect.server.run_response import EVENT_STREAM
 from recollect.server.threads import Threads
 from recollect.services.idempotency import Idempotency
@@ -34,6 +36,9 @@ VALID_KEY = re.compile(r"[!-~]{1,255}")
 MAX_ANSWER_BYTES = 64 * 1024
 SECRET_ROUTES = frozenset({"/api/keys"})
 """Routes whose answers hold a secret that the database must not."""
+
+RENEW_SECONDS = 20.0
+"""How often a request that takes long records that it is still at work; less than `DEAD_AFTER`."""
 
 BOUNDARY = re.compile(r'boundary="?([^";,]{16,})')
 """The boundary of a form, which clients make up anew for each try. A short one could also stand in the text."""
@@ -99,6 +104,7 @@ class IdempotencyKeys:
             await again(scope, body.receive, send)
             return
         held = _HeldAnswer(send)
+        renewing = asyncio.create_task(self._renew(claim))
         try:
             with self._idempotency.claiming(claim):
                 await self._app(scope, body.receive, held.send)
@@ -106,12 +112,24 @@ class IdempotencyKeys:
                 held.messages.clear()  # a tool may have told of it in an answer of its own
                 await refusal(Request(scope), RequestInProgress())(scope, body.receive, send)
         finally:
+            renewing.cancel()
             await self._keep(claim, held, body, scope["state"]["route"])
             await held.pass_on()
 
+    async def _renew(self, claim: Claim) -> None:
+        """Keep other servers on the same store from taking a request that goes on for long for a dead one."""
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            try:
+                await self._threads.run(partial(self._idempotency.renew, claim))
+            except RecollectError as error:
+                log.warning("The Idempotency-Key of a request at work could not be renewed: %s", error)
+
     async def _keep(self, claim: Claim, held: _HeldAnswer, body: _Body, route: str) -> None:
         """Record the answer before it is sent. A refusal or failure that wrote nothing leaves the key free."""
-        if not claim.is_written and not (200 <= held.status < 300 and held.is_whole and not claim.is_lost):
+        # MCP says 200 to failures too.
+        is_success = 200 <= held.status < 300 and route != MCP
+        if not claim.is_written and not (is_success and held.is_whole and not claim.is_lost):
             return
         is_kept = held.is_whole and held.status < 500 and route not in SECRET_ROUTES
         try:

@@ -12,7 +12,7 @@ import random
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 
 from recollect.errors import RequestInProgress
@@ -20,14 +20,21 @@ from recollect.ports import Clock, Store
 from recollect.ports.idempotency import CLAIM, Claim, KeptAnswer
 
 KEPT_FOR = timedelta(hours=24)
-ANSWERED_WITHIN = timedelta(minutes=1)
-"""A request that wrote and has not recorded its answer after this time is taken for one that never will."""
+DEAD_AFTER = timedelta(minutes=1)
+"""A request that wrote and for this time has neither recorded its answer nor said that it is still at work is taken
+for one that never will."""
 
 MAX_TENANT_BYTES = 256 * 1024 * 1024
 """What one tenant's keys and answers may take up; beyond it the oldest are dropped before their time."""
 
 PRUNE_SHARE = 1 / 256
 """How many of the answers that are kept are followed by pruning. By chance, so that nobody can choose which."""
+
+PRUNE_EVERY = timedelta(minutes=5)
+"""The time after which the next answer that is kept is followed by pruning anyway."""
+
+MAX_TENANTS = 10_000
+"""Tenants of which the time of the latest pruning is remembered."""
 
 
 class Idempotency:
@@ -36,6 +43,7 @@ class Idempotency:
     def __init__(self, store: Store, now: Clock) -> None:
         self._store = store
         self._now = now
+        self._pruned: dict[str, datetime] = {}  # two threads that both find a tenant due prune twice, no more
 
     def claim(self, tenant: str, key: str) -> Claim:
         """Return a claim to `key`; it is recorded when something is written under it."""
@@ -54,7 +62,7 @@ class Idempotency:
         Raises: RequestInProgress.
         """
         kept = self._store.find_answer(claim)
-        if kept is not None and kept.status is None and claim.at - kept.at < ANSWERED_WITHIN:
+        if kept is not None and kept.status is None and claim.at - kept.at < DEAD_AFTER:
             raise RequestInProgress
         return kept
 
@@ -68,8 +76,23 @@ class Idempotency:
             claim.is_over = True
             CLAIM.reset(token)
 
+    def renew(self, claim: Claim) -> None:
+        """Record that the request is still at work, if it wrote anything. Call it more often than `DEAD_AFTER`."""
+        if claim.is_written:
+            now = self._now()
+            self._store.renew_key(claim, at=now, expires_at=now + KEPT_FOR)
+
     def keep(self, claim: Claim, answer: KeptAnswer) -> None:
-        """Record the answer that retries get."""
+        """Record the answer that retries get, and drop expired ones now and then."""
         self._store.keep_answer(claim, answer)
-        if random.random() < PRUNE_SHARE:
-            self._store.prune_answers(claim.tenant, now=claim.at, max_bytes=MAX_TENANT_BYTES)
+        pruned = self._pruned.get(claim.tenant)
+        if pruned is None or claim.at - pruned >= PRUNE_EVERY or random.random() < PRUNE_SHARE:
+            if len(self._pruned) >= MAX_TENANTS:
+                self._pruned.clear()
+            self._pruned[claim.tenant] = claim.at
+            prune_answers(self._store, claim.tenant, claim.at)
+
+
+def prune_answers(store: Store, tenant: str, now: datetime) -> None:
+    """Drop a tenant's expired keys, and the oldest ones if they take up too much."""
+    store.prune_answers(tenant, created_until=now - KEPT_FOR, max_bytes=MAX_TENANT_BYTES)

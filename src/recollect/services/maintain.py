@@ -18,7 +18,7 @@ from recollect.model import AuditEvent, Owner
 from recollect.policy.lifetime import EPISODE_QUOTA, Fate, fate, quota_rank
 from recollect.ports import Aging, Clock, Store
 from recollect.services.embedding import Embedding
-from recollect.services.idempotency import MAX_TENANT_BYTES
+from recollect.services.idempotency import prune_answers
 from recollect.services.walk import Progress, owners
 
 LEASE = "maintain"
@@ -98,7 +98,7 @@ class Maintain:
                             progress(report.agents, total)
                     lease.renew()
                     report.swept += self._store.sweep_contents(each, stored_before=self._now() - SWEEP_GRACE)
-                    self._store.prune_answers(each, now=self._now(), max_bytes=MAX_TENANT_BYTES)
+                    prune_answers(self._store, each, self._now())
                 finally:  # also when it ends in the middle: what was archived until then is archived
                     self._record(each, report.archived - archived, report.swept - swept)
         finally:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from recollect.ports.idempotency import Claim, KeptAnswer
+from recollect.ports.idempotency import CLAIM, Claim, KeptAnswer
 from recollect.store.engine import Unit
 from recollect.store.rows import moment
 from recollect.store.units import Units, take_key
 
 ROW_BYTES = 1000
 """What a row without an answer counts for, indexes included."""
+
+NO_HOLDER = "-"
+"""Stands for the holder of no row."""
 
 
 class IdempotencyRows(Units):
@@ -40,9 +43,13 @@ class IdempotencyRows(Units):
 
         self._write(claim.tenant, keep)
 
-    def prune_answers(self, tenant: str, *, now: datetime, max_bytes: int) -> int:
+    def renew_key(self, claim: Claim, *, at: datetime, expires_at: datetime) -> None:
+        values = {"holder": claim.holder, "at": at, "expires_at": expires_at}
+        self._write(claim.tenant, lambda unit: unit.run("renew_key", **_whose(claim), **values))
+
+    def prune_answers(self, tenant: str, *, created_until: datetime, max_bytes: int) -> int:
         def prune(unit: Unit) -> int:
-            count = unit.run("drop_expired_answers", tenant=tenant, now=now)
+            count = unit.run("drop_expired_answers", tenant=tenant, created_until=created_until)
             excess = unit.one("newest_excess_answer", tenant=tenant, max_bytes=max_bytes)
             return count + (unit.run("drop_old_answers", tenant=tenant, at=excess[0]) if excess is not None else 0)
 
@@ -50,7 +57,11 @@ class IdempotencyRows(Units):
 
     def erase_answers(self, tenant: str, *, with_keys: bool = False) -> int:
         statement = "erase_idempotency_keys" if with_keys else "erase_answers"
-        return self._write(tenant, lambda unit: unit.run(statement, tenant=tenant, size=ROW_BYTES))
+        claim = CLAIM.get()
+        # The request that erases has not made its answer yet: it is the receipt, which quotes nothing.
+        holder = NO_HOLDER if claim is None or claim.is_over else claim.holder
+        values = {"size": ROW_BYTES, "but_holder": holder}
+        return self._write(tenant, lambda unit: unit.run(statement, tenant=tenant, **values))
 
 
 def _whose(claim: Claim) -> dict[str, Any]:

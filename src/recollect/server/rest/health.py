@@ -5,10 +5,11 @@ Whoever watches the server gives up soon, so the answer never waits for a store 
 
 from __future__ import annotations
 
-import asyncio
 import logging
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from time import monotonic
 from typing import Literal
 
 from fastapi import APIRouter, Request
@@ -31,6 +32,9 @@ QUEUE_STANDS = 60.0
 SILENT = 3.0
 """Seconds without any answer after which the store is taken to be away."""
 
+REMEMBERED = 15.0
+"""Seconds for which a check that failed, too late for whoever asked, counts as silence; watchers ask more often."""
+
 SLOW = "The store does not answer at the moment: it is busy, or about to fail."
 NO_ANSWER = "The store does not answer."
 
@@ -43,26 +47,36 @@ class StoreChecks:
 
     def __init__(self) -> None:
         self._threads = Threads(most=SPARE)
-        self._silent_since: float | None = None
+        # The beginning of the first check since the latest answer. Answers nobody waits for any more count too.
+        self._silent_since = math.inf
+        self._failed_at = math.inf
 
     async def problems(self, recollect: Recollect, tenant: TenantMemory, *, within: float) -> Sequence[str]:
         """Return what is wrong, in sentences.
 
         Raises: StoreError when the store is away.
         """
-        began = asyncio.get_running_loop().time()
+        began = monotonic()
+        if self._silent_since == math.inf or began - self._failed_at > REMEMBERED:
+            self._silent_since, self._failed_at = began, math.inf
         try:
-            found = await self._threads.attempt(partial(_asked, recollect, tenant), within=within)
+            return await self._threads.attempt(partial(self._ask, recollect, tenant), within=within)
         except TimeoutError:
-            if self._silent_since is None:
-                self._silent_since = began
             if began - self._silent_since > SILENT:
                 raise StoreError(NO_ANSWER) from None
             return [SLOW, *recollect.problems()]
         except StoreError:
-            self._silent_since = None
+            self._silent_since = math.inf
             raise
-        self._silent_since = None
+
+    def _ask(self, recollect: Recollect, tenant: TenantMemory) -> Sequence[str]:
+        """Raises: StoreError."""
+        try:
+            found = _asked(recollect, tenant)
+        except StoreError:
+            self._failed_at = monotonic()
+            raise
+        self._silent_since = self._failed_at = math.inf
         return found
 
 

@@ -14,8 +14,12 @@ UPDATE idempotency_keys SET request_hash = :request_hash, status = :status, cont
   answer = :answer, size = :size
 WHERE tenant_id = :tenant AND key_hash = :key_hash AND holder = :holder
 
+-- name: renew_key
+UPDATE idempotency_keys SET created_at = :at, expires_at = :expires_at
+WHERE tenant_id = :tenant AND key_hash = :key_hash AND holder = :holder AND status IS NULL
+
 -- name: drop_expired_answers
-DELETE FROM idempotency_keys WHERE tenant_id = :tenant AND expires_at <= :now
+DELETE FROM idempotency_keys WHERE tenant_id = :tenant AND created_at <= :created_until
 
 -- name: newest_excess_answer
 SELECT created_at FROM (
@@ -28,7 +32,7 @@ DELETE FROM idempotency_keys WHERE tenant_id = :tenant AND created_at <= :at
 
 -- name: erase_answers
 UPDATE idempotency_keys SET answer = NULL, size = :size, holder = ''
-WHERE tenant_id = :tenant AND (answer IS NOT NULL OR status IS NULL)
+WHERE tenant_id = :tenant AND (answer IS NOT NULL OR status IS NULL) AND holder <> :but_holder
 
 -- name: erase_idempotency_keys
-DELETE FROM idempotency_keys WHERE tenant_id = :tenant
+DELETE FROM idempotency_keys WHERE tenant_id = :tenant AND holder <> :but_holder
