@@ -119,6 +119,45 @@ def test_bodies_in_memory_are_limited_for_a_tenant(monkeypatch: pytest.MonkeyPat
                 assert (answer.json()["code"], answer.headers["Retry-After"]) == ("overloaded", "1")
 
 
+# --- answers
+
+
+def test_answers_nobody_reads_are_limited_for_a_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_UNREAD_BYTES", 2 * 1024 * 1024)
+    with door() as (address, key, recollect, _app), ExitStack() as lines, client_of(address, key) as client:
+        for number in range(40):
+            recollect.tenant("acme").add_agent(f"a-{number}", system_prompt="p" * 100_000)
+        head = f"GET /api/agents HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
+        where = urlsplit(address)
+
+        def is_refused() -> bool:
+            line = lines.enter_context(socket.socket())
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            line.connect((where.hostname, where.port))
+            line.sendall(head)
+            assert line.recv(1), "its answer is on the way"
+            return client.get("/api/agents/a-1").status_code == 503
+
+        wait_until(is_refused)
+        refused = client.post("/api/agents", json={"id": "late"})
+        assert (refused.status_code, refused.json()["code"], refused.headers["Retry-After"]) == (503, "overloaded", "1")
+        assert client.get("/health").status_code == 200
+        with client_of(address, recollect.tenant("other").add_key("read").key) as other:
+            assert other.get("/api/agents").status_code == 200
+
+        lines.close()
+        wait_until(lambda: client.get("/api/agents/a-1").status_code == 200)
+
+
+def test_an_answer_in_pieces_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    with door() as (address, key, recollect, _app), client_of(address, key) as client:
+        recollect.tenant("acme").add_agent("a", system_prompt="p" * 10_000)
+        length = len(client.get("/api/agents/a").content)
+        for piece in (length - 1, length, length + 1, length // 2, length // 3):
+            monkeypatch.setattr(limits, "PIECE_BYTES", piece)
+            assert client.get("/api/agents/a").json()["system_prompt"] == "p" * 10_000
+
+
 @pytest.mark.parametrize("charset", ["undefined", "idna", "utf-7", "utf-16"])
 def test_a_form_in_another_charset_is_refused(charset: str) -> None:
     body = b'--b\r\nContent-Disposition: form-data; name="key"\r\n\r\n+2AA-..\r\n--b--\r\n'

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import uuid
+
 import httpx2
 import pytest
+
+from recollect.api import Recollect, TenantMemory
+from recollect.server import paging
 
 COUNT = 250
 
@@ -100,3 +105,115 @@ def test_history_and_keys_page_too(client: httpx2.Client, ann: str) -> None:
         assert len({each[field] for each in found}) >= 5
         assert client.get(path, params={"limit": 0}).status_code == 400
         assert client.get(path, params={"cursor": "x"}).status_code == 400
+
+
+def steps_of(client: httpx2.Client) -> str:
+    workflow = client.post("/api/workflows", json={"name": f"Run {uuid.uuid4().hex}"}).json()["id"]
+    return f"/api/workflows/{workflow}/steps"
+
+
+def make_large(client: httpx2.Client, ann: str, listing: str) -> tuple[str, str]:
+    """Fill a list with items of about 9,000 bytes; return its address and the field that tells them apart."""
+    agent, text = ann.rpartition("/")[2], "☕" * 3000
+    if listing == "steps":
+        path = steps_of(client)
+        bodies = [(path, {"step": f"s{n}", "output": text, "agent_id": agent}) for n in range(20)]
+    elif listing == "messages":
+        path = f"/api/chat/sessions/{agent}/messages"
+        bodies = [(path, {"user": text, "assistant": text, "agent_id": agent}) for n in range(3)]
+    elif listing == "agents":
+        path = "/api/agents"
+        bodies = [(path, {"id": f"{agent}-{n}", "system_prompt": text}) for n in range(6)]
+    elif listing in ("details", "found details"):
+        path = f"{ann}/details" + ("?q=tea" if listing == "found details" else "")
+        bodies = [
+            (f"{ann}/details", {"content": "c", "description": f"tea {n}", "metadata": {"a": "x" * 9000}})
+            for n in range(6)
+        ]
+    elif listing == "audit":
+        path = f"/api/audit?q={agent}"
+        bodies = [
+            ("/api/audit", {"action": "tea.made", "message": f"{agent} {n}", "meta": {"a": "x" * 9000}})
+            for n in range(6)
+        ]
+    else:
+        path = f"{ann}/memories"
+        bodies = [(path, {"text": f"{text} {n}", "kind": "journal"}) for n in range(6)]
+    for to, body in bodies:
+        client.post(to, json=body).raise_for_status()
+    if listing == "history":
+        for number in range(6):
+            client.patch(f"{path}/m-1", json={"text": f"{text} again {number}"}).raise_for_status()
+        path += "/m-1/history"
+    fields = {"steps": "position", "messages": "position", "history": "version"}
+    return path, fields.get(listing, "memory_key" if "details" in listing else "id")
+
+
+@pytest.mark.parametrize(
+    "listing", ["steps", "messages", "agents", "details", "found details", "audit", "memories", "history"]
+)
+def test_pages_end_at_a_number_of_bytes(
+    client: httpx2.Client, ann: str, listing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, field = make_large(client, ann, listing)
+    whole = client.get(path, params={"limit": 500, **dict(httpx2.URL(path).params)}).json()
+    monkeypatch.setattr(paging, "MAX_PAGE_BYTES", 20_000)
+    monkeypatch.setitem(paging.read_page.__kwdefaults__, "at_once", 2)
+
+    found, cursor, pages = [], "", 0
+    while cursor is not None:
+        wanted = {"limit": 500, "cursor": cursor, **dict(httpx2.URL(path).params)}
+        answer = client.get(path, params=wanted)
+        found += answer.json()["items"]
+        cursor, pages = answer.json()["next_cursor"], pages + 1
+        assert len(answer.content) < 22_000
+
+    assert [each[field] for each in found] == [each[field] for each in whole["items"]]
+    assert len({each[field] for each in found}) == len(found) >= (20 if listing == "steps" else 6)
+    assert pages >= 3
+
+
+def test_a_page_holds_one_item_of_any_size(client: httpx2.Client, ann: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, _ = make_large(client, ann, "steps")
+    monkeypatch.setattr(paging, "MAX_PAGE_BYTES", 100)
+
+    positions, cursor = [], ""
+    while cursor is not None:
+        page = client.get(path, params={"limit": 500, "cursor": cursor}).json()
+        positions.append([each["position"] for each in page["items"]])
+        cursor = page["next_cursor"]
+
+    assert positions == [[number] for number in range(1, 21)]
+
+
+def test_a_page_is_not_read_from_the_store_at_once(
+    client: httpx2.Client, recollect: Recollect, ann: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, _ = make_large(client, ann, "steps")
+    monkeypatch.setattr(paging, "MAX_PAGE_BYTES", 20_000)
+    wanted: list[int] = []
+    read = TenantMemory.list_steps
+
+    def noted(self: TenantMemory, workflow: str, *, after: int, limit: int) -> object:
+        wanted.append(limit)
+        return read(self, workflow, after=after, limit=limit)
+
+    monkeypatch.setattr(TenantMemory, "list_steps", noted)
+    client.get(path, params={"limit": 500}).raise_for_status()
+
+    assert wanted == [paging.READ_LARGE_AT_ONCE]
+
+
+def test_pages_of_the_console_end_at_a_number_of_bytes(
+    client: httpx2.Client, ann: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = ann.rpartition("/")[2]
+    make_large(client, ann, "messages")
+    monkeypatch.setattr(paging, "MAX_PAGE_BYTES", 20_000)
+    path = f"/admin/agents/{agent}/sessions/{agent}"
+
+    first = client.get(path)
+    second = client.get(path, params={"after": 2})
+
+    assert [each.text.count("☕" * 3000) for each in (first, second)] == [2, 2]
+    assert "after=2" in first.text

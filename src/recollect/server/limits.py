@@ -17,6 +17,7 @@ from recollect.server.errors import error_response
 MAX_BUCKETS = 10_000
 RETRY_AFTER = 1
 HEALTH = "/health"
+START = "http.response.start"
 SPARE = 8
 """Places that only those who ask for the server's health are given: whoever watches it must not take busy for dead."""
 
@@ -24,6 +25,12 @@ HEALTH_WITHIN = 0.4
 """Seconds in which those are answered, whatever the store does."""
 
 OVERLOADED = "The server has as many requests under way as it can handle; try again in a moment."
+MAX_UNREAD_BYTES = 128 * 1024 * 1024
+"""Bytes of answers that may wait in memory for their clients to read them; those of one tenant half of it."""
+
+PIECE_BYTES = 64 * 1024
+"""Answers are sent in pieces: the connection takes the next one when most of those before it were read."""
+
 NO_KEY_HOLDER = ""
 """Stands for all requests without a key, where the others are counted by tenant."""
 
@@ -93,13 +100,15 @@ class InFlight:
 
     A request has a place while the server works on it, not while it waits for its client to send the body or to read
     the answer. All requests of a tenant have at most three quarters of the places, and those without a key a quarter,
-    so neither shuts the others out.
+    so neither shuts the others out. While too many bytes of answers wait to be read, of all or of one tenant, further
+    requests are refused, and so are finished ones that only read.
     """
 
     def __init__(self, app: ASGIApp, *, most: int) -> None:
         self._app = app
         self._most = most
         self._held: Counter[str] = Counter()  # by tenant; only the event loop's thread counts
+        self._unread: Counter[str | None] = Counter()  # bytes, by tenant
         self.count = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -107,12 +116,11 @@ class InFlight:
             await self._app(scope, receive, send)
             return
         holder: str | None = scope["state"]["holder"]
-        if self._is_full(holder, spare=SPARE if scope["path"] == HEALTH else 0):
-            scope["state"]["refused"] = "load"
-            refusal = error_response(503, OVERLOADED, "overloaded", headers={"Retry-After": str(RETRY_AFTER)})
-            await refusal(scope, receive, send)
+        is_health = scope["path"] == HEALTH
+        if self._is_full(holder, spare=SPARE if is_health else 0) or (self._is_unread(holder) and not is_health):
+            await _refuse(scope, receive, send)
             return
-        is_whole = False
+        is_whole = is_refused = False
 
         async def receive_outside() -> Message:
             nonlocal is_whole
@@ -127,11 +135,25 @@ class InFlight:
             return message
 
         async def send_outside(message: Message) -> None:
+            nonlocal is_refused
+            if is_refused:
+                return
+            size = len(message.get("body", b""))
             self._add(holder, -1)
+            self._unread[holder] += size
             try:
-                await send(message)
+                # The answers of many requests may be finished before anyone has read the first. Not so with writes:
+                # their clients have to hear that they were done.
+                if message["type"] == START and scope["method"] == "GET" and self._is_unread(holder) and not is_health:
+                    is_refused = True
+                    await _refuse(scope, receive, send)
+                else:
+                    await _send_in_pieces(message, send)
             finally:
                 self._add(holder, 1)
+                self._unread[holder] -= size
+                if not self._unread[holder]:
+                    del self._unread[holder]
 
         self._add(holder, 1)
         try:
@@ -148,9 +170,31 @@ class InFlight:
         share = self._most // 4 if holder == NO_KEY_HOLDER else self._most * 3 // 4
         return self._held[holder] >= max(share, 1) + spare
 
+    def _is_unread(self, holder: str | None) -> bool:
+        """Return True if too many bytes wait for the clients of all, or of this holder."""
+        share = MAX_UNREAD_BYTES // (1 if holder is None else 2)
+        # No more than its share, so that what one tenant has beyond it is not at the cost of the others.
+        waiting = sum(min(size, share) for size in self._unread.values())
+        return waiting >= MAX_UNREAD_BYTES or self._unread[holder] >= share
+
     def _add(self, holder: str | None, change: int) -> None:
         self.count += change
         if holder is not None:
             self._held[holder] += change
             if not self._held[holder]:
                 del self._held[holder]
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
+    scope["state"]["refused"] = "load"
+    refusal = error_response(503, OVERLOADED, "overloaded", headers={"Retry-After": str(RETRY_AFTER)})
+    await refusal(scope, receive, send)
+
+
+async def _send_in_pieces(message: Message, send: Send) -> None:
+    """Return when all but the last pieces were read: what is sent at once, the connection would take at once."""
+    body: bytes = message.get("body", b"")
+    for begin in range(0, len(body) - PIECE_BYTES, PIECE_BYTES):
+        await send({**message, "body": body[begin : begin + PIECE_BYTES], "more_body": True})
+    rest = (len(body) - 1) // PIECE_BYTES * PIECE_BYTES
+    await send({**message, "body": body[rest:]} if rest > 0 else message)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from operator import attrgetter
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Path, Query, Request
@@ -12,6 +14,7 @@ from recollect.errors import Conflict, Invalid, NotFound
 from recollect.server.admin.logins import PATH
 from recollect.server.admin.pages import page, place
 from recollect.server.auth import CurrentAgent, CurrentTenant
+from recollect.server.paging import fit_page, read_page
 
 router = APIRouter(prefix=f"{PATH}/agents/{{agent}}", include_in_schema=False)
 MemoryId = Annotated[str, Path()]
@@ -30,22 +33,22 @@ def list_memories(
 ) -> Response:
     """The newest, in whatever state they are."""
     agent = tenant.get_agent(memory.owner.agent)
-    found = memory.list(
-        kind=kind or None, tag=tag, query=q, state=state or ANY_STATE, before=before or None, limit=PAGE + 1
+    listed = partial(memory.list, kind=kind or None, tag=tag, query=q, state=state or ANY_STATE)
+    shown = read_page(
+        lambda before, limit: listed(before=before, limit=limit), attrgetter("id"), before or None, limit=PAGE
     )
-    memories = found[:PAGE]
     return page(
         request,
         "agent.html",
         agent=agent,
         count=tenant.count_memories(agent.id),
-        memories=memories,
+        memories=shown.items,
         q=q,
         kind=kind,
         tag=tag,
         state=state,
         before=before,
-        older=memories[-1].id if len(found) > PAGE else "",
+        older=shown.end or "",
     )
 
 
@@ -112,7 +115,7 @@ def _one(
         status=400 if problem else 200,
         agent=tenant.get_agent(memory.owner.agent),
         memory=record,
-        versions=memory.history(id),
+        versions=fit_page(memory.history(id, limit=PAGE)),
         similar=memory.similar(id),
         is_conversation=_is_conversation(memory, record.session_id),
         problem=problem,

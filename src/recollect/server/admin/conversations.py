@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from operator import attrgetter
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
@@ -13,6 +14,7 @@ from recollect.policy.names import is_session
 from recollect.server.admin.logins import PATH
 from recollect.server.admin.pages import page
 from recollect.server.auth import CurrentAgent, CurrentTenant
+from recollect.server.paging import READ_LARGE_AT_ONCE, read_page
 
 SESSIONS = 50
 MESSAGES = 100
@@ -47,10 +49,16 @@ def show_session(
 ) -> Response:
     """The summary of what came first, and what was said, in order."""
     agent, session = tenant.get_agent(memory.owner.agent), memory.session(id)
-    found = memory.messages(id, after=after, limit=MESSAGES + 1)
-    shown = found[:MESSAGES]
-    more = shown[-1].position if len(found) > MESSAGES else 0
-    return page(request, "session.html", agent=agent, session=session, messages=shown, more=more, after=after)
+    shown = read_page(
+        lambda after, limit: memory.messages(id, after=after, limit=limit),
+        attrgetter("position"),
+        after,
+        limit=MESSAGES,
+        at_once=READ_LARGE_AT_ONCE,
+    )
+    return page(
+        request, "session.html", agent=agent, session=session, messages=shown.items, more=shown.end or 0, after=after
+    )
 
 
 def _place(at: str, id: str) -> tuple[datetime, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
@@ -12,6 +13,7 @@ from recollect.model import ProposalState
 from recollect.server.admin.logins import PATH
 from recollect.server.admin.pages import page, place
 from recollect.server.auth import CurrentAgent, CurrentTenant
+from recollect.server.paging import read_page
 
 router = APIRouter(prefix=f"{PATH}/agents/{{agent}}/proposals", include_in_schema=False)
 ProposalId = Annotated[str, Path()]
@@ -27,16 +29,20 @@ def list_proposals(
 ) -> Response:
     """Newest first, each beside the memories it takes in."""
     agent = tenant.get_agent(memory.owner.agent)
-    found = memory.proposals(state=state or ANY_STATE, before=before or None, limit=PAGE + 1)
-    shown = found[:PAGE]
+    shown = read_page(
+        lambda before, limit: memory.proposals(state=state or ANY_STATE, before=before, limit=limit),
+        attrgetter("id"),
+        before or None,
+        limit=PAGE,
+    )
     return page(
         request,
         "proposals.html",
         agent=agent,
-        proposals=shown,
+        proposals=shown.items,
         state=state,
         choices=[*ProposalState, ANY_STATE],
-        older=shown[-1].id if len(found) > PAGE else "",
+        older=shown.end or "",
     )
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from recollect.errors import Invalid, NotFound
+from recollect.model import Chunk, Document
 from recollect.policy.documents import WHITEBOARD
 from recollect.server.admin.logins import PATH
 from recollect.server.admin.pages import page, place
 from recollect.server.auth import CurrentTenant
+from recollect.server.paging import read_page
 
 AREAS = 50
 PREFIX = "Whiteboard: "
@@ -58,14 +61,17 @@ def wipe(tenant: CurrentTenant, id: Annotated[str, Path()]) -> Response:
 def _board(
     request: Request, tenant: CurrentTenant, *, after: str = "", problem: str = "", title: str = "", text: str = ""
 ) -> Response:
-    found = tenant.list_documents(category=WHITEBOARD, after=after, limit=AREAS + 1)
-    shown = found[:AREAS]
+    def areas(after: str, limit: int) -> Iterator[tuple[Document, Sequence[Chunk]]]:
+        for each in tenant.list_documents(category=WHITEBOARD, after=after, limit=limit):
+            yield each, tenant.list_passages(each.id)
+
+    shown = read_page(areas, lambda area: area[0].id, after, limit=AREAS)
     return page(
         request,
         "whiteboard.html",
         status=400 if problem else 200,
-        areas=[(each, tenant.list_passages(each.id)) for each in shown],
-        more=shown[-1].id if len(found) > AREAS else "",
+        areas=shown.items,
+        more=shown.end or "",
         prefix=PREFIX,
         problem=problem,
         title=title,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Annotated, cast
 
 from fastapi import APIRouter, Path, Query
@@ -11,6 +12,7 @@ from recollect.api import TenantMemory
 from recollect.model import Agent
 from recollect.policy.agents import AgentFields
 from recollect.server.auth import CurrentTenant
+from recollect.server.paging import READ_LARGE_AT_ONCE, read_page
 from recollect.server.rest import cursor
 from recollect.server.rest.answers import AgentBody, AgentPage, MemoriesCount
 from recollect.server.rest.bodies import AgentPatch, NewAgent, Paging
@@ -25,10 +27,14 @@ AgentId = Annotated[str, Path(description="The agent's id.", examples=["atlas"])
 def list_agents(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) -> AgentPage:
     """All agents, by id."""
     after = cursor.decode(LISTING, paging.cursor) if paging.cursor else ""
-    found = tenant.list_agents(after=after, limit=paging.limit)
-    has_more = len(found) == paging.limit and bool(tenant.list_agents(after=found[-1].id, limit=1))
-    next_cursor = cursor.encode(LISTING, found[-1].id) if has_more else None
-    return AgentPage(items=_bodies(tenant, found), next_cursor=next_cursor)
+    page = read_page(
+        lambda after, limit: tenant.list_agents(after=after, limit=limit),
+        attrgetter("id"),
+        after,
+        limit=paging.limit,
+        at_once=READ_LARGE_AT_ONCE,
+    )
+    return AgentPage(items=_bodies(tenant, page.items), next_cursor=cursor.encode_next(LISTING, page.end))
 
 
 @router.post("", status_code=201)

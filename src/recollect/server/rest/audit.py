@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 
 from recollect.server.auth import CurrentTenant
+from recollect.server.paging import read_page
 from recollect.server.rest import cursor
 from recollect.server.rest.answers import EventBody, EventPage
 from recollect.server.rest.bodies import EventFilter
@@ -21,10 +23,15 @@ router = APIRouter(prefix="/api/audit", tags=["audit"])
 def list_events(tenant: CurrentTenant, wanted: Annotated[EventFilter, Query()]) -> EventPage:
     """What was done, newest first."""
     before = cursor.decode_number(LISTING, wanted.cursor) if wanted.cursor else None
-    found = tenant.audit.search(wanted.q, before=before, limit=wanted.limit)
-    has_more = len(found) == wanted.limit and bool(tenant.audit.search(wanted.q, before=found[-1].id, limit=1))
-    next_cursor = cursor.encode(LISTING, str(found[-1].id)) if has_more else None
-    return EventPage(items=[EventBody.of(each) for each in found], next_cursor=next_cursor)
+    page = read_page(
+        lambda before, limit: tenant.audit.search(wanted.q, before=before, limit=limit),
+        attrgetter("id"),
+        before,
+        limit=wanted.limit,
+    )
+    return EventPage(
+        items=[EventBody.of(each) for each in page.items], next_cursor=cursor.encode_next(LISTING, page.end)
+    )
 
 
 @router.post("", status_code=201)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from operator import attrgetter
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
@@ -11,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from recollect.agent_memory.consolidation import ANY_STATE
 from recollect.model import Kind, Origin, ProposalState
 from recollect.server.auth import CurrentAgent
+from recollect.server.paging import read_page
 from recollect.server.rest import cursor
 from recollect.server.rest.bodies import Paging
 
@@ -71,10 +73,14 @@ def consolidate(memory: CurrentAgent) -> ProposalPage:
 def list_proposals(memory: CurrentAgent, wanted: Annotated[ProposalFilter, Query()]) -> ProposalPage:
     """What was proposed, newest first."""
     before = cursor.decode(LISTING, wanted.cursor) if wanted.cursor else None
-    found = memory.proposals(state=wanted.state, before=before, limit=wanted.limit)
-    has_more = len(found) == wanted.limit and bool(memory.proposals(state=wanted.state, before=found[-1].id, limit=1))
-    next_cursor = cursor.encode(LISTING, found[-1].id) if has_more else None
-    return ProposalPage(items=[ProposalBody.model_validate(each) for each in found], next_cursor=next_cursor)
+    page = read_page(
+        lambda before, limit: memory.proposals(state=wanted.state, before=before, limit=limit),
+        attrgetter("id"),
+        before,
+        limit=wanted.limit,
+    )
+    items = [ProposalBody.model_validate(each) for each in page.items]
+    return ProposalPage(items=items, next_cursor=cursor.encode_next(LISTING, page.end))
 
 
 @router.post("/proposals/{id}/apply")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
+from recollect.agent_memory.context import MAX_CALLS
 from recollect.server.auth import CurrentAgent
+from recollect.server.paging import READ_LARGE_AT_ONCE, read_page
 from recollect.server.rest import cursor
 from recollect.server.rest.context_shapes import CallBody, CallFilter, CallPage, ContextBody, Prompting, SeenCallBody
+from recollect.services.recall import checked_limit
 
 LISTING = "context-calls"
 
@@ -36,12 +40,14 @@ def build_context(memory: CurrentAgent, body: Prompting) -> ContextBody:
 def list_context_calls(memory: CurrentAgent, wanted: Annotated[CallFilter, Query()]) -> CallPage:
     """What the agent was shown at its latest calls, newest first, by ids and digests."""
     before = cursor.decode(LISTING, wanted.cursor) if wanted.cursor else ""
-    found = memory.context_calls(session_id=wanted.session_id, before=before, limit=wanted.limit)
-    has_more = len(found) == wanted.limit and bool(
-        memory.context_calls(session_id=wanted.session_id, before=found[-1].id, limit=1)
+    page = read_page(
+        lambda before, limit: memory.context_calls(session_id=wanted.session_id, before=before, limit=limit),
+        attrgetter("id"),
+        before,
+        limit=checked_limit(wanted.limit, most=MAX_CALLS),
+        at_once=READ_LARGE_AT_ONCE,
     )
-    next_cursor = cursor.encode(LISTING, found[-1].id) if has_more else None
-    return CallPage(items=[CallBody.of(each) for each in found], next_cursor=next_cursor)
+    return CallPage(items=[CallBody.of(each) for each in page.items], next_cursor=cursor.encode_next(LISTING, page.end))
 
 
 @router.get("/context-calls/{id}")

@@ -21,6 +21,13 @@ def encode(listing: str, last: str) -> str:
     return base64.urlsafe_b64encode(f"{listing}:{last}".encode()).decode().rstrip("=")
 
 
+def encode_next(listing: str, end: Place | str | int | None) -> str | None:
+    """Return the cursor that continues behind the last item of a page; None if it is the last page."""
+    if end is None:
+        return None
+    return encode_place(listing, end) if isinstance(end, tuple) else encode(listing, str(end))
+
+
 def decode(listing: str, cursor: str) -> str:
     """The id a listing of this name stopped at.
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
+from operator import attrgetter, itemgetter
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
 from recollect.api import AgentMemory
 from recollect.server.auth import CurrentAgent
+from recollect.server.paging import read_page
 from recollect.server.rest import cursor
 from recollect.server.rest.detail_shapes import (
     DetailBody,
@@ -46,23 +48,29 @@ def list_details(memory: CurrentAgent, wanted: Annotated[DetailFilter, Query()])
     """Details, newest first; with `q`, those that have most of its words first."""
     if wanted.q.strip():
         return _found(memory, wanted)
-    listed = partial(memory.list_details, session_id=wanted.session_id)
-    found = listed(before=cursor.decode_place(LISTING, wanted.cursor) if wanted.cursor else None, limit=wanted.limit)
-    last = (found[-1].created_at, found[-1].key) if found else None
-    has_more = len(found) == wanted.limit and bool(listed(before=last, limit=1))
-    next_cursor = cursor.encode_place(LISTING, last) if last and has_more else None
-    return DetailList(items=[DetailBody.of(each) for each in found], next_cursor=next_cursor)
+    page = read_page(
+        lambda before, limit: memory.list_details(session_id=wanted.session_id, before=before, limit=limit),
+        attrgetter("created_at", "key"),
+        cursor.decode_place(LISTING, wanted.cursor) if wanted.cursor else None,
+        limit=wanted.limit,
+    )
+    return DetailList(
+        items=[DetailBody.of(each) for each in page.items], next_cursor=cursor.encode_next(LISTING, page.end)
+    )
 
 
 def _found(memory: AgentMemory, wanted: DetailFilter) -> DetailList:
     """A page of a search; the cursor counts what was shown."""
     search = partial(memory.search_details, wanted.q, session_id=wanted.session_id)
-    start = cursor.decode_number(SEARCH, wanted.cursor) if wanted.cursor else 0
-    found = search(offset=start, limit=wanted.limit)
-    end = start + len(found)
-    has_more = len(found) == wanted.limit and bool(search(offset=end, limit=1))
-    next_cursor = cursor.encode(SEARCH, str(end)) if has_more else None
-    return DetailList(items=[DetailBody.of(each) for each in found], next_cursor=next_cursor)
+    page = read_page(
+        lambda start, limit: enumerate(search(offset=start, limit=limit), start + 1),
+        itemgetter(0),
+        cursor.decode_number(SEARCH, wanted.cursor) if wanted.cursor else 0,
+        limit=wanted.limit,
+    )
+    return DetailList(
+        items=[DetailBody.of(each) for _, each in page.items], next_cursor=cursor.encode_next(SEARCH, page.end)
+    )
 
 
 @router.get("/{key}")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
 from recollect.server.auth import CurrentTenant
+from recollect.server.paging import read_page
 from recollect.server.rest import cursor
 from recollect.server.rest.answers import IssuedKeyBody, KeyBody, KeyPage
 from recollect.server.rest.bodies import NewKey, Paging
@@ -21,11 +23,13 @@ KeyId = Annotated[str, Path(description="The key's id: the part of it between te
 def list_keys(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) -> KeyPage:
     """The tenant's keys, oldest first, also those that were revoked or have expired. Never the keys themselves."""
     after = cursor.decode_place(LISTING, paging.cursor) if paging.cursor else None
-    found = tenant.list_keys(after=after, limit=paging.limit)
-    last = (found[-1].created_at, found[-1].id) if len(found) == paging.limit else None
-    has_more = last is not None and bool(tenant.list_keys(after=last, limit=1))
-    next_cursor = cursor.encode_place(LISTING, last) if last is not None and has_more else None
-    return KeyPage(items=[KeyBody.of(each) for each in found], next_cursor=next_cursor)
+    page = read_page(
+        lambda after, limit: tenant.list_keys(after=after, limit=limit),
+        attrgetter("created_at", "id"),
+        after,
+        limit=paging.limit,
+    )
+    return KeyPage(items=[KeyBody.of(each) for each in page.items], next_cursor=cursor.encode_next(LISTING, page.end))
 
 
 @router.post("", status_code=201)

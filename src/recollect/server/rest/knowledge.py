@@ -7,7 +7,7 @@ A document arrives as JSON or as an uploaded file (`multipart/form-data` with th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from operator import attrgetter
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
@@ -17,6 +17,7 @@ from starlette.datastructures import UploadFile
 
 from recollect.errors import Invalid
 from recollect.server.auth import CurrentTenant
+from recollect.server.paging import read_page
 from recollect.server.rest import cursor
 from recollect.server.rest.knowledge_shapes import (
     DocumentBody,
@@ -140,11 +141,14 @@ def _ingested(tenant: CurrentTenant, submitted: NewDocument | Upload) -> Ingeste
 def list_documents(tenant: CurrentTenant, wanted: Annotated[DocumentFilter, Query()]) -> DocumentPage:
     """Documents, by id."""
     after = cursor.decode(LISTING, wanted.cursor) if wanted.cursor else ""
-    listed = partial(tenant.list_documents, category=wanted.category)
-    found = listed(after=after, limit=wanted.limit)
-    has_more = len(found) == wanted.limit and bool(listed(after=found[-1].id, limit=1))
-    next_cursor = cursor.encode(LISTING, found[-1].id) if has_more else None
-    return DocumentPage(items=[DocumentBody.model_validate(each) for each in found], next_cursor=next_cursor)
+    page = read_page(
+        lambda after, limit: tenant.list_documents(category=wanted.category, after=after, limit=limit),
+        attrgetter("id"),
+        after,
+        limit=wanted.limit,
+    )
+    items = [DocumentBody.model_validate(each) for each in page.items]
+    return DocumentPage(items=items, next_cursor=cursor.encode_next(LISTING, page.end))
 
 
 @router.get("/documents/{id}")

@@ -7,15 +7,16 @@ which is what a conversation's first turn needs. Only asking for a certain memor
 from __future__ import annotations
 
 from functools import partial
+from operator import attrgetter
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 
-from recollect.agent_memory import MAX_PAGE
 from recollect.caller import current_caller
 from recollect.model import Origin, State
 from recollect.policy.trust import check_claim
 from recollect.server.auth import CurrentAgent, CurrentRecollect
+from recollect.server.paging import fit_page, read_page
 from recollect.server.rest import cursor
 from recollect.server.rest.answers import (
     ApprovedWorkspace,
@@ -54,13 +55,12 @@ def list_memories(
         state=wanted.state or State.LIVE,
         as_of=wanted.as_of,
     )
-    one_more = 1 if 1 <= wanted.limit < MAX_PAGE else 0  # tells whether there is another page
-    found = listed(before=before, limit=wanted.limit + one_more)
-    has_more = len(found) > wanted.limit or (len(found) == MAX_PAGE and bool(listed(before=found[-1].id, limit=1)))
-    found = found[: wanted.limit]
-    next_cursor = cursor.encode(LISTING, found[-1].id) if has_more else None
+    page = read_page(
+        lambda before, limit: listed(before=before, limit=limit), attrgetter("id"), before, limit=wanted.limit
+    )
     moment = wanted.as_of or recollect.now()
-    return MemoryPage(items=[MemoryBody.of(each, moment) for each in found], next_cursor=next_cursor)
+    items = [MemoryBody.of(each, moment) for each in page.items]
+    return MemoryPage(items=items, next_cursor=cursor.encode_next(LISTING, page.end))
 
 
 @router.post("/memories", status_code=201)
@@ -118,10 +118,15 @@ def delete_memory(memory: CurrentAgent, id: MemoryId) -> None:
 def list_versions(memory: CurrentAgent, id: MemoryId, paging: Annotated[Paging, Query()]) -> VersionPage:
     """What a memory said before its edits, newest first."""
     newest = cursor.decode_number(VERSIONS, paging.cursor) if paging.cursor else None
-    found = memory.history(id, before=newest, limit=paging.limit)
-    has_more = len(found) == paging.limit and bool(memory.history(id, before=found[-1].version, limit=1))
-    next_cursor = cursor.encode(VERSIONS, str(found[-1].version)) if has_more else None
-    return VersionPage(items=[VersionBody.of(each) for each in found], next_cursor=next_cursor)
+    page = read_page(
+        lambda before, limit: memory.history(id, before=before, limit=limit),
+        attrgetter("version"),
+        newest,
+        limit=paging.limit,
+    )
+    return VersionPage(
+        items=[VersionBody.of(each) for each in page.items], next_cursor=cursor.encode_next(VERSIONS, page.end)
+    )
 
 
 @router.get("/memories/{id}/similar")
@@ -135,7 +140,7 @@ def list_similar(recollect: CurrentRecollect, memory: CurrentAgent, id: MemoryId
 def list_for_review(recollect: CurrentRecollect, memory: CurrentAgent) -> MemoryPage:
     """What waits for a person, newest first: `held` memories are kept out of use; `flag` says why one is here."""
     now = recollect.now()
-    return MemoryPage(items=[MemoryBody.of(each, now) for each in memory.review()])
+    return MemoryPage(items=[MemoryBody.of(each, now) for each in fit_page(memory.review())])
 
 
 @router.post("/memories/{id}/approve")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from operator import attrgetter
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
@@ -10,6 +10,7 @@ from fastapi import APIRouter, Path, Query
 from recollect.api import AgentMemory, TenantMemory
 from recollect.ports import place_of
 from recollect.server.auth import CurrentTenant
+from recollect.server.paging import READ_LARGE_AT_ONCE, read_page
 from recollect.server.rest import cursor
 from recollect.server.rest.bodies import Paging
 from recollect.server.rest.transcript_shapes import (
@@ -33,10 +34,14 @@ SessionId = Annotated[str, Path(description="The session's id.", examples=["s-7"
 def list_sessions(tenant: CurrentTenant, wanted: Annotated[SessionFilter, Query()]) -> SessionPage:
     """Conversations, the one used last first."""
     listed = (tenant.agent(wanted.agent) if wanted.agent else tenant).sessions
-    found = listed(before=cursor.decode_place(SESSIONS, wanted.cursor) if wanted.cursor else None, limit=wanted.limit)
-    has_more = len(found) == wanted.limit and bool(listed(before=place_of(found[-1]), limit=1))
-    next_cursor = cursor.encode_place(SESSIONS, place_of(found[-1])) if has_more else None
-    return SessionPage(items=[SessionBody.of(each) for each in found], next_cursor=next_cursor)
+    page = read_page(
+        lambda before, limit: listed(before=before, limit=limit),
+        place_of,
+        cursor.decode_place(SESSIONS, wanted.cursor) if wanted.cursor else None,
+        limit=wanted.limit,
+    )
+    items = [SessionBody.of(each) for each in page.items]
+    return SessionPage(items=items, next_cursor=cursor.encode_next(SESSIONS, page.end))
 
 
 @router.post("", status_code=201)
@@ -60,11 +65,16 @@ def delete_session(tenant: CurrentTenant, id: SessionId) -> None:
 @router.get("/{id}/messages")
 def list_messages(tenant: CurrentTenant, id: SessionId, paging: Annotated[Paging, Query()]) -> MessagePage:
     """What was said, in order."""
-    listed = partial(_owner(tenant, id).messages, id)
-    found = listed(after=cursor.decode_number(MESSAGES, paging.cursor) if paging.cursor else 0, limit=paging.limit)
-    has_more = len(found) == paging.limit and bool(listed(after=found[-1].position, limit=1))
-    next_cursor = cursor.encode(MESSAGES, str(found[-1].position)) if has_more else None
-    return MessagePage(items=[MessageBody.of(each) for each in found], next_cursor=next_cursor)
+    agent = _owner(tenant, id)
+    page = read_page(
+        lambda after, limit: agent.messages(id, after=after, limit=limit),
+        attrgetter("position"),
+        cursor.decode_number(MESSAGES, paging.cursor) if paging.cursor else 0,
+        limit=paging.limit,
+        at_once=READ_LARGE_AT_ONCE,
+    )
+    items = [MessageBody.of(each) for each in page.items]
+    return MessagePage(items=items, next_cursor=cursor.encode_next(MESSAGES, page.end))
 
 
 @router.post("/{id}/messages", status_code=201)

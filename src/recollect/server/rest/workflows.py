@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
 from recollect.server.auth import CurrentTenant
+from recollect.server.paging import READ_LARGE_AT_ONCE, read_page
 from recollect.server.rest import cursor
 from recollect.server.rest.bodies import Paging
 from recollect.server.rest.history_shapes import NewStep, NewWorkflow, StepBody, StepPage, WorkflowBody, WorkflowPage
@@ -21,10 +23,14 @@ WorkflowId = Annotated[str, Path(description="The workflow's id.", examples=["re
 def list_workflows(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) -> WorkflowPage:
     """All workflows, by id."""
     after = cursor.decode(LISTING, paging.cursor) if paging.cursor else ""
-    found = tenant.list_workflows(after=after, limit=paging.limit)
-    has_more = len(found) == paging.limit and bool(tenant.list_workflows(after=found[-1].id, limit=1))
-    next_cursor = cursor.encode(LISTING, found[-1].id) if has_more else None
-    return WorkflowPage(items=[WorkflowBody.model_validate(each) for each in found], next_cursor=next_cursor)
+    page = read_page(
+        lambda after, limit: tenant.list_workflows(after=after, limit=limit),
+        attrgetter("id"),
+        after,
+        limit=paging.limit,
+    )
+    items = [WorkflowBody.model_validate(each) for each in page.items]
+    return WorkflowPage(items=items, next_cursor=cursor.encode_next(LISTING, page.end))
 
 
 @router.post("", status_code=201)
@@ -43,10 +49,15 @@ def get_workflow(tenant: CurrentTenant, id: WorkflowId) -> WorkflowBody:
 def list_steps(tenant: CurrentTenant, id: WorkflowId, paging: Annotated[Paging, Query()]) -> StepPage:
     """A workflow's steps, in order."""
     after = cursor.decode_number(STEPS, paging.cursor) if paging.cursor else 0
-    found = tenant.list_steps(id, after=after, limit=paging.limit)
-    has_more = len(found) == paging.limit and bool(tenant.list_steps(id, after=found[-1].position, limit=1))
-    next_cursor = cursor.encode(STEPS, str(found[-1].position)) if has_more else None
-    return StepPage(items=[StepBody.model_validate(each) for each in found], next_cursor=next_cursor)
+    page = read_page(
+        lambda after, limit: tenant.list_steps(id, after=after, limit=limit),
+        attrgetter("position"),
+        after,
+        limit=paging.limit,
+        at_once=READ_LARGE_AT_ONCE,
+    )
+    items = [StepBody.model_validate(each) for each in page.items]
+    return StepPage(items=items, next_cursor=cursor.encode_next(STEPS, page.end))
 
 
 @router.post("/{id}/steps", status_code=201)
