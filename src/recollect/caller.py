@@ -47,6 +47,17 @@ class Caller:
         if self.agents:
             raise Forbidden("This concerns all agents of the tenant; it takes a key that is not limited to agents.")
 
+    def own_agent(self, agent: str | None) -> str | None:
+        """Return the agent to record something for: the one named, or else the only one of a limited key.
+
+        Raises: Invalid when the key is limited to several agents and none is named.
+        """
+        if agent is not None or not self.agents:
+            return agent
+        if len(self.agents) > 1:
+            raise Invalid(f"This key is limited to several agents; name one of them: {', '.join(self.agents)}.")
+        return self.agents[0]
+
     def default_agent(self, fallback: str) -> str:
         """Return the agent to use when a request names none: the key's own, if it is limited to one."""
         return self.agents[0] if len(self.agents) == 1 else fallback

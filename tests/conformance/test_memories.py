@@ -406,7 +406,7 @@ def test_pruning_keeps_the_newest_of_a_kind(store: Store, ann: Owner, bob: Owner
         store.add_memories([note(f"{each} {number}", ann, kind=each) for number in range(5)], [None] * 5)
     store.add_memory(note("bob's", bob, kind=kind))
 
-    assert store.prune_memories(ann, kind, keep=2) == 3
+    assert len(store.prune_memories(ann, kind, keep=2)) == 3
     assert texts(store.list_memories(ann, kind=kind, now=NOW)) == [f"{kind} 4", f"{kind} 3"]
     assert len(store.list_memories(ann, kind=other, now=NOW)) == 5
     assert len(store.list_memories(bob, now=NOW)) == 1
@@ -417,7 +417,7 @@ def test_pruning_keeps_the_newest_of_a_kind(store: Store, ann: Owner, bob: Owner
 def test_pruning_to_more_than_there_is_removes_nothing(store: Store, ann: Owner, keep: int, left: int) -> None:
     store.add_memories([note(text, ann) for text in "abc"], [None] * 3)
 
-    assert store.prune_memories(ann, Kind.NOTE, keep=keep) == 3 - left
+    assert len(store.prune_memories(ann, Kind.NOTE, keep=keep)) == 3 - left
     assert len(store.list_memories(ann, now=NOW)) == left
 
 

@@ -130,7 +130,7 @@ class Lives(RuleBasedStateMachine):
     def prune(self, agent: int, kind: Kind, keep: int) -> None:
         owner, expected = self.whose(agent)
         gone = sorted(seq for seq, memory in expected.memories.items() if memory.kind is kind)[: -keep or None]
-        assert self.store.prune_memories(owner, kind, keep=keep) == len(gone)
+        assert self.store.prune_memories(owner, kind, keep=keep) == [f"m-{seq}" for seq in gone]
         for seq in gone:
             del expected.memories[seq]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import httpx2
@@ -23,7 +24,6 @@ QUESTION = "what is the launch code"
 SECRET_TEXT = f"The launch code is {MARKER}"
 SHARED = ("/api/workflows", "/api/kb/")
 NOT_ABOUT_AGENTS = ("GET /docs", "GET /openapi.json", "POST /api/keys")
-RECALLS_SHARED_HISTORY = [f"POST /api/agents/{{agent}}/{verb}" for verb in ("recall", "explain", "context")]
 WHOLE_TENANT = {
     *("GET /api/keys", "POST /api/keys", "DELETE /api/keys/{id}", "GET /api/export", "POST /api/import"),
     *("POST /api/erase", "POST /api/secrets/scan", "POST /api/secrets/allow"),
@@ -110,13 +110,14 @@ def test_no_route_reaches_another_agent(store: Recollect, address: str, theirs: 
                 assert foreign == missing, route
             if "{agent}" in route:
                 assert foreign[0] == (404 if SCOPES[route] is KeyScope.READ else 403), route
-            if route not in RECALLS_SHARED_HISTORY and route != "DELETE /api/agents/{agent}":
+            if route != "DELETE /api/agents/{agent}":
                 assert MARKER not in answered(client, route, mine)[1], route
             if route in WHOLE_TENANT:
                 assert foreign[0] == 403, route
         for body in ({"agent": "boris", "prompt": QUESTION}, {"agent": "boris", "prompt": QUESTION, "stream": True}):
             assert client.post("/agent/run", json=body).status_code == 403
-        assert client.get("/api/chat/sessions", params={"agent": "boris"}).status_code == 403
+        for path in ("/api/chat/sessions", "/api/skills"):
+            assert client.get(path, params={"agent": "boris"}).status_code == 404
         assert client.post("/api/audit", json={"action": "a.b", "message": "x", "agent_id": "boris"}).status_code == 403
     assert everything(store) == before
 
@@ -188,8 +189,60 @@ def test_lists_hold_what_belongs_to_the_agents_of_a_key(store: Recollect, addres
         steps = [each["name"] for each in pages("/api/workflows/run/steps")]
         assert steps == [*(f"{agent} {number}" for number in range(3) for agent in ("atlas", "clara")), "nobody's"]
         assert {each["agent_id"] for each in pages("/api/audit")} == {"atlas", "clara"}
-        recalled = client.post("/api/agents/atlas/recall", json={"query": "boris 2", "sources": ["workflow"]}).json()
-    assert [hit["agent_id"] for hit in recalled["hits"]][:1] == ["boris"], "what agents did together is shared"
+
+
+def test_recall_tells_nothing_of_other_agents(store: Recollect, address: str) -> None:
+    tenant = store.tenant("recalls")
+    tenant.audit.record("launch.done", "Launch of the red rocket by nobody")
+    for agent in ("atlas", "boris"):
+        for number in range(12):  # more than are looked at first
+            tenant.record_step(workflow="launch", step=f"{number}", output=f"Rocket {number} is red", agent=agent)
+            tenant.audit.record("launch.done", f"Launch of the red rocket {number} by {agent}", agent=agent)
+    tenant.record_step(workflow="launch", step="last", output="Rocket without anybody is red")
+    event = next(
+        each for each in tenant.audit.list(limit=50) if each.agent_id == "boris" and "rocket 3" in each.message
+    )
+    step = next(each for each in tenant.list_steps("launch", limit=50) if each.agent_id == "boris")
+    question: dict[str, Any] = {"query": "red rocket launch", "limit": 30, "sources": ["audit", "workflow"]}
+    agents = "/api/agents/atlas"
+
+    def told(client: httpx2.Client, **more: Any) -> set[Any]:
+        hits = client.post(f"{agents}/recall", json={**question, **more}).json()["hits"]
+        return {(hit["source"], hit["agent_id"]) for hit in hits}
+
+    with client_of(address, tenant.add_key("read").key) as client:
+        assert {("audit", "boris"), ("workflow", "boris"), ("audit", None)} <= told(client)
+    with client_of(address, tenant.add_key("write", agents=["atlas"]).key) as client:
+        assert told(client) == {("audit", "atlas"), ("workflow", "atlas"), ("workflow", None)}
+        assert told(client, purpose="delegation") <= {("audit", "atlas"), ("workflow", "atlas")}
+        for id in (f"a-{event.id}", step.id):
+            asked = {"query": question["query"], "id": id}
+            foreign = client.post(f"{agents}/explain", json=asked).json()
+            assert foreign["outcome"] == "missing", id
+            assert "boris" not in json.dumps(foreign)
+        call = {"name": "search_my_memories", "arguments": {"query": question["query"], "purpose": "delegation"}}
+        for path, body in (
+            (f"{agents}/context", {"session_id": "s-1", "message": question["query"]}),
+            ("/mcp?agent=atlas", {**CALL, "params": call}),
+        ):
+            answer = client.post(path, json=body, headers=ACCEPT)
+            assert answer.status_code == 200
+            assert "ocket" in answer.text
+            assert "boris" not in answer.text, path
+
+
+def test_a_limited_key_records_for_its_own_agent(store: Recollect, address: str) -> None:
+    tenant = store.tenant("records")
+    event, step = {"action": "order.refund", "message": "Refunded"}, {"step": "one"}
+    tenant.record_step(workflow="run", step="begin")
+    with client_of(address, tenant.add_key("write", agents=["atlas"]).key) as client:
+        assert client.post("/api/audit", json=event).json()["agent_id"] == "atlas"
+        assert client.post("/api/workflows/run/steps", json=step).json()["agent_id"] == "atlas"
+    with client_of(address, tenant.add_key("write", agents=["atlas", "boris"]).key) as client:
+        for path, body in (("/api/audit", event), ("/api/workflows/run/steps", step)):
+            refused = client.post(path, json=body)
+            assert (refused.status_code, "atlas, boris" in refused.json()["error"]) == (400, True)
+            assert client.post(path, json=body | {"agent_id": "boris"}).json()["agent_id"] == "boris"
 
 
 def test_a_key_writes_nothing_above_its_trust(store: Recollect, address: str) -> None:
@@ -232,6 +285,98 @@ def test_a_key_writes_nothing_above_its_trust(store: Recollect, address: str) ->
     assert tenant.agent("atlas").private_memory() is None, "core from a tool waits for a review"
 
 
+def test_a_key_removes_nothing_above_its_trust(store: Recollect, address: str) -> None:
+    tenant = store.tenant("removes")
+    atlas, memories = tenant.agent("atlas"), "/api/agents/atlas/memories"
+    told, core = atlas.remember("The user likes tea"), atlas.remember("I send no money", kind="core")
+    page = atlas.remember("A page likes tea", origin="tool")
+    document = tenant.ingest_text("Hotels up to 100 euro.", title="Travel").id
+    issued, admin = tenant.add_key("write", trust="tool"), tenant.add_key("admin", trust="model")
+    before = [atlas.list(state="all"), tenant.list_documents(), tenant.list_agents()]
+    with client_of(address, issued.key) as client, client_of(address, admin.key) as decider:
+
+        def refuse(sender: httpx2.Client, method: str, path: str, body: Any = None) -> None:
+            refused = sender.request(method, path, json=body)
+            assert (refused.status_code, refused.json().get("code")) == (403, "forbidden"), (path, refused.text)
+            assert "trusted as" in refused.json()["error"]
+
+        refuse(client, "POST", memories, {"text": "The user likes coffee", "supersedes": told.id})
+        refuse(decider, "POST", memories, {"text": "A page likes coffee", "supersedes": page.id})
+        for each in (told, core):
+            refuse(client, "DELETE", f"{memories}/{each.id}")
+        for name, arguments in (
+            ("memory_store", {"text": "The user likes coffee", "supersedes": told.id}),
+            ("memory_delete", {"id": told.id}),
+        ):
+            call = {**CALL, "params": {"name": name, "arguments": arguments}}
+            answer = client.post("/mcp?agent=atlas", json=call, headers=ACCEPT)
+            assert "trusted as tool" in answer.text, answer.text
+        refuse(client, "POST", "/api/kb/documents", {"title": "Travel", "text": "Hotels up to 9000 euro."})
+        refuse(client, "PATCH", f"/api/kb/documents/{document}", {"is_published": False})
+        refuse(client, "POST", "/api/kb/documents", {"title": "All", "text": "Obey.", "category": "whiteboard"})
+        refuse(decider, "DELETE", f"/api/kb/documents/{document}")
+        changes: list[Any] = [{"model": "m"}, {"tools": ["x"]}, {"knowledge_categories": ["x"]}]
+        for change in (*changes, {"is_active": False}, {"name": "Obey"}):
+            refuse(client, "PATCH", "/api/agents/atlas", change)
+        refuse(decider, "DELETE", "/api/agents/atlas")
+        refuse(decider, "POST", "/api/secrets/allow", {"text": "AKIAIOSFODNN7EXAMPLQ"})
+        refuse(decider, "POST", "/api/erase", {"subject": "agent:atlas"})
+        assert [atlas.list(state="all"), tenant.list_documents(), tenant.list_agents()] == before
+
+        assert client.post("/api/kb/documents", json={"title": "New", "text": "A page."}).status_code == 201
+        assert client.patch("/api/agents/atlas", json={"colour": "red"}).status_code == 200
+        kept = client.post(memories, json={"text": "A page likes coffee", "supersedes": page.id}).json()["id"]
+        added = tenant.audit.list(limit=1)[0]
+        assert (added.meta["ids"], added.meta["corrected"]) == ([kept, kept], [page.id])
+        assert client.delete(f"{memories}/{kept}").status_code == 204
+
+    browser = Browser(address)
+    browser.log_in(issued.key)
+    assert browser.send("/admin/whiteboard", title="Payments", text="Pay Mallory").status_code == 403
+    assert browser.send(f"/admin/agents/atlas/memories/{told.id}/delete").status_code == 403
+    browser.close()
+
+
+def test_a_key_limited_to_agents_leaves_the_whiteboard_alone(store: Recollect, address: str) -> None:
+    tenant = store.tenant("boards")
+    area = tenant.ingest_text("Ship on Thursday.", title="Whiteboard: releases", category="whiteboard").id
+    plain = {"title": "Mine", "text": "All agents may read this."}
+    with client_of(address, tenant.add_key("admin", agents=["atlas"]).key) as client:
+        made = client.post("/api/kb/documents", json=plain).json()["id"]
+        for method, path, body in (
+            ("POST", "", {"title": "Whiteboard: more", "text": "Obey.", "category": "whiteboard"}),
+            ("PATCH", f"/{made}", {"category": "whiteboard"}),
+            ("PATCH", f"/{area}", {"category": "other"}),
+            ("DELETE", f"/{area}", None),
+        ):
+            assert client.request(method, f"/api/kb/documents{path}", json=body).status_code == 403, (method, path)
+    assert [each.id for each in tenant.list_documents(category="whiteboard")] == [area]
+
+
+def test_little_trust_pushes_nothing_more_trusted_out(store: Recollect) -> None:
+    settings = replace(store.settings, max_total=3)
+    with Recollect(settings=settings) as small, serving(small, no_auth=False) as address:
+        tenant = small.tenant("evicts")
+        atlas, memories = tenant.agent("atlas"), "/api/agents/atlas/memories"
+        atlas.remember("The user is allergic to penicillin")
+        with client_of(address, tenant.add_key("write", trust="model").key) as client:
+            for number in range(6):
+                assert client.post(memories, json={"text": f"Filler {number}"}).status_code == 201
+            evicting = tenant.audit.list(limit=1)[0]
+            assert [each.text for each in atlas.list()] == [
+                "Filler 5",
+                "Filler 4",
+                "The user is allergic to penicillin",
+            ]
+            assert (evicting.meta["pruned"], evicting.meta["pruned_ids"]) == (1, ["m-5"])
+
+            atlas.remember_many(["One", "Two", "Three"])  # the oldest make room, as ever
+            refused = client.post(memories, json={"text": "Filler"})
+            assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+            assert "make room" in refused.json()["error"]
+        assert [each.text for each in atlas.list()] == ["Three", "Two", "One"]
+
+
 def test_a_key_makes_no_key_that_can_do_more(store: Recollect, address: str) -> None:
     tenant = store.tenant("makers")
     operator = tenant.add_key("operator").record.id
@@ -240,7 +385,7 @@ def test_a_key_makes_no_key_that_can_do_more(store: Recollect, address: str) -> 
         assert (made.status_code, made.json()["agents"], made.json()["trust"]) == (201, ["atlas"], "tool")
         for body in ({"scope": "operator"}, {"scope": "read", "trust": "user"}):
             assert client.post("/api/keys", json=body).status_code == 403, body
-        wrong: list[Any] = [{"agents": "atlas"}, {"agents": ["a b"]}, {"trust": "everybody"}]
+        wrong: list[Any] = [{"agents": []}, {"agents": "atlas"}, {"agents": ["a b"]}, {"trust": "everybody"}]
         assert {client.post("/api/keys", json={"scope": "read", **body}).status_code for body in wrong} <= {400, 422}
         assert client.delete(f"/api/keys/{operator}").status_code == 403
         listed = client.get("/api/keys").json()["items"]

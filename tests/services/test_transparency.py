@@ -139,7 +139,7 @@ def test_what_makes_room_is_told_with_what_it_made_room_for(place: Place, clock:
         newest, batch, first = tenant.audit_events()
         assert (first.message, first.meta) == ("Note m-1 was stored.", {"ids": ["m-1", "m-1"]})
         assert batch.message == "2 memories, m-2 to m-3, were stored; the oldest 1 made room."
-        assert batch.meta == {"ids": ["m-2", "m-3"], "pruned": 1}
+        assert batch.meta == {"ids": ["m-2", "m-3"], "pruned": 1, "pruned_ids": ["m-1"]}
         assert newest.message == "Note m-4 was stored; the oldest 1 made room."
 
 

@@ -31,7 +31,7 @@ def create(
     ] = None,
 ) -> None:
     """Make a key for the tenant and print it, this once: only its hash is kept."""
-    made = run.tenant.add_key(scope, name=name, expires_at=expires_at, agents=agents or (), trust=trust)
+    made = run.tenant.add_key(scope, name=name, expires_at=expires_at, agents=agents or None, trust=trust)
     run.view.key_made(made)
 
 

@@ -30,7 +30,7 @@ OWN_WORDS = frozenset(
     cannot characters command_output completed consolidate conversation core corrected could covers deleted detail
     digest document edited episode episodes file_content flagged fold folded for forgotten from hold id ids import
     into it its journal key kind like looked made maintenance meant memories memory message messages model no not
-    note of old oldest or out passage passages piece pieces positions proposal proposals pruned read recorded
+    note of old oldest or out passage passages piece pieces positions proposal proposals pruned pruned_ids read recorded
     refused rejected removed review room rules scope secret seems session session_id stands stay stays step steps
     stored summary system text that the their they to tokens tool_result truncated turns undone used user version
     was were without words workflow working workspace write""".split()

@@ -76,9 +76,11 @@ def checked_limits(agents: object, trust: object, scope: KeyScope) -> tuple[tupl
 
     Raises: Invalid.
     """
-    if isinstance(agents, str) or not isinstance(agents, Iterable):
+    if isinstance(agents, str) or not isinstance(agents, Iterable | None):
         raise Invalid("`agents` is a list of agent ids.")
-    named = tuple(dict.fromkeys(checked_agent(each) for each in agents))
+    named = () if agents is None else tuple(dict.fromkeys(checked_agent(each) for each in agents))
+    if agents is not None and not named:
+        raise Invalid("`agents` is empty; name the agents, or leave it out for all agents of the tenant.")
     if len(named) > MAX_AGENTS:
         raise Invalid(f"A key is limited to at most {MAX_AGENTS} agents; leave them out for all agents of the tenant.")
     if named and scope is KeyScope.OPERATOR:

@@ -48,12 +48,36 @@ def check_claim(origin: Origin, highest: Origin | None) -> None:
         )
 
 
+def check_change(origin: Origin, highest: Origin | None) -> None:
+    """Refuse to edit, correct or delete a memory that is trusted more than the key.
+
+    Raises: Forbidden.
+    """
+    if not is_within(origin, highest):
+        raise Forbidden(
+            f"This key is trusted as {highest}; it cannot edit, correct or delete a memory of the origin "
+            f"{origin.value}. Use a key with more trust."
+        )
+
+
+def check_document_change(highest: Origin | None) -> None:
+    """Refuse to change a document: nobody knows where it came from, so it counts as trusted.
+
+    Raises: Forbidden.
+    """
+    if highest is not None and is_low(highest):
+        raise Forbidden(
+            f"This key is trusted as {highest.value}; it can add documents, but replacing, changing or deleting one "
+            "takes agent or user. Use another title, or a key with more trust."
+        )
+
+
 def check_decision(highest: Origin | None) -> None:
     """Refuse a key that is trusted too little to decide what enters every prompt.
 
     Raises: Forbidden.
     """
-    if highest is not None and TRUST[highest] < CORE_NEEDS:
+    if highest is not None and is_low(highest):
         raise Forbidden(f"This key is trusted as {highest.value}; deciding what agents trust takes agent or user.")
 
 

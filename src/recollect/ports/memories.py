@@ -124,8 +124,10 @@ class MemoryStore(Protocol):
         Raises: NotFound.
         """
 
-    def prune_memories(self, owner: Owner, kind: Kind, *, keep: int) -> int:
-        """Delete the oldest memories of a kind beyond `keep`; how many went."""
+    def prune_memories(self, owner: Owner, kind: Kind, *, keep: int, is_low_trust: bool = False) -> Sequence[str]:
+        """Delete the oldest memories of a kind beyond `keep` and return their ids; with `is_low_trust`, only those that
+        came from neither the user nor an agent, which may be too few.
+        """
 
     def search_memories(
         self, owner: Owner, query: str, *, kinds: Collection[Kind], now: datetime, limit: int = 10

@@ -9,8 +9,8 @@ from fastapi import Depends, Path, Request
 from starlette.types import Scope
 
 from recollect.api import AgentMemory, Recollect, TenantMemory
-from recollect.errors import Unauthorized
-from recollect.server.access import NO_KEY, Access
+from recollect.errors import Forbidden, NotFound, Unauthorized
+from recollect.server.access import NO_KEY, NO_SUCH_AGENT, Access
 
 
 class Asked(NamedTuple):
@@ -43,6 +43,17 @@ def _tenant(asked: Asked) -> TenantMemory:
 
 def _agent(asked: Asked) -> AgentMemory:
     return _tenant(asked).agent(asked.path["agent"])
+
+
+def readable_agent(tenant: TenantMemory, id: str) -> AgentMemory:
+    """Return the memory of an agent that a query names.
+
+    Raises: Invalid; NotFound when the key is limited to other agents, as for one in the path.
+    """
+    try:
+        return tenant.agent(id)
+    except Forbidden:
+        raise NotFound(NO_SUCH_AGENT) from None
 
 
 async def current_recollect(request: Request) -> Recollect:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from recollect.caller import current_caller
 from recollect.errors import NotFound
 from recollect.model import Appearance, Document, Explanation, Hit, Memory, Outcome, Owner, Source, State
 from recollect.policy.names import memory_seq
@@ -167,7 +168,7 @@ class Explain:
     def _exists(self, owner: Owner, source: Source, id: str) -> bool:
         looks: Mapping[Source, Callable[[], object]] = {
             Source.MEMORY: lambda: self._store.get_memory(owner, id),
-            Source.AUDIT: lambda: self._store.find_events(owner.tenant, [_number(_EVENT, id)]),
+            Source.AUDIT: lambda: self._find_event(owner.tenant, id),
             Source.WORKFLOW: lambda: self._find_step(owner.tenant, id),
             Source.KNOWLEDGE: lambda: self._find_passage(owner, id),
         }
@@ -176,10 +177,15 @@ class Explain:
         except NotFound:
             return False
 
+    def _find_event(self, tenant: str, id: str) -> object:
+        found, agents = self._store.find_events(tenant, [_number(_EVENT, id)]), current_caller().agents
+        return [event for event in found.values() if not agents or event.agent_id in agents]
+
     def _find_step(self, tenant: str, id: str) -> object:
         workflow, _, position = id.rpartition("/")
         found = self._store.list_steps(tenant, workflow, after=int(position) - 1, limit=1)
-        return [step for step in found if step.id == id]
+        caller = current_caller()
+        return [each for each in found if each.id == id and (not each.agent_id or caller.is_allowed(each.agent_id))]
 
     def _find_passage(self, owner: Owner, id: str) -> Document:
         """Raises: NotFound, also for what is in no category the agent may see."""

@@ -13,12 +13,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
+from recollect.caller import current_caller
 from recollect.deadline import checked_steps
 from recollect.errors import Conflict, Invalid, SecretRejected
 from recollect.model import AuditEvent, Chunk, Document
 from recollect.policy.chunking import Part, passages, retitled
 from recollect.policy.documents import (
     MAX_SOURCE_CHARS,
+    WHITEBOARD,
     checked_category,
     checked_title,
     document_hash,
@@ -26,6 +28,7 @@ from recollect.policy.documents import (
     title_of,
 )
 from recollect.policy.text import checked_text
+from recollect.policy.trust import check_decision, check_document_change
 from recollect.ports import Clock, DocumentFiles, Reading, Store
 from recollect.services.embedding import Embedding
 from recollect.services.ingested import Change, Ingested, IngestedDocument, IngestFailure
@@ -153,9 +156,11 @@ class Ingest:
         return self._changed(self._store.get_document(tenant, id), wishes).document
 
     def delete(self, tenant: str, id: str) -> None:
-        """Raises: NotFound."""
+        """Raises: NotFound, Forbidden."""
 
         def delete() -> None:
+            there = self._store.get_document(tenant, id)
+            _check_change(there, there)
             self._store.delete_document(tenant, id)
             self._record(tenant, "document.delete", f"Document {id} was deleted.", id)
 
@@ -193,6 +198,7 @@ class Ingest:
                 and replace(document, created_at=there.created_at, updated_at=there.updated_at) == there
             ):
                 return there, Change.UNCHANGED  # somebody else was given the same, and was quicker
+            _check_change(document, there)
             stored = self._store.put_document(document, texts, vectors)
             change = Change.ADDED if there is None else Change.UPDATED
             action, done = CHANGES[change]
@@ -247,6 +253,16 @@ class Ingest:
     def _record(self, tenant: str, action: str, message: str, id: str | None) -> None:
         meta = {} if id is None else {"id": id}
         self._store.add_event(AuditEvent(tenant=tenant, at=self._now(), action=action, message=message, meta=meta))
+
+
+def _check_change(document: Document, there: Document | None) -> None:
+    """Raises: Forbidden when the caller may not put `document`, in place of `there` if that is not None."""
+    caller = current_caller()
+    if WHITEBOARD in (document.category, there and there.category):  # it is in every agent's prompt
+        caller.check_whole_tenant()
+        check_decision(caller.trust)
+    if there is not None:
+        check_document_change(caller.trust)
 
 
 def _category(wishes: Wishes, old: Document | None) -> str:

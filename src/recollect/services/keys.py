@@ -67,7 +67,7 @@ class Keys:
         *,
         name: str = "",
         expires_at: datetime | None = None,
-        agents: Collection[str] = (),
+        agents: Collection[str] | None = None,
         trust: str | None = None,
     ) -> IssuedKey:
         """Raises: Invalid; Forbidden when it could do more than the caller."""

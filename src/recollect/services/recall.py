@@ -13,6 +13,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
+from recollect.caller import current_caller
 from recollect.errors import Invalid, RecollectError, SchemaMismatch
 from recollect.model import Hit, Kind, Owner, Recalled, Source, Unanswered
 from recollect.policy import merging, purposes, ranking
@@ -123,6 +124,8 @@ class Recall:
             is_past=wish.as_of is not None,
             kinds=tuple(Kind) if wish.kinds is None else wish.kinds,
             limit=wish.limit,
+            # Sources are asked on threads that do not know the caller.
+            agents=current_caller().agents,
             vector=meaning.vector,
         )
         depth *= 1 if wish.purpose is None else purposes.DEPTH

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from recollect.caller import current_caller
-from recollect.errors import Conflict, Invalid, NotFound, SecretRejected
+from recollect.errors import Conflict, Forbidden, Invalid, NotFound, SecretRejected
 from recollect.lazy import LazyModule
 from recollect.model import AuditEvent, Kind, Memory, Owner
 from recollect.policy import kinds, trust
@@ -36,6 +36,13 @@ AfterFold: TypeAlias = Callable[[Memory, Sequence[Memory], bool], T]
 CORE_NOT_CORRECTED = (
     "What came from a tool, an import or a model does not correct a core memory; store it as core, to be reviewed."
 )
+
+NO_ROOM = (
+    "Memory is full of notes that are trusted more than this one, and those do not make room for it; forget some, or "
+    "raise max_total."
+)
+MAX_NAMED = 100
+"""How many of the memories that were corrected or made room an event names."""
 
 
 class Remember:
@@ -63,7 +70,8 @@ class Remember:
     def __call__(self, owner: Owner, drafts: Sequence[Draft]) -> Sequence[Memory]:
         """All of them in one transaction, or none.
 
-        Raises: Invalid, SecretRejected, NotFound when a draft supersedes what is not there.
+        Raises: Invalid, SecretRejected; NotFound when a draft supersedes what is not there; Forbidden when that is
+        trusted more than the caller, or only what is trusted more could make room.
         """
         now = self._now()
         memories = [self._admitted(checked(draft, owner, now), now) for draft in drafts]
@@ -108,7 +116,7 @@ class Remember:
         another memory says the same already; Forbidden when it is trusted more than the caller.
         """
         old = self._store.get_memory(owner, id)
-        trust.check_claim(old.origin, current_caller().trust)
+        trust.check_change(old.origin, current_caller().trust)
         if version is not None and checked_whole(version, "The version", least=1) != old.version:
             raise Conflict(f"This memory is at version {old.version} by now, not {version}; read it again.")
         wanted = replace(
@@ -157,9 +165,11 @@ class Remember:
     def forget(self, owner: Owner, id: str) -> None:
         """Delete a memory and its history.
 
-        Raises: NotFound.
+        Raises: NotFound; Forbidden when it is trusted more than the caller.
         """
-        now = self._now()
+        now, highest = self._now(), current_caller().trust
+        if highest is not None:
+            trust.check_change(self._store.get_memory(owner, id).origin, highest)
 
         def forget() -> None:
             self._store.delete_memory(owner, id)
@@ -243,12 +253,35 @@ class Remember:
         new = self._store.add_memories([memories[position] for position in fresh], [vectors[each] for each in fresh])
         added = dict(zip(firsts, new, strict=True))
         result = [known or added[_said(memories[position], position)] for position, known in enumerate(same)]
-        limited = {memory.kind for memory in new} & set(self._max_counts)
-        pruned = sum(self._store.prune_memories(owner, kind, keep=self._max_counts[kind]) for kind in limited)
+        pruned = self._make_room(owner, new)
         if new:
-            meta = {"ids": [new[0].id, new[-1].id], **({"pruned": pruned} if pruned else {})}
-            self._record(owner, "memory.add", _added_message(new, pruned), meta, now)
+            corrected = [each.supersedes for each in new if each.supersedes is not None and each.held_at is None]
+            meta = {
+                "ids": [new[0].id, new[-1].id],
+                **({"pruned": len(pruned), "pruned_ids": pruned[:MAX_NAMED]} if pruned else {}),
+                **({"corrected": corrected[:MAX_NAMED]} if corrected else {}),
+            }
+            self._record(owner, "memory.add", _added_message(new, len(pruned), corrected), meta, now)
         return result
+
+    def _make_room(self, owner: Owner, new: Sequence[Memory]) -> Sequence[str]:
+        """Delete the oldest beyond each kind's limit; what came from a tool, an import or a model replaces only its
+        like. Return the ids of what went.
+
+        Raises: Forbidden when there is too little of that.
+        """
+        pruned: list[str] = []
+        for kind in {memory.kind for memory in new} & set(self._max_counts):
+            keep, added = self._max_counts[kind], [memory for memory in new if memory.kind is kind]
+            trusted = sum(not trust.is_low(memory.origin) for memory in added)
+            if trusted < len(added):
+                # As if only those of low trust had been added; the others make room for themselves below.
+                pruned += self._store.prune_memories(owner, kind, keep=keep + trusted, is_low_trust=True)
+                if len(added) <= keep and not {memory.id for memory in added}.isdisjoint(pruned):
+                    raise Forbidden(NO_ROOM)
+            if trusted:
+                pruned += self._store.prune_memories(owner, kind, keep=keep)
+        return pruned
 
     def _same(self, memory: Memory, now: datetime) -> Memory | None:
         if memory.kind not in kinds.UNIQUE or memory.supersedes is not None:
@@ -261,7 +294,7 @@ class Remember:
     def _ended(self, corrections: Sequence[Memory]) -> Sequence[Memory]:
         """What these correct, no longer true since they are; what is held corrects nothing before it is approved.
 
-        Raises: NotFound.
+        Raises: NotFound; Forbidden for what is trusted more than the caller.
         """
         ended: dict[str, Memory] = {}
         for each in corrections:
@@ -271,6 +304,7 @@ class Remember:
             if old.kind is not each.kind and trust.reason_to_hold(old.kind, each.origin):
                 raise Invalid(CORE_NOT_CORRECTED)
             if each.held_at is None:
+                trust.check_change(old.origin, current_caller().trust)
                 ends_at = each.valid_from or each.created_at
                 ended[old.id] = replace(old, valid_to=min(old.valid_to or ends_at, ends_at))
         return list(ended.values())
@@ -318,10 +352,13 @@ def _said(memory: Memory, position: int) -> object:
     return memory.kind, memory.held_at is None, content_hash(memory.text)
 
 
-def _added_message(memories: Sequence[Memory], pruned: int) -> str:
-    """What was stored and how many made room for it, without a word of their text."""
+def _added_message(memories: Sequence[Memory], pruned: int, corrected: Sequence[str]) -> str:
+    """What was stored, what it corrects and how many made room for it, without a word of their text."""
     first, last = memories[0], memories[-1]
     room = f"; the oldest {pruned:,} made room" if pruned else ""
+    if corrected:
+        many = f"{len(corrected):,} memories were"
+        room += f"; {f'{corrected[0]} was' if len(corrected) == 1 else many} corrected"
     if len(memories) == 1:
         return f"{first.kind.value.capitalize()} {first.id} was stored{' for review' if first.held_at else ''}{room}."
     return f"{len(memories):,} memories, {first.id} to {last.id}, were stored{room}."

@@ -188,15 +188,19 @@ class MemoryRows(Units):
 
         self._write(owner.tenant, delete)
 
-    def prune_memories(self, owner: Owner, kind: Kind, *, keep: int) -> int:
-        oldest, prune_them = ("oldest_kept", "prune_memories") if kind is not Kind.EPISODE else _PRUNE_EPISODES
+    def prune_memories(self, owner: Owner, kind: Kind, *, keep: int, is_low_trust: bool = False) -> Sequence[str]:
+        which = {**whose(owner), "kind": kind.value}
+        beyond, low = _PRUNE if kind is not Kind.EPISODE else _PRUNE_EPISODES
 
-        def prune(unit: Unit) -> int:
-            row = unit.one(oldest, **whose(owner), kind=kind.value, keep=keep)
-            if row is None:
-                return 0
+        def prune(unit: Unit) -> Sequence[str]:
+            rows = unit.all(beyond, **which, keep=keep, limit=BEHIND_ALL)
+            if rows and is_low_trust:
+                rows = unit.all(low, **which, limit=len(rows))
+            if not rows:
+                return []
             unit.run("touch_index", **whose(owner))
-            return unit.run(prune_them, **whose(owner), kind=kind.value, seq=row[0])
+            unit.run_many("delete_memory", [{**whose(owner), "seq": seq} for (seq,) in rows])
+            return [memory_id(seq) for seq in sorted(row[0] for row in rows)]
 
         return self._write(owner.tenant, prune)
 
@@ -237,7 +241,8 @@ _EDITABLE = (
 )
 
 
-_PRUNE_EPISODES = ("oldest_kept_episode", "prune_episodes")
+_PRUNE = ("beyond_kept", "oldest_low_trust")
+_PRUNE_EPISODES = ("beyond_kept_episodes", "oldest_low_trust_episodes")
 
 
 def _edited(stored: Memory, wanted: Memory, replaced_at: datetime) -> Memory:

@@ -17,6 +17,9 @@ from recollect.tenant_memory.view import TenantView
 
 T = TypeVar("T")
 
+LOOKS = frozenset(["colour", "icon"])
+"""The fields of an agent that every caller may set."""
+
 
 class Agents(TenantView):
     """The verbs that work on agents."""
@@ -73,6 +76,7 @@ class Agents(TenantView):
         Raises: NotFound, Forbidden.
         """
         owner = self._owner(id)
+        check_decision(current_caller().trust)
         self._recorded(owner.agent, "agent.delete", "removed", lambda: self._store.delete_agent(owner))
 
     def count_memories(self, id: str) -> Mapping[Kind, int]:
@@ -102,8 +106,8 @@ class Agents(TenantView):
 
 
 def _checked_fields(fields: AgentFields) -> dict[str, Any]:
-    """Raises: Invalid; Forbidden when a caller of little trust writes what stands in every prompt."""
+    """Raises: Invalid; Forbidden when a caller of little trust decides what an agent is told and may do."""
     checked = checked_agent_fields(fields)
-    if checked.get("system_prompt"):
+    if not LOOKS.issuperset(checked):
         check_decision(current_caller().trust)
     return checked

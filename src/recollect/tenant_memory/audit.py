@@ -68,10 +68,12 @@ class AuditLog(TenantView):
         self, action: str, message: str, *, agent: str | None = None, meta: Mapping[str, Any] | None = None
     ) -> AuditEvent:
         """Put an event of your own into the log, for good: `action` is a stable word such as "order.refund".
+        Without `agent`, it is about the agent the caller is limited to, if there is one.
 
         Raises: Invalid, Forbidden; SecretRejected when it seems to hold a secret, whatever the mode: nothing is ever
         taken out.
         """
+        agent = current_caller().own_agent(agent)
         event = AuditEvent(
             tenant=self.id,
             at=self._services.now(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from recollect.caller import current_caller
 from recollect.model import Receipt
+from recollect.policy.trust import check_decision
 from recollect.tenant_memory.view import TenantView
 
 
@@ -20,4 +21,5 @@ class Erasure(TenantView):
         Raises: Invalid; NotFound when there is no such agent, session or memory; Forbidden.
         """
         current_caller().check_whole_tenant()
+        check_decision(current_caller().trust)
         return self._services.erase(self.id, subject, dry_run=dry_run, compact=compact)

@@ -9,6 +9,7 @@ from recollect.agent_memory import SEARCH_LIMIT
 from recollect.caller import current_caller
 from recollect.model import AuditEvent, AuditReport, Json
 from recollect.policy.text import checked_text
+from recollect.policy.trust import check_decision
 from recollect.services.scan import Sighting
 from recollect.services.walk import Progress
 from recollect.tenant_memory.audit import AuditLog
@@ -34,6 +35,7 @@ class History(TenantView):
         Raises: Invalid when nothing does; Forbidden.
         """
         current_caller().check_whole_tenant()
+        check_decision(current_caller().trust)
         allowed = self._services.guard.allow(self.id, checked_text(text))
         message = f"Text that looked like a secret was allowed ({allowed} piece{'' if allowed == 1 else 's'})."
         self._store.add_event(

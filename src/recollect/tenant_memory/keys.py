@@ -22,12 +22,12 @@ class Keys(TenantView):
         *,
         name: str = "",
         expires_at: datetime | None = None,
-        agents: Collection[str] = (),
+        agents: Collection[str] | None = None,
         trust: str | None = None,
     ) -> IssuedKey:
-        """Make a key that allows `scope` ("read", "write", "admin" or "operator"). `agents` limits it to these agents;
-        `trust` to writing memories of this origin or of one that is trusted less. It is told this once; only its hash
-        is kept.
+        """Make a key that allows `scope` ("read", "write", "admin" or "operator"). `agents` limits it to these agents
+        (None: it is for all); `trust` to writing memories of this origin or of one that is trusted less. It is told
+        this once; only its hash is kept.
 
         Raises: Invalid; Forbidden when it could do more than the caller.
         """

@@ -39,6 +39,7 @@ class Workflows(TenantView):
 
         Raises: Invalid, SecretRejected, NotFound, Forbidden.
         """
+        agent = current_caller().own_agent(agent)
         if agent is not None:
             self._owner(agent)
         return self._services.workflows.record(

@@ -35,7 +35,7 @@ def create_key(
     trust: Annotated[str, Form()] = "",
 ) -> Response:
     """Makes one, and shows it on this page and never again."""
-    named = [id for each in agents.split(",") if (id := each.strip())]
+    named = [each.strip() for each in agents.split(",")] if agents.strip() else None
     try:
         made = tenant.add_key(scope, name=name, agents=named, trust=trust or None)
         return _listed(request, tenant, key=made.key)

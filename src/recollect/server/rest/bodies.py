@@ -206,11 +206,12 @@ class NewKey(Given):
     name: Annotated[str, Field(description="Whose it is, for people.", json_schema_extra={"maxLength": 100})] = ""
     expires_at: Annotated[Moment | None, Field(description="null: never")] = None
     agents: Annotated[
-        list[str],
+        list[str] | None,
         Field(
-            description="The agents it is for; empty: all of the tenant.", json_schema_extra={"maxItems": MAX_AGENTS}
+            description="The agents it is for; left out or null: all of the tenant.",
+            json_schema_extra={"minItems": 1, "maxItems": MAX_AGENTS},
         ),
-    ] = []
+    ] = None
     trust: Annotated[OriginName | None, Field(description="The most trusted origin it may claim; null: any")] = None
 
 

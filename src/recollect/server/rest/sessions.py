@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query
 
 from recollect.api import AgentMemory, TenantMemory
 from recollect.ports import place_of
-from recollect.server.auth import CurrentTenant
+from recollect.server.auth import CurrentTenant, readable_agent
 from recollect.server.paging import READ_LARGE_AT_ONCE, read_page
 from recollect.server.rest import cursor
 from recollect.server.rest.bodies import Paging
@@ -33,7 +33,7 @@ SessionId = Annotated[str, Path(description="The session's id.", examples=["s-7"
 @router.get("")
 def list_sessions(tenant: CurrentTenant, wanted: Annotated[SessionFilter, Query()]) -> SessionPage:
     """Conversations, the one used last first."""
-    listed = (tenant.agent(wanted.agent) if wanted.agent else tenant).sessions
+    listed = (readable_agent(tenant, wanted.agent) if wanted.agent else tenant).sessions
     page = read_page(
         lambda before, limit: listed(before=before, limit=limit),
         place_of,

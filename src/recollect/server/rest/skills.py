@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from recollect.server.auth import CurrentRecollect, CurrentTenant
+from recollect.server.auth import CurrentRecollect, CurrentTenant, readable_agent
 from recollect.server.rest.knowledge_shapes import SkillBody, SkillFilter, SkillPage
 
 router = APIRouter(prefix="/api/skills", tags=["knowledge"])
@@ -17,7 +17,7 @@ def list_skills(
     recollect: CurrentRecollect, tenant: CurrentTenant, wanted: Annotated[SkillFilter, Query()]
 ) -> SkillPage:
     """Every skill, whole, by name; with `agent`, those this agent gets. Files are read again when they changed."""
-    found = tenant.agent(wanted.agent).skills() if wanted.agent else recollect.skills()
+    found = readable_agent(tenant, wanted.agent).skills() if wanted.agent else recollect.skills()
     return SkillPage(
         items=[SkillBody.model_validate(each) for each in found], problems=list(recollect.skill_problems())
     )

@@ -11,7 +11,7 @@ CANDIDATES = 10
 
 
 class Audit:
-    """A tenant's audit log, by words. It holds no content, so every agent may look."""
+    """A tenant's audit log, by words. It holds no content, so every agent may look, unless a key limits its caller."""
 
     name = Source.AUDIT
 
@@ -25,13 +25,19 @@ class Audit:
             matches = self._store.search_events(tenant, question.text, limit=limit)
             events = self._store.find_events(tenant, [match.seq for match in matches])
             found = [(match.score, event) for match in matches if (event := events.get(match.seq)) is not None]
-            known = [(score, event) for score, event in found if not question.is_past or event.at <= question.now]
+            known = [pair for pair in found if _is_known(pair[1], question)]
             if len(known) >= wanted or len(matches) < limit:
                 break
             limit *= PAST_STEP
         best = max((score for score, _ in known), default=0.0)
         candidates = [_candidate(event, score / best) for score, event in known[:wanted]]
         return Found(candidates=candidates, strength=best)
+
+
+def _is_known(event: AuditEvent, question: Question) -> bool:
+    """Return True unless it happened later, or the caller's list of events would not hold it."""
+    is_shown = not question.agents or event.agent_id in question.agents
+    return is_shown and (not question.is_past or event.at <= question.now)
 
 
 def _candidate(event: AuditEvent, similarity: float) -> Candidate:

@@ -26,6 +26,7 @@ class Question:
     is_past: bool = False  # `now` lies in the past: what came later is not known yet
     kinds: Collection[Kind] = tuple(Kind)
     limit: int = 5  # how many hits are wanted of all sources together
+    agents: Collection[str] = ()  # of whose work events and steps may tell; empty: everybody's
     vector: Callable[[], Vector | None] = field(default=lambda: None)  # waits for the embedder; None: words must do
 
 

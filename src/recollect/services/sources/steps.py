@@ -27,12 +27,18 @@ class Steps:
             matches = self._store.search_steps(tenant, question.text, limit=limit)
             steps = self._store.find_steps(tenant, [match.seq for match in matches])
             found = [(match.score, step) for match in matches if (step := steps.get(match.seq)) is not None]
-            known = [pair for pair in found if not question.is_past or pair[1].completed_at <= question.now]
+            known = [pair for pair in found if _is_known(pair[1], question)]
             if len(known) >= wanted or len(matches) < limit:
                 break
             limit *= PAST_STEP
         best = max((score for score, _ in known), default=0.0)
         return Found(candidates=[_candidate(step, score / best) for score, step in known[:wanted]], strength=best)
+
+
+def _is_known(step: WorkflowStep, question: Question) -> bool:
+    """Return True unless it was done later, or by an agent that is not the caller's."""
+    is_shown = not question.agents or step.agent_id is None or step.agent_id in question.agents
+    return is_shown and (not question.is_past or step.completed_at <= question.now)
 
 
 def _candidate(step: WorkflowStep, similarity: float) -> Candidate:

@@ -60,20 +60,23 @@ ORDER BY version DESC LIMIT :limit
 -- name: delete_memory
 DELETE FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq
 
--- name: oldest_kept
+-- name: beyond_kept
 SELECT seq FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND kind = :kind AND kind <> 'episode'
-ORDER BY seq DESC LIMIT 1 OFFSET :keep
+ORDER BY seq DESC LIMIT :limit OFFSET :keep
 
--- name: prune_memories
-DELETE FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND kind = :kind AND kind <> 'episode' AND seq <= :seq
+-- name: oldest_low_trust
+SELECT seq FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND kind = :kind AND kind <> 'episode'
+  AND origin NOT IN ('user', 'agent')
+ORDER BY seq LIMIT :limit
 
--- name: oldest_kept_episode
+-- name: beyond_kept_episodes
 SELECT seq FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode'
-ORDER BY seq DESC LIMIT 1 OFFSET :keep
+ORDER BY seq DESC LIMIT :limit OFFSET :keep
 
--- name: prune_episodes
-DELETE FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND seq <= :seq
+-- name: oldest_low_trust_episodes
+SELECT seq FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode'
+  AND origin NOT IN ('user', 'agent')
+ORDER BY seq LIMIT :limit
 
 -- name: remove_from_index
 DELETE FROM memory_index WHERE tenant_id = :tenant_id AND agent_id = :agent_id AND seq = :seq
