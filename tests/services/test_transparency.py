@@ -40,8 +40,8 @@ MUTATIONS: dict[str, tuple[Callable[[AgentMemory], Any], str, str, dict[str, Any
     "correct": (
         lambda ann: ann.remember("Hedwig is grey", supersedes="m-1"),
         "memory.add",
-        "Note m-4 was stored.",
-        {"ids": ["m-4", "m-4"]},
+        "Note m-4 was stored; m-1 was corrected.",
+        {"ids": ["m-4", "m-4"], "corrected": ["m-1"]},
     ),
     "call a tool": (
         lambda ann: ann.call_tool("save_to_journal", {"content": "Errol crashed"}),
