@@ -141,6 +141,9 @@ BY_A_TENANT: dict[str, Attempt] = {
         {**each} for each in store.count_memories_by_agent(me.tenant, [it.agent]).values()
     ],
     "put_document": lambda store, me, it: store.put_document(document(it.document_id, me.tenant), ["mine"], [None]),
+    "prepare_document": lambda store, me, it: store.prepare_document(
+        document(it.document_id, me.tenant), ["mine"], [None]
+    )(),
     "get_document": lambda store, me, it: store.get_document(me.tenant, it.document_id),
     "hold_document": lambda store, me, it: store.hold_document(me.tenant, it.document_id, now=NOW),
     "find_documents": lambda store, me, it: store.find_documents(me.tenant, [it.document_id]),
@@ -193,6 +196,7 @@ BY_A_TENANT: dict[str, Attempt] = {
     "list_traces": lambda store, me, it: [
         store.list_traces(me.tenant, table, agent=it.agent, session_id=it.session_id) for table in TABLES
     ],
+    "list_hanging": lambda store, me, it: store.list_hanging(me.tenant, traces_of(it)),
     "erase_traces": lambda store, me, it: store.erase_traces(me.tenant, traces_of(it), []),
     "forget_cached": lambda store, me, it: store.forget_cached(me.tenant),
     "add_key": lambda store, me, it: replace(store.add_key(api_key(it.key_id, me.tenant), "mine"), tenant=""),

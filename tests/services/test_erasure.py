@@ -7,6 +7,7 @@ import json
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -416,6 +417,64 @@ def test_what_is_written_meanwhile_goes_too(acme: TenantMemory, atlas: AgentMemo
 
     assert atlas.list(limit=200) == []
     assert not [each for each in receipt.remnants if "again and again" in each]
+
+
+def add_parents(tenant: TenantMemory, agent: AgentMemory) -> dict[str, int]:
+    """Add a document, a session and a workflow with several rows each; return how many an erasure removes."""
+    paragraphs = [f"Paragraph {each}. " + "A sentence that fills it. " * 30 for each in range(30)]
+    passages = tenant.ingest_text("\n\n".join(paragraphs), title="Qvarnstrom handbook").documents[0].passages
+    for each in range(6):
+        agent.log_turn("qvarnstrom-chat", user=f"question {each}", assistant=f"answer {each}", remember=False)
+    workflow = tenant.add_workflow("Qvarnstrom onboarding")
+    for each in range(11):
+        tenant.record_step(workflow=workflow.id, step=f"s{each}", output=f"output {each}", agent="atlas")
+    return {
+        "kb_documents": 1,
+        "kb_chunks": passages,
+        "chunk_index": passages,
+        "chat_sessions": 1,
+        "chat_messages": 12,
+        "workflows": 1,
+        "workflow_steps": 11,
+        "step_index": 11,
+    }
+
+
+@pytest.mark.parametrize("kind", ["text", "tenant"])
+def test_erase_completes_after_a_failure_between_steps(
+    acme: TenantMemory, atlas: AgentMemory, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr("recollect.services.erase.STEP", 5)
+    expected, erase_traces = add_parents(acme, atlas), acme._store.erase_traces
+    sizes: list[int] = []
+    removed: Counter[str] = Counter()
+
+    def failing(tenant: str, gone: Any, cleared: Any) -> Any:
+        sizes.append(len(gone))
+        if len(sizes) == 4:
+            raise OSError("The machine stopped.")
+        erased = erase_traces(tenant, gone, cleared)
+        removed.update(erased.removed)
+        return erased
+
+    monkeypatch.setattr(acme._store, "erase_traces", failing)
+    subject = f"tenant:{acme.id}" if kind == "tenant" else f"text:{HANDLE}"
+    with pytest.raises(OSError, match="stopped"):
+        acme.erase(subject)
+    acme.erase(subject)
+    assert max(sizes) == 5
+    assert {table: removed[table] for table in expected} == expected
+    assert [*acme.list_documents(), *acme.list_workflows(), *acme.sessions()] == []
+
+
+def test_receipt_counts_rows_removed_in_steps(
+    acme: TenantMemory, atlas: AgentMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.services.erase.STEP", 5)
+    monkeypatch.setattr("recollect.services.erase.STEP_CHARS", 3_000)
+    expected = add_parents(acme, atlas)
+    removed = acme.erase(f"text:{HANDLE}").removed
+    assert {table: removed[table] for table in expected} == expected
 
 
 @pytest.mark.parametrize("subject", ["", "  ", "agent:", "x", "memory:m-1", "memory:atlas/7", "é" * 501])

@@ -14,7 +14,8 @@ import pytest
 
 from recollect import AsyncRecollect, Recollect, Settings
 from recollect.api import AgentMemory, TenantMemory
-from recollect.errors import Conflict, Invalid, ModelError, NotFound, SecretRejected
+from recollect.deadline import DEADLINE, Deadline
+from recollect.errors import Cancelled, Conflict, Invalid, ModelError, NotFound, SecretRejected
 from recollect.model import Hit, Source
 from recollect.services.ingested import Change
 from tests.documents import PAGE, pdf
@@ -386,6 +387,50 @@ def test_a_change_that_somebody_else_made_first_is_not_undone(
     with pytest.raises(Conflict, match="meanwhile"):
         tenant.update_document(id, category="law")
     assert [chunk.text for chunk in tenant.list_passages(id)] == ["Rules\n\nAll new."]
+
+
+def test_ingest_computes_index_entries_before_the_transaction(
+    tenant: TenantMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store: Any = tenant._store
+    encoded, inside = store._engine.index.encoded, []
+
+    def watched(*given: Any) -> Any:
+        inside.append(store._unit(tenant.id) is not None)
+        return encoded(*given)
+
+    monkeypatch.setattr(store._engine.index, "encoded", watched)
+    id = tenant.ingest(POLICY, title="Rules").id
+    tenant.update_document(id, category="law")
+    assert inside == [False, False]
+
+
+def test_ingest_stores_nothing_after_its_deadline(tenant: TenantMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+    tenant.ingest("Old text.", title="Rules")
+    store, deadline = tenant._store, Deadline(3600)
+    prepare = store.prepare_document
+
+    def late(*given: Any) -> Any:
+        write = prepare(*given)
+        deadline.cancel()
+        return write
+
+    monkeypatch.setattr(store, "prepare_document", late)
+    token = DEADLINE.set(deadline)
+    try:
+        with pytest.raises(Cancelled):
+            tenant.ingest(POLICY, title="Rules")
+    finally:
+        DEADLINE.reset(token)
+    (document,) = tenant.list_documents()
+    assert [chunk.text for chunk in tenant.list_passages(document.id)] == ["Rules\n\nOld text."]
+    assert actions(tenant) == ["document.add"]
+
+
+def test_ingest_rejects_too_many_passages(tenant: TenantMemory) -> None:
+    with pytest.raises(Invalid, match=r"20,001 passages \(max 20,000\); split it"):
+        tenant.ingest("# a\n" * 20_001, title="Rules")
+    assert tenant.list_documents() == []
 
 
 def test_the_awaited_library_does_the_same(folder: Path) -> None:

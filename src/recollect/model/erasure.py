@@ -49,6 +49,7 @@ class Trace:
     agent: str = ""  # whose it is; empty: nobody's
     belongs_to: str = ""  # its session; of an event its action, of a passage its document and place
     texts: tuple[str, ...] = ()
+    size: int = 0  # about how many characters the row holds, also where `texts` are left out
 
     @property
     def id(self) -> str:

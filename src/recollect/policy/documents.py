@@ -13,6 +13,9 @@ MAX_TITLE_CHARS = 300
 MAX_CATEGORY_CHARS = 100
 MAX_CATEGORIES = 100
 MAX_SOURCE_CHARS = 1000
+
+MAX_PASSAGES = 20_000
+"""Of one document, which is stored in one transaction."""
 UNTITLED_CHARS = 80
 ID_CHARS = 16
 

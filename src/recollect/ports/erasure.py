@@ -24,6 +24,10 @@ class ErasureStore(Protocol):
         """The rows of a table with all their texts, by key, beginning behind `after`. A table of agents' rows is read
         for one agent; `session_id` leaves out what belongs to no session or to another."""
 
+    def list_hanging(self, tenant: str, parents: Sequence[Trace]) -> Sequence[Trace]:
+        """Return the messages, passages and steps of the sessions, documents and workflows among `parents`, without
+        their texts."""
+
     def erase_traces(self, tenant: str, gone: Sequence[Trace], cleared: Sequence[Trace]) -> Erased:
         """Remove rows with all that hangs on them, and put a mark in place of the texts of others; what is not there
         any more is left alone. The audit log stays a chain, unless somebody had broken it before."""

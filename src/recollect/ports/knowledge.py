@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -16,6 +16,14 @@ class KnowledgeStore(Protocol):
     def put_document(self, document: Document, texts: Sequence[str], vectors: Sequence[Vector | None]) -> Document:
         """Add the document, or replace the one of the same id, in one transaction. Passages whose text is in the new
         one, too, stay as they are, with their numbers and vectors."""
+
+    def prepare_document(
+        self, document: Document, texts: Sequence[str], vectors: Sequence[Vector | None]
+    ) -> Callable[[], Document]:
+        """Compute all that `put_document` stores, and return the function that stores it: call that one inside a
+        transaction, which then keeps other writers waiting for the rows alone.
+
+        Raises: Cancelled, TimedOut."""
 
     def hold_document(self, tenant: str, id: str, *, now: datetime) -> Document | None:
         """The document, if there is one; until the transaction ends nobody else changes it or makes it."""

@@ -8,18 +8,18 @@ subject, and nothing of what it was.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
 from recollect.errors import Conflict, Invalid, NotFound
-from recollect.model import AuditEvent, Erased, Json, Owner, Receipt, Subject, SubjectKind
+from recollect.model import AuditEvent, Erased, Json, Owner, Receipt, Subject, SubjectKind, Trace
 from recollect.policy.erasure import Needle, added, parsed_subject, receipt_hash, subject_hash, text_subject
 from recollect.policy.names import memory_seq
 from recollect.ports import Clock, Store
 from recollect.services.consolidate import Consolidate
-from recollect.services.traces import ERASE_EVENT, Found, Traces, findings
+from recollect.services.traces import ERASE_EVENT, OF_AGENTS, Found, Traces, findings
 from recollect.services.walk import owners
 
 ROUNDS = 5
@@ -27,6 +27,13 @@ ROUNDS = 5
 
 STEP = 500
 """Rows removed in one transaction: others write in between."""
+
+STEP_CHARS = 1_000_000
+"""How much text these rows may hold, apart from a single row that holds more."""
+
+TURNS = {"proposals": 0, "context_calls": 0}
+TURNS |= {"memories": 2, "chat_sessions": 2, "kb_documents": 2, "workflows": 2, "agents": 3}
+"""In which turn a table's rows go; those of all other tables in turn 1."""
 
 MAX_FOUND = 1_000
 """How much of a dry run is told; the counts are of all."""
@@ -146,12 +153,10 @@ class Erase:
 
     def _removed(self, receipt: Receipt, subject: Subject, found: Found) -> tuple[Erased, int]:
         tenant, needle = receipt.tenant, Needle(subject.text)
-        # Agents last: whatever is added to one meanwhile goes with it.
-        gone = sorted(found.gone, key=lambda trace: trace.table == "agents")
+        *steps, gone = _steps([*self._store.list_hanging(tenant, found.gone), *found.gone]) or [[]]
         before = Erased(removed={}, cleared={})
-        while len(gone) > STEP:
-            before = _sum(before, self._store.erase_traces(tenant, gone[:STEP], ()))
-            gone = gone[STEP:]
+        for step in steps:
+            before = _sum(before, self._store.erase_traces(tenant, step, ()))
 
         def remove() -> tuple[Erased, int]:
             erased = _sum(before, self._store.erase_traces(tenant, gone, found.cleared))
@@ -188,6 +193,24 @@ class Erase:
         )
         self._store.update_agent(kept)
         return True
+
+
+def _steps(gone: Iterable[Trace]) -> list[list[Trace]]:
+    """Divide rows into transactions that keep other writers waiting only shortly.
+
+    What is found by other rows goes before them, and rows that others hang on go last, so that an interrupted erasure
+    finds the rest when it is run again; whatever is added to one of those meanwhile goes with it.
+    """
+    steps: list[list[Trace]] = []
+    size = 0
+    distinct = {(each.table, each.agent if each.table in OF_AGENTS else "", each.key): each for each in gone}
+    for each in sorted(distinct.values(), key=lambda trace: TURNS.get(trace.table, 1)):
+        if not steps or len(steps[-1]) == STEP or size + each.size > STEP_CHARS:
+            steps.append([])
+            size = 0
+        steps[-1].append(each)
+        size += each.size
+    return steps
 
 
 def _sum(one: Erased, other: Erased) -> Erased:

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import NoReturn
 
 from recollect.caller import current_caller
-from recollect.deadline import checked_steps
+from recollect.deadline import check_deadline, checked_steps
 from recollect.errors import Conflict, Invalid, SecretRejected
 from recollect.model import AuditEvent, Chunk, Document
 from recollect.policy.chunking import Part, passages, retitled
 from recollect.policy.documents import (
+    MAX_PASSAGES,
     MAX_SOURCE_CHARS,
     WHITEBOARD,
     checked_category,
@@ -29,7 +30,7 @@ from recollect.policy.documents import (
 )
 from recollect.policy.text import checked_text
 from recollect.policy.trust import check_decision, check_document_change
-from recollect.ports import Clock, DocumentFiles, Reading, Store
+from recollect.ports import Clock, DocumentFiles, Reading, Store, Vector
 from recollect.services.embedding import Embedding
 from recollect.services.ingested import Change, Ingested, IngestedDocument, IngestFailure
 from recollect.services.secrets import FLAG, SecretGuard
@@ -183,12 +184,26 @@ class Ingest:
         return self._put(replace(new, updated_at=self._now()), texts, was=chunks)
 
     def _put(self, document: Document, texts: Sequence[str], *, was: Sequence[Chunk] | None = None) -> IngestedDocument:
-        """`was`: only if these are still the document's passages, which `texts` were made of."""
-        vectors = self._embedding.of_texts(texts)
+        """Store the document, computing everything before the transaction that all other writers of a file wait for.
+
+        `was`: only if these are still the document's passages, which `texts` were made of.
+
+        Raises: Invalid, Conflict.
+        """
+        if len(texts) > MAX_PASSAGES:
+            raise Invalid(
+                f"The document has {len(texts):,} passages (max {MAX_PASSAGES:,}); split it into several documents."
+            )
+        vectors: list[Vector | None] = []
+        for start in range(0, len(texts), PAGE):
+            check_deadline()
+            vectors += self._embedding.of_texts(texts[start : start + PAGE])
+        write = self._store.prepare_document(document, texts, vectors)
         tenant, id = document.tenant, document.id
         count = f"{len(texts)} passage{'' if len(texts) == 1 else 's'}"
 
         def put() -> tuple[Document, Change]:
+            check_deadline()
             there = self._store.hold_document(tenant, id, now=document.updated_at)
             if was is not None and self._store.list_chunks(tenant, id) != was:
                 self._store.get_document(tenant, id)  # it may be gone
@@ -199,7 +214,7 @@ class Ingest:
             ):
                 return there, Change.UNCHANGED  # somebody else was given the same, and was quicker
             _check_change(document, there)
-            stored = self._store.put_document(document, texts, vectors)
+            stored = write()
             change = Change.ADDED if there is None else Change.UPDATED
             action, done = CHANGES[change]
             self._record(tenant, action, f"Document {id} was {done} ({count}).", id)

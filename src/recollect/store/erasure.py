@@ -79,9 +79,16 @@ GOES_WITH: Mapping[str, tuple[tuple[str, str], ...]] = {
     "workflows": (("erase_step_index_of_workflows", "step_index"), ("erase_steps_of_workflows", "workflow_steps")),
 }
 
+CHILDREN: Mapping[str, tuple[str, str]] = {
+    "chat_sessions": ("messages_of_sessions", "chat_messages"),
+    "kb_documents": ("chunks_of_documents", "kb_chunks"),
+    "workflows": ("steps_of_workflows", "workflow_steps"),
+}
+"""Rows that may have very many others hanging on them: the statement that lists those, and their table."""
+
 ORDER = (
-    *("memory_versions", "memories", "proposals", "context_calls", "details", "chat_sessions", "kb_chunks"),
-    *("kb_documents", "workflow_steps", "workflows", "secret_allowances", "agents"),
+    *("memory_versions", "memories", "proposals", "context_calls", "details", "chat_messages", "chat_sessions"),
+    *("kb_chunks", "kb_documents", "workflow_steps", "workflows", "secret_allowances", "agents"),
 )
 """Agents last: whatever was added to one meanwhile goes with it."""
 
@@ -110,6 +117,17 @@ class ErasureRows(AuditRows):
         values["after_too"] = behind[-1]
         rows = self._read(tenant, lambda unit: unit.all(f"traces_in_{table}", **values))
         return [_trace(table, row) for row in rows]
+
+    def list_hanging(self, tenant: str, parents: Sequence[Trace]) -> Sequence[Trace]:
+        def read(unit: Unit) -> list[Trace]:
+            found = []
+            for _, table, keys in _grouped((each for each in parents if each.table in CHILDREN), (*CHILDREN,)):
+                statement, child = CHILDREN[table]
+                rows = unit.all(statement, tenant=tenant, names=self._engine.texts([str(key) for key in keys]))
+                found += [Trace(table=child, key=tuple(key), size=size or 0) for *key, size in rows]
+            return found
+
+        return self._read(tenant, read)
 
     def erase_traces(self, tenant: str, gone: Sequence[Trace], cleared: Sequence[Trace]) -> Erased:
         def erase(unit: Unit) -> Erased:
@@ -185,12 +203,14 @@ def _grouped(
 
 def _trace(table: str, row: Row) -> Trace:
     agent, belongs_to, *key = row[:4]
+    texts = tuple(_said(table, row[4:]))
     return Trace(
         table=table,
         key=tuple(part for part in key if part is not None),
         agent=agent or "",
         belongs_to=belongs_to or "",
-        texts=tuple(_said(table, row[4:])),
+        texts=texts,
+        size=sum(map(len, texts)),
     )
 
 

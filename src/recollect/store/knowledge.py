@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
+from recollect.deadline import check_deadline
 from recollect.errors import NotFound
 from recollect.model import Chunk, Document, Match
 from recollect.policy.text import terms
@@ -17,13 +19,25 @@ from recollect.store.units import Units
 NO_SUCH_DOCUMENT = "There is no such document."
 SHELF = "knowledge"
 
+STEP = 500
+"""Passages handled between two checks of the deadline."""
+
 
 class KnowledgeRows(Units):
     """`ports.KnowledgeStore`."""
 
     def put_document(self, document: Document, texts: Sequence[str], vectors: Sequence[Vector | None]) -> Document:
+        return self.prepare_document(document, texts, vectors)()
+
+    def prepare_document(
+        self, document: Document, texts: Sequence[str], vectors: Sequence[Vector | None]
+    ) -> Callable[[], Document]:
         tenant = document.tenant
-        index = self._engine.index.encoded([terms(text) for text in texts], vectors)
+        index: list[Mapping[str, Any]] = []
+        for start in range(0, len(texts), STEP):
+            check_deadline()
+            end = start + STEP
+            index += self._engine.index.encoded([terms(text) for text in texts[start:end]], vectors[start:end])
 
         def put(unit: Unit) -> Row | None:
             unit.run("add_tenant", tenant=tenant, now=document.updated_at)
@@ -44,17 +58,20 @@ class KnowledgeRows(Units):
             fresh = [place for place in range(len(texts)) if place not in kept]
             place_of = {"tenant_id": tenant, "document_id": document.id}
             rows = [{**place_of, "id": numbers[each], "position": each, "text": texts[each]} for each in fresh]
-            unit.run_many("add_chunk", rows)
+            _run_in_steps(unit, "add_chunk", rows)
             if document.is_published:
                 was_hidden = found is not None and not document_from(found).is_published
                 known = {"tenant_id": tenant, "category": document.category, "version": revision}
                 shown = range(len(texts)) if was_hidden else fresh
-                unit.run_many("index_chunk", [{**known, "seq": numbers[each], **index[each]} for each in shown])
+                _run_in_steps(unit, "index_chunk", [{**known, "seq": numbers[each], **index[each]} for each in shown])
             return unit.one("find_document", tenant=tenant, id=document.id)
 
-        row = self._write(tenant, put)
-        assert row is not None
-        return document_from(row)
+        def write() -> Document:
+            row = self._write(tenant, put)
+            assert row is not None
+            return document_from(row)
+
+        return write
 
     def _keep(self, unit: Unit, old: Document, new: Document, texts: Sequence[str], revision: int) -> dict[int, int]:
         """Take away the passages the new document has not, and put the others in their places: place and number."""
@@ -69,8 +86,8 @@ class KnowledgeRows(Units):
         stays = self._engine.numbers(sorted(staying))
         if [number for _, number, *_ in chunks][: len(kept)] != [kept.get(place) for place in range(len(kept))]:
             unit.run("lift_chunks", tenant=tenant, document_id=old.id)
-            for place, number in kept.items():
-                unit.run("place_chunk", tenant=tenant, id=number, position=place)
+            places = [{"tenant": tenant, "id": number, "position": place} for place, number in kept.items()]
+            _run_in_steps(unit, "place_chunk", places)
         if not new.is_published:
             unit.run("hide_chunks", tenant=tenant, seqs=stays)
         elif old.category != new.category:
@@ -134,6 +151,13 @@ class KnowledgeRows(Units):
         self, tenant: str, vector: Vector, *, categories: Collection[str] = (), limit: int = 10
     ) -> Sequence[Match]:
         return self._search(tenant).nearest_chunks(tenant, vector, categories=categories, limit=limit)
+
+
+def _run_in_steps(unit: Unit, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Run a statement for each row, as long as the request has time: what is not committed is rolled back."""
+    for start in range(0, len(rows), STEP):
+        check_deadline()
+        unit.run_many(statement, rows[start : start + STEP])
 
 
 def _without(values: Mapping[str, object], name: str) -> dict[str, object]:

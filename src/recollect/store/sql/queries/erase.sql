@@ -91,6 +91,21 @@ DELETE FROM context_calls WHERE tenant_id = :tenant AND agent_id = :agent AND id
 -- name: erase_details
 DELETE FROM details WHERE tenant_id = :tenant AND agent_id = :agent AND key {in_names}
 
+-- name: messages_of_sessions
+SELECT session_id, position, octet_length(content) FROM chat_messages WHERE tenant_id = :tenant AND session_id {in_names}
+ORDER BY session_id, position
+
+-- name: chunks_of_documents
+SELECT id, octet_length(text) FROM kb_chunks WHERE tenant_id = :tenant AND document_id {in_names}
+ORDER BY id
+
+-- name: steps_of_workflows
+SELECT workflow_id, position, octet_length(output) FROM workflow_steps WHERE tenant_id = :tenant AND workflow_id {in_names}
+ORDER BY workflow_id, position
+
+-- name: erase_chat_messages
+DELETE FROM chat_messages WHERE tenant_id = :tenant AND session_id = :parent AND position {in_numbers}
+
 -- name: erase_messages_of_sessions
 DELETE FROM chat_messages WHERE tenant_id = :tenant AND session_id {in_names}
 
