@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_NEITHER_QUOTES_NOR_PARTS = bytes(set(range(256)) - set(b'"[{,'))
+_CHUNK = 64 * 1024
 
 
 def count_json_parts(text: str | bytes) -> int:
@@ -24,4 +23,17 @@ def has_too_many_values(body: bytes, most: int) -> bool:
     >>> has_too_many_values(b'["a,b,c,d"]', 3), has_too_many_values(b'[1,2,3,4]', 3)
     (False, True)
     """
-    return count_json_parts(body) > most and count_json_parts(_STRING.sub(b"", body)) > most
+    if count_json_parts(body) <= most:
+        return False
+    if b"\\" in body:
+        body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    marks = body.translate(None, _NEITHER_QUOTES_NOR_PARTS)
+    count, is_inside = 0, 0
+    # In chunks: other threads go on in between, and the rest need not be read once there are too many.
+    for start in range(0, len(marks), _CHUNK):
+        pieces = marks[start : start + _CHUNK].split(b'"')
+        count += sum(map(len, pieces[is_inside::2]))
+        if count > most:
+            return True
+        is_inside ^= (len(pieces) - 1) % 2
+    return False

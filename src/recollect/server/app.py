@@ -56,7 +56,7 @@ from recollect.server.rest import (
 )
 from recollect.server.rest.answers import ErrorBody
 from recollect.server.scopes import SCOPES
-from recollect.server.threads import Threads, Turns
+from recollect.server.threads import BodyReader, Threads, Turns
 from recollect.services.workers import AT_ONCE
 
 GROUPS = (
@@ -150,13 +150,14 @@ def _add_guards(app: FastAPI, recollect: Recollect, *, no_auth: bool, hosts: Seq
     app.state.store_checks = health.StoreChecks()
     # As many as requests may be under way: a tenant has a share of those, so its slow work leaves threads to others.
     app.state.threads = Threads(most=settings.max_requests + SPARE)
+    app.state.reader = BodyReader()
     app.state.turns = Turns(at_once=AT_ONCE, others=app.state.threads) if recollect.is_local else app.state.threads
     # The last one added sees a request first.
-    app.add_middleware(Direct, routes=routes, threads=app.state.threads, turns=app.state.turns)
+    app.add_middleware(Direct, routes=routes, threads=app.state.threads, turns=app.state.turns, reader=app.state.reader)
     app.add_middleware(HeadAsGet)
     app.add_middleware(IdempotencyKeys, idempotency=recollect.idempotency, threads=app.state.threads)
     app.add_middleware(LongJobs)
-    app.add_middleware(BodyLimit)
+    app.add_middleware(BodyLimit, reader=app.state.reader)
     app.add_middleware(InFlight, most=settings.max_requests)
     # Outside the limit above: its listening for the client is not the waiting for a body that gives up a place.
     app.add_middleware(Deadlines, settings=settings)
@@ -183,6 +184,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
         yield {"connections": app.state.connections}
     sys.setswitchinterval(interval)
     app.state.threads.close()
+    app.state.reader.close()
     app.state.turns.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import Any
 
 from fastapi import Request
@@ -12,9 +13,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recollect.errors import Invalid
 from recollect.policy.json_values import read_json
+from recollect.server.errors import NOT_JSON
 from recollect.server.guard import FILE_ROUTES
-
-NOT_JSON = "The body cannot be read; send valid JSON in UTF-8."
+from recollect.server.headers import has_json
+from recollect.server.threads import BodyReader
 
 
 class HeadAsGet:
@@ -41,8 +43,9 @@ async def nothing_unheard(request: Request) -> None:
     route = request.scope.get("route")
     if request.method == "GET" or request.url.path in FILE_ROUTES or not isinstance(route, APIRoute):
         return
-    is_json = request.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
-    sent = _read(await request.body(), is_json=is_json)
+    body = await request.body()
+    reader: BodyReader = request.app.state.reader
+    sent = await reader.read(body, partial(_read, body, is_json=has_json(request.scope)))
     if isinstance(sent, dict) and not _takes_body(route):
         for name in sent:
             raise _refusal("body", name, f"There is no field {name[:40]!r}: this route takes no body.")

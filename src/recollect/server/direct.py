@@ -3,7 +3,8 @@
 The framework looks through all routes, solves dependencies, and hands each request over to threads twice; that took
 longer than most routes do. What is needed of it is known beforehand from the route's signature. Whatever is not as it
 should be (a body that is no JSON or does not fit, an unknown parameter, a client that has gone) takes the framework's
-way instead, with all that was received, so there is one place that explains a refusal.
+way instead, with all that was received, so there is one place that explains a refusal. Only large bodies are refused
+here: the framework would read them on the event loop, and everybody would wait.
 """
 
 from __future__ import annotations
@@ -12,24 +13,26 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from json import JSONDecodeError
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
 from fastapi import params
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from recollect.errors import RecollectError
+from recollect.errors import Invalid, RecollectError
 from recollect.model import KeyScope
 from recollect.policy.json_values import read_json
 from recollect.server.auth import DEPENDENCIES, Asked
-from recollect.server.errors import http_refusal, refusal
-from recollect.server.headers import header
+from recollect.server.errors import NOT_JSON, http_refusal, located, refusal, validation_refusal
+from recollect.server.headers import has_json, header
 from recollect.server.scopes import SCOPES
-from recollect.server.threads import Threads
+from recollect.server.threads import SMALL_BODY, BodyReader, Threads
 
 JSON = "application/json"
 Giver = Callable[[Asked], Any]
@@ -38,10 +41,13 @@ Giver = Callable[[Asked], Any]
 class Direct:
     """Stands before the framework's router; the door (`access`) has found out which route is meant."""
 
-    def __init__(self, app: ASGIApp, *, routes: Iterable[APIRoute], threads: Threads, turns: Threads) -> None:
+    def __init__(
+        self, app: ASGIApp, *, routes: Iterable[APIRoute], threads: Threads, turns: Threads, reader: BodyReader
+    ) -> None:
         self._app = app
         self._threads = threads
         self._turns = turns  # for those that only read
+        self._reader = reader
         self._plans = plans(routes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -53,9 +59,16 @@ class Direct:
         try:
             body = b"" if plan.body is None else await _body(scope, receive, received)
             threads = self._turns if plan.is_reading else self._threads
-            content = None if body is None else await threads.run(partial(plan.answer, scope, body))
+            content = None
+            if body is not None and len(body) > SMALL_BODY:
+                values = await self._reader.run(partial(_given_by_large, plan, body))
+                content = await threads.run(partial(plan.answer, scope, lambda: values))
+            elif body is not None:
+                content = await threads.run(partial(plan.answer, scope, partial(plan.given, body)))
         except RecollectError as error:
             await refusal(Request(scope), error)(scope, receive, send)
+        except RequestValidationError as error:
+            await validation_refusal(error)(scope, receive, send)
         except HTTPException as error:  # the body is too large, or too slow
             await http_refusal(Request(scope), error)(scope, receive, send)
         else:
@@ -87,16 +100,23 @@ class Plan:
                 return True
         return self.query is None and bool(scope["query_string"])
 
-    def answer(self, scope: Scope, body: bytes) -> bytes | None:
+    def given(self, body: bytes) -> dict[str, Any]:
+        """Return the argument that is in the body.
+
+        Raises: ValueError when it is no JSON or does not fit, Invalid.
+        """
+        if self.body is None:
+            return {}
+        name, model = self.body
+        return {name: model.model_validate(read_json(body))}
+
+    def answer(self, scope: Scope, given: Callable[[], dict[str, Any]]) -> bytes | None:
         """The content; None if the request does not fit. Runs in a thread.
 
         Raises: RecollectError.
         """
-        values: dict[str, Any] = {}
         try:
-            if self.body is not None:
-                name, model = self.body
-                values[name] = model.model_validate(read_json(body))
+            values = given()
             if self.query is not None:
                 name, model = self.query
                 pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
@@ -106,10 +126,10 @@ class Plan:
         except ValueError:  # no JSON, or not what is asked for
             return None
         parts = scope["path"].split("/")
-        given = {name: parts[place] for name, place in self.path.items()}
+        path = {name: parts[place] for name, place in self.path.items()}
         for name in self.arguments:
-            values[name] = given[name]
-        asked = Asked(scope, given)
+            values[name] = path[name]
+        asked = Asked(scope, path)
         for name, giver in self.givers.items():
             values[name] = giver(asked)
         told = self.endpoint(**values)
@@ -181,12 +201,28 @@ def _plan(method: str, route: APIRoute) -> Plan | None:
     )
 
 
+def _given_by_large(plan: Plan, body: bytes) -> dict[str, Any]:
+    """Explain what is wrong with a large body here, since the framework would read it again on the event loop.
+
+    Raises: RequestValidationError, Invalid.
+    """
+    try:
+        return plan.given(body)
+    except ValidationError as error:
+        raise RequestValidationError(located(error)) from None
+    except JSONDecodeError as error:
+        problem = {"type": "json_invalid", "loc": ("body", error.pos), "ctx": {"error": error.msg}}
+        raise RequestValidationError([problem]) from None
+    except ValueError:
+        raise Invalid(NOT_JSON) from None
+
+
 async def _body(scope: Scope, receive: Receive, received: list[Message]) -> bytes | None:
     """The whole body; None if it is not said to be JSON, or not all of it came. Notes what was `received`.
 
     Raises: HTTPException.
     """
-    if (header(scope, b"content-type") or "").partition(";")[0].strip().lower() != JSON:
+    if not has_json(scope):
         return None
     while True:
         received.append(message := await receive())

@@ -14,6 +14,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match
@@ -69,6 +70,7 @@ TYPES: Mapping[str, str] = {
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 MAX_PROBLEMS = 3
+NOT_JSON = "The body cannot be read; send valid JSON in UTF-8."
 
 
 def error_response(
@@ -116,11 +118,27 @@ def retry_after(error: StoreError | RequestInProgress) -> Mapping[str, str]:
 
 async def _validation_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
+    return validation_refusal(error)
+
+
+def validation_refusal(error: RequestValidationError) -> JSONResponse:
+    """The answer for a body or parameters that do not fit; names the first few problems."""
     problems = error.errors()
     if problems[0]["type"] == "json_invalid":
         place, reason = problems[0]["loc"][-1], problems[0]["ctx"]["error"]
         return error_response(400, f"The body is not valid JSON (at character {place}: {reason}).")
     return error_response(422, " ".join(dict.fromkeys(_sentence(each) for each in problems[:MAX_PROBLEMS])))
+
+
+def located(error: ValidationError) -> list[Any]:
+    """The first problems, as the framework would tell them of a body it reads itself."""
+    problems: list[Any] = error.errors(include_url=False, include_input=False)[:MAX_PROBLEMS]
+    for each in problems:
+        if each["type"] == "json_invalid":
+            each["loc"] = ("body", 0)
+        else:
+            each["loc"] = ("body", *each["loc"])
+    return problems
 
 
 def _sentence(problem: Mapping[str, Any]) -> str:
@@ -173,7 +191,7 @@ def http_refusal(request: Request, error: HTTPException) -> JSONResponse:
     if error.status_code == 400:
         if request.headers.get("content-type", "").lower().startswith("multipart/"):
             return error_response(400, f"The form cannot be read. {error.detail}")
-        return error_response(400, "The body cannot be read; send valid JSON in UTF-8.")
+        return error_response(400, NOT_JSON)
     return error_response(error.status_code, str(error.detail), headers=error.headers)
 
 

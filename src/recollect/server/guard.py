@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 from collections import Counter
-from collections.abc import Collection
-from functools import lru_cache
+from collections.abc import Collection, Mapping
+from functools import lru_cache, partial
 from urllib.parse import urlsplit
 
 from fastapi import HTTPException
@@ -23,6 +23,7 @@ from recollect.policy.json_size import has_too_many_values
 from recollect.server.errors import error_response
 from recollect.server.headers import header
 from recollect.server.limits import OVERLOADED, RETRY_AFTER
+from recollect.server.threads import BodyReader
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 EVERYWHERE = frozenset({"0.0.0.0", "::"})
@@ -35,11 +36,15 @@ MAX_FILE_BYTES = 4 * 1024**3
 FILE_ROUTES = frozenset({"/api/import", "/admin/import"})
 """Routes that write what they are sent to disk as it arrives. It may be large and take long, as long as it moves."""
 
-MAX_BODY_PARTS = 200_000
+MAX_FORM_BYTES = 2 * 1024 * 1024
+"""A percent-encoded form, as the console sends them, is decoded slowly. The framework takes 1 MiB a field."""
+
+MAX_BODY_PARTS = 50_000
 """Brackets and commas of a body outside of strings: what it takes in memory once it is parsed goes by them."""
 
 TOO_MANY_VALUES = f"The body holds too many values; at most {MAX_BODY_PARTS:,} brackets and commas are accepted."
-FORMS = (b"multipart/form-data", b"application/x-www-form-urlencoded")
+URLENCODED = b"application/x-www-form-urlencoded"
+FORMS = (b"multipart/form-data", URLENCODED)
 CHARSETS = (b"utf-8", b"utf8", b"us-ascii")
 CLOSE = {"Connection": "close"}
 
@@ -124,8 +129,9 @@ class BodyLimit:
     """Refuses bodies over `MAX_BODY_BYTES` (files: `MAX_FILE_BYTES`), by their declared length at once, otherwise while
     they arrive; those that take too long to; and, for a while, those that find too many others in memory."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, reader: BodyReader) -> None:
         self._app = app
+        self._reader = reader
         self._held: Counter[str | None] = Counter()  # bytes, by tenant; only the event loop's thread counts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -134,10 +140,12 @@ class BodyLimit:
             return
         state = scope["state"]
         is_file, is_open, holder = scope["path"] in FILE_ROUTES, state["is_open"], state["holder"]
-        is_json = not (is_file or (header(scope, b"content-type") or "").lower().startswith("multipart/"))
+        kind, parameters = parse_options_header(header(scope, b"content-type"))
+        is_read_whole = not (is_file or kind.startswith(b"multipart/"))
         most = MAX_OPEN_BYTES if is_open else MAX_FILE_BYTES if is_file else MAX_BODY_BYTES
+        most = min(most, MAX_FORM_BYTES) if kind == URLENCODED else most
         seconds = MAX_OPEN_SECONDS if is_open else MAX_BODY_SECONDS
-        refusal = _refusal(scope, most)
+        refusal = _refusal(scope, most, kind, parameters)
         if refusal is not None:
             expected = header(scope, b"expect") or ""
             if expected.lower() != "100-continue":  # who waits for a go-ahead has sent nothing yet
@@ -158,7 +166,7 @@ class BodyLimit:
                 raise HTTPException(408, _too_slow(seconds), headers=CLOSE) from None
             piece = message.get("body", b"")
             received += len(piece)
-            if is_json:
+            if is_read_whole:
                 pieces.append(piece)
             is_whole = not message.get("more_body")
             if received > most:
@@ -167,10 +175,11 @@ class BodyLimit:
                 raise HTTPException(413, _too_large(most), headers=CLOSE)
             if not is_file:
                 self._hold(holder, len(piece))
-            if is_whole and is_json:
-                if has_too_many_values(b"".join(pieces), MAX_BODY_PARTS):
-                    raise HTTPException(413, TOO_MANY_VALUES)
+            if is_whole and is_read_whole:
+                body = b"".join(pieces)
                 pieces.clear()
+                if await self._reader.read(body, partial(has_too_many_values, body, MAX_BODY_PARTS)):
+                    raise HTTPException(413, TOO_MANY_VALUES)
             return message
 
         try:
@@ -188,12 +197,11 @@ class BodyLimit:
             raise HTTPException(503, OVERLOADED, headers={"Retry-After": str(RETRY_AFTER), **CLOSE})
 
 
-def _refusal(scope: Scope, most: int) -> JSONResponse | None:
+def _refusal(scope: Scope, most: int, kind: bytes, parameters: Mapping[bytes, bytes]) -> JSONResponse | None:
     """Return the answer to a body that is refused before any of it has arrived."""
     length = header(scope, b"content-length") or ""
     if length.isdecimal() and int(length[:20]) > most:
         return error_response(413, _too_large(most), headers=CLOSE)
-    kind, parameters = parse_options_header(header(scope, b"content-type"))
     charset = parameters.get(b"charset", b"utf-8").lower()
     if kind in FORMS and charset not in CHARSETS:  # the framework would decode by any codec Python has
         return error_response(400, "Send the form in UTF-8; other charsets are not understood.", headers=CLOSE)

@@ -33,3 +33,13 @@ def header(scope: Scope, name: bytes) -> str | None:
         if each == name:
             return str(value, "latin-1")
     return None
+
+
+def has_json(scope: Scope) -> bool:
+    """Return True if the request says that its body is JSON, in a way that the framework believes.
+
+    >>> has_json({"headers": [(b"content-type", b"application/merge-patch+json; charset=utf-8")]})
+    True
+    """
+    main, _, kind = (header(scope, b"content-type") or "").partition(";")[0].strip().lower().partition("/")
+    return main == "application" and "/" not in kind and (kind == "json" or kind.endswith("+json"))

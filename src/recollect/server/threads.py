@@ -25,6 +25,9 @@ GLANCE = 0.02
 SLOW = 2
 """How often work is seen under way before the next may begin."""
 
+SMALL_BODY = 64 * 1024
+"""Bytes of a body that is read faster than it is handed to another thread."""
+
 
 class Threads:
     """At most so many threads, made as they are needed, for the requests of one event loop."""
@@ -105,6 +108,20 @@ class Threads:
         self._free += jobs is self._jobs  # else its thread is about to end
         job.is_done = True
         job.tell()
+
+
+class BodyReader(Threads):
+    """One thread that counts, parses and checks large bodies.
+
+    That keeps the interpreter busy, so several at once would hold up everybody else and be no sooner done.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(most=1)
+
+    async def read(self, body: bytes, work: Callable[[], T]) -> T:
+        """Return or raise what `work` does with `body`; in the thread if the body is large."""
+        return work() if len(body) <= SMALL_BODY else await self.run(work)
 
 
 class Turns(Threads):

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.types import jsonrpc_message_adapter
+from pydantic_core import from_json
 from sse_starlette.sse import AppStatus
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
 from recollect.api import Recollect
-from recollect.errors import Unauthorized
+from recollect.errors import Invalid, Unauthorized
 from recollect.model import KeyScope
 from recollect.policy.keys import allows
 from recollect.server.access import NO_KEY, Access
 from recollect.server.guard import MAX_BODY_BYTES
 from recollect.server.mcp.offer import Offer, existing_sets
 from recollect.server.mcp.protocol import Context, server_for
+from recollect.server.threads import SMALL_BODY
 
 PATH = "/mcp"
 AGENT_HEADER = "X-Recollect-Agent"
@@ -63,6 +67,8 @@ class McpEndpoint:
             body = await request.body()  # here, where what is wrong with it is answered as everywhere else
         except ClientDisconnect:
             return  # nobody is left to answer
+        if len(body) > SMALL_BODY:
+            await scope["app"].state.reader.run(partial(_check_message, body))
         form = preferred(request.headers.get("accept", ""))
         await self._managers[form].handle_request(scope, _again(body, receive), send)
 
@@ -111,6 +117,17 @@ def _noted_offer(context: Context) -> Offer:
     request: Any = context.request
     offer: Offer = request.scope["state"]["offer"]
     return offer
+
+
+def _check_message(body: bytes) -> None:
+    """Refuse what is no message in a few words. The protocol's library writes all of it into a long explanation.
+
+    Raises: Invalid.
+    """
+    try:
+        jsonrpc_message_adapter.validate_python(from_json(body), by_name=False)
+    except ValueError:
+        raise Invalid("The body is not a JSON-RPC message; send one JSON object with jsonrpc and method.") from None
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

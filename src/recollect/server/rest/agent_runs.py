@@ -5,6 +5,7 @@ Images arrive inside the JSON, in base64, or as files of a form (`multipart/form
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
@@ -18,7 +19,8 @@ from recollect.model import AgentQuestion, Image
 from recollect.policy.images import MAX_IMAGES, checked_image, decoded_image
 from recollect.runner import AgentRunner
 from recollect.server.auth import CurrentRecollect, CurrentTenant
-from recollect.server.rest.knowledge import FORM, located
+from recollect.server.errors import located
+from recollect.server.rest.knowledge import FORM
 from recollect.server.rest.run_shapes import AnswerBody, RunBody, VisionBody
 from recollect.server.run_response import EVENT_STREAM, RunResponse
 
@@ -83,7 +85,8 @@ async def _submitted(request: Request) -> tuple[RunBody, tuple[Image, ...]]:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM:
             async with request.form(max_files=MAX_IMAGES, max_fields=2 * len(FORM_FIELDS)) as form:
                 return await _from_form(form.multi_items())
-        body = VisionBody.model_validate_json(await request.body())
+        sent = await request.body()
+        body: VisionBody = await request.app.state.reader.read(sent, partial(VisionBody.model_validate_json, sent))
     except ValidationError as error:
         raise RequestValidationError(located(error)) from error
     return body, tuple(decoded_image(each, number=place) for place, each in enumerate(body.images, 1))

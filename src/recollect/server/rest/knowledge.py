@@ -17,6 +17,7 @@ from starlette.datastructures import UploadFile
 
 from recollect.errors import Invalid
 from recollect.server.auth import CurrentTenant
+from recollect.server.errors import located
 from recollect.server.paging import read_page
 from recollect.server.rest import cursor
 from recollect.server.rest.knowledge_shapes import (
@@ -32,6 +33,7 @@ from recollect.server.rest.knowledge_shapes import (
     PassageHit,
     WholeDocument,
 )
+from recollect.server.threads import BodyReader
 from recollect.services.ingested import Ingested
 
 LISTING = "documents"
@@ -78,7 +80,9 @@ async def _submitted(request: Request) -> NewDocument | Upload:
         async with request.form(max_files=1, max_fields=len(FORM_FIELDS)) as form:
             return await _upload(dict(form))
     try:
-        return NewDocument.model_validate_json(await request.body())
+        body = await request.body()
+        reader: BodyReader = request.app.state.reader
+        return await reader.read(body, partial(NewDocument.model_validate_json, body))
     except ValidationError as error:
         raise RequestValidationError(located(error)) from error
 
@@ -98,17 +102,6 @@ async def _upload(form: dict[str, Any]) -> Upload:
         except ValidationError as error:
             raise Invalid("is_published is true or false.") from error
     return Upload(await file.read(), file.filename, form)
-
-
-def located(error: ValidationError) -> list[Any]:
-    """As the framework would tell it of a body it reads itself."""
-    problems: list[Any] = error.errors(include_url=False, include_input=False)
-    for each in problems:
-        if each["type"] == "json_invalid":
-            each["loc"] = ("body", 0)
-        else:
-            each["loc"] = ("body", *each["loc"])
-    return problems
 
 
 @router.post(
