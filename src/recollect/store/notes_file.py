@@ -69,7 +69,7 @@ class NotesFile:
         self._replaced: list[Replaced] = []
         self._guard = threading.Lock()  # of the list above
         self.imported = Imported()
-        self._imports: dict[int, tuple[Memory, Memory]] = {}  # notes, and what they are as imports
+        self._imports: dict[int, tuple[Memory, str, Memory]] = {}  # notes, why, and what they are as imports
 
     def add_memories(self, memories: Sequence[Memory], *, keep: int, floor: int = 0) -> Sequence[Memory]:
         """All of them or none, with ids above `floor` and above every id ever seen here. The oldest notes make room,
@@ -136,6 +136,10 @@ class NotesFile:
     def all(self) -> Sequence[Memory]:
         """Every note, newest first."""
         return [self._memory(note) for note in self._page().notes.values()]
+
+    def seqs(self) -> Collection[int]:
+        """Return the numbers of all notes."""
+        return self._page().notes.keys()
 
     def live(self) -> Sequence[Memory]:
         """Every note that is not held, newest first."""
@@ -260,12 +264,14 @@ class NotesFile:
 
     def _memory(self, note: Note) -> Memory:
         """The note as it counts: an import while it waits for approval."""
-        if note.seq not in self.imported:
+        reason = self.imported.find_reason(note.seq, note.digest)
+        if reason is None:
             return note.memory
         known = self._imports.get(note.seq)
-        if known is None or known[0] is not note.memory:
-            known = self._imports[note.seq] = note.memory, as_import(note.memory, self._suspicious)
-        return known[1]
+        if known is None or known[0] is not note.memory or known[1] != reason:
+            made = as_import(note.memory, self._suspicious, reason)
+            known = self._imports[note.seq] = note.memory, reason, made
+        return known[2]
 
     def _understood(self, content: bytes) -> Page:
         """Compares all of it, not a time stamp: whoever writes must not rely on how fine the clock is."""

@@ -6,6 +6,7 @@ Other programs write these lines too, so reading is forgiving where nothing is l
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ class Note:
     memory: Memory
     folded: str
     folded_tags: str
+    digest: str  # of what it says
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,11 @@ def line_of(memory: Memory) -> bytes:
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).translate(_LINE_ENDS).encode() + b"\n"
 
 
+def digest_of(note: Memory) -> str:
+    """Return a short hash that changes with what a note says: its text and its tags."""
+    return hashlib.sha256("\0".join([note.text, *note.tags]).encode(errors="surrogatepass")).hexdigest()[:16]
+
+
 def parsed(raw: bytes, owner: Owner) -> Note | Flaw | None:
     """What a line, given without its end, holds; None for a blank one."""
     raw = raw.removeprefix(_BOM)
@@ -77,7 +84,7 @@ def parsed(raw: bytes, owner: Owner) -> Note | Flaw | None:
         memory = _memory(fields, owner)
     except Invalid as error:
         return Flaw(str(error), _number_in(raw))
-    return Note(memory_seq(memory.id) or 0, memory, fold(memory.text), folded_tags(memory.tags))
+    return Note(memory_seq(memory.id) or 0, memory, fold(memory.text), folded_tags(memory.tags), digest_of(memory))
 
 
 def _memory(fields: Any, owner: Owner) -> Memory:

@@ -1,15 +1,18 @@
-"""Which notes of a workspace's file came with it, and so are trusted no more than an import.
+"""Which notes of a workspace's file are trusted no more than an import.
 
 The file has no field for where a note came from. What it holds when a database first meets it was written by somebody
 else, perhaps by whoever published the repository it was cloned with. So the highest id is remembered at that moment;
-notes up to it are imports until they are approved. What is written later, by us or by programs on this machine, is the
-user's. The database remembers it, not the workspace: what comes along with a clone cannot vouch for itself.
+notes up to it are imports until they are approved. What is added later, by us or by programs on this machine, is the
+user's. Of notes that were approved, and of those we wrote, a hash is remembered: once such a line says something else,
+as after a `git pull`, it is an import again. The database remembers it, not the workspace: what comes along with a
+clone cannot vouch for itself.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -20,6 +23,8 @@ from recollect.policy.names import memory_seq
 from recollect.policy.trust import SUSPICIOUS
 from recollect.store.embeddings import NOBODY
 from recollect.store.notes_disk import FOLDERS
+from recollect.store.notes_line import digest_of
+from recollect.store.engine import Unit
 from recollect.store.units import Units
 
 if TYPE_CHECKING:
@@ -28,32 +33,45 @@ else:
     instructions = LazyModule("recollect.policy.instructions")
 
 CAME_WITH_IT = "came with the workspace"
+CHANGED = "changed in the workspace's file"
 FOR_GOOD = datetime(9000, 1, 1, tzinfo=UTC)
+SPARE = 100
+"""How many hashes of notes that are gone may be kept, before they are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The notes that count as imports: those up to a number, but for the ones that were approved."""
+    """The notes that count as imports: those up to a number, and those that no longer say what is vouched for.
+
+    It is written as text that grows at its end: the number, then `id:hash` for each note. Of two with the same id the
+    last one counts.
+    """
 
     through: int = 0
-    approved: frozenset[int] = frozenset()
+    vouched: Mapping[int, str] = field(default_factory=dict)
 
-    def __contains__(self, seq: int) -> bool:
-        return seq <= self.through and seq not in self.approved
+    def find_reason(self, seq: int, digest: str) -> str | None:
+        """Return why a note is an import; None if it is the user's."""
+        known = self.vouched.get(seq)
+        if known is None:
+            return CAME_WITH_IT if seq <= self.through else None
+        return None if known == digest else CHANGED
 
     def __str__(self) -> str:
-        return " ".join(map(str, (self.through, *sorted(self.approved))))
+        return f"{self.through}{_entries(self.vouched)}"
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        through, *approved = map(int, text.split())
-        return cls(through, frozenset(approved))
+        through, *entries = text.split()
+        # An id without a hash was approved before there were any, so nobody knows which text.
+        pairs = (entry.split(":") for entry in entries if ":" in entry)
+        return cls(int(through), {int(seq): digest for seq, digest in pairs})
 
 
-def as_import(note: Memory, mode: str) -> Memory:
+def as_import(note: Memory, mode: str, reason: str = CAME_WITH_IT) -> Memory:
     """Return the note as an import that waits for approval; `mode` is the setting `suspicious`."""
     rule = None if mode == "show" else instructions.find_instruction("\n".join([note.text, *note.tags]))
-    flag = CAME_WITH_IT if rule is None else f"{CAME_WITH_IT}; {SUSPICIOUS}: {rule}"
+    flag = reason if rule is None else f"{reason}; {SUSPICIOUS}: {rule}"
     held_at = note.created_at if mode == "hold" and rule is not None else None
     return replace(note, origin=Origin.IMPORT, flag=flag, held_at=held_at)
 
@@ -76,15 +94,33 @@ class WorkspaceTrust(Units):
         self._write(tenant, lambda unit: unit.run("add_lease", **values))
         return self.find_imported(owner, workspace) or Imported(highest)
 
-    def set_imported(self, owner: Owner, workspace: Path, imported: Imported) -> None:
-        """Remember what is left to approve."""
-        values = {"name": _name(owner, workspace), "holder": str(imported)}
-        self._write(owner.tenant, lambda unit: unit.run("set_lease", **values))
+    def vouch_for(self, owner: Owner, workspace: Path, notes: Sequence[Memory]) -> None:
+        """Trust what these notes say now, and only that."""
+        vouched = {memory_seq(note.id) or 0: digest_of(note) for note in notes}
+        # Added at the end in one statement, so that two processes do not undo each other's.
+        values = {"name": _name(owner, workspace), "more": _entries(vouched)}
+        if vouched:
+            self._write(owner.tenant, lambda unit: unit.run("extend_lease", **values))
+
+    def drop_gone(self, owner: Owner, workspace: Path, there: Collection[int], *, spare: int = 0) -> None:
+        """Forget the hashes of notes that are not in the file any more, if there are more of them than `spare`."""
+        name = _name(owner, workspace)
+
+        def drop(unit: Unit) -> None:
+            row = unit.one("find_lease", name=name)
+            entries = [] if row is None else row[0].split()[1:]
+            if row is None or len(entries) <= len(there) + spare:
+                return
+            known = Imported.parse(row[0])
+            kept = Imported(known.through, {seq: known.vouched[seq] for seq in known.vouched if seq in there})
+            # If somebody has added to it meanwhile, nothing is dropped before the next time.
+            unit.run("replace_lease", name=name, known=row[0], holder=str(kept))
+
+        self._write(owner.tenant, drop)
 
 
-def approving(imported: Imported, note: Memory) -> Imported:
-    """Return the imports without this note."""
-    return replace(imported, approved=imported.approved | {memory_seq(note.id) or 0})
+def _entries(vouched: Mapping[int, str]) -> str:
+    return "".join(f" {seq}:{digest}" for seq, digest in vouched.items())
 
 
 def _name(owner: Owner, workspace: Path) -> str:

@@ -25,7 +25,7 @@ from recollect.store.erasure import NOTES_FILE
 from recollect.store.notes_claim import claimant, is_claimed_by
 from recollect.store.notes_file import NotesFile
 from recollect.store.notes_index import NotesIndex
-from recollect.store.notes_trust import Imported, WorkspaceTrust, approving
+from recollect.store.notes_trust import SPARE, Imported, WorkspaceTrust
 from recollect.store.workspace_transfer import WorkspaceTransfer
 
 NOT_EDITED = "A note that lives in a file is not edited in place; delete it and store the new text."
@@ -44,7 +44,6 @@ class WorkspaceStore(WorkspaceTransfer, WorkspaceTrust):
         self._suspicious = suspicious
         self._lock = threading.Lock()
         self._files: dict[Owner, NotesFile] = {}
-        self._trusted: set[Owner] = set()  # whose file holds no imports, which stays so
         self._index = NotesIndex(lambda texts: [None] * len(texts))
 
     def embed_notes_with(self, embed: EmbedTexts) -> None:
@@ -63,10 +62,7 @@ class WorkspaceStore(WorkspaceTransfer, WorkspaceTrust):
                 self._files[owner] = NotesFile(self._workspace, owner, suspicious=self._suspicious)
             file = self._files[owner]
         # Outside the lock: who holds the database's may be waiting for this one.
-        if owner not in self._trusted:
-            file.imported = self._imported_by(owner, file)
-            if not file.imported.through:
-                self._trusted.add(owner)
+        file.imported = self._imported_by(owner, file)
         return file
 
     def _imported_by(self, owner: Owner, file: NotesFile) -> Imported:
@@ -102,9 +98,12 @@ class WorkspaceStore(WorkspaceTransfer, WorkspaceTrust):
         owner, now = memories[0].owner, memories[0].created_at
         self._check_log(owner.tenant)
         floor = self.raise_counter(owner, file.last_seq(), now=now)
-        in_file = iter(file.add_memories(notes, keep=self._max_notes, floor=floor))
-        if notes:
+        added = file.add_memories(notes, keep=self._max_notes, floor=floor)
+        if added:
             self.raise_counter(owner, file.last_seq(), now=now)
+            self.vouch_for(owner, self._workspace, added)
+            self.drop_gone(owner, self._workspace, file.seqs(), spare=SPARE)
+        in_file = iter(added)
         in_rows = iter(super().add_memories([m for m, _ in others], [v for _, v in others]))
         return [next(in_file if _belongs_in_file(memory) else in_rows) for memory in memories]
 
@@ -169,7 +168,7 @@ class WorkspaceStore(WorkspaceTransfer, WorkspaceTrust):
         if file is None or not known:
             return super().update_memory(memory, vector, replaced_at=replaced_at)
         if any(memory == replace(note, held_at=None, flag=None) for note in known.values() if note.flag):
-            self.set_imported(memory.owner, self._workspace, approving(file.imported, memory))
+            self.vouch_for(memory.owner, self._workspace, [memory])
             return replace(memory, origin=Origin.USER)
         if memory.valid_to is None:
             raise Invalid(NOT_EDITED)
@@ -187,9 +186,9 @@ class WorkspaceStore(WorkspaceTransfer, WorkspaceTrust):
         file = self.notes_of(owner)
         if file is None:
             return super().approve_notes(owner)
-        count = sum(note.origin is Origin.IMPORT for note in file.all())
-        self.set_imported(owner, self._workspace, Imported())
-        return count
+        notes = [note for note in file.all() if note.origin is Origin.IMPORT]
+        self.vouch_for(owner, self._workspace, notes)
+        return len(notes)
 
     def list_versions(
         self, owner: Owner, id: str, *, before: int | None = None, limit: int | None = None
@@ -289,6 +288,7 @@ class WorkspaceStore(WorkspaceTransfer, WorkspaceTrust):
                 seqs = {int(each.key[0]) for each in in_rows if (each.table, each.agent) == ("memories", agent)}
                 names = {str(each.key[0]) for each in gone if (each.table, each.agent) == (NOTES_FILE, agent)}
                 notes, lines = notes + file.erase(seqs, names), lines + len(names)
+                self.drop_gone(Owner(tenant, agent), self._workspace, file.seqs())
         erased = super().erase_traces(tenant, in_rows, cleared)
         removed = {**erased.removed, "memories": erased.removed.get("memories", 0) + notes, NOTES_FILE: lines}
         return replace(erased, removed={table: count for table, count in removed.items() if count})

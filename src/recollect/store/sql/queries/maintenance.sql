@@ -17,5 +17,8 @@ SELECT holder FROM leases WHERE name = :name
 -- name: add_lease
 INSERT INTO leases (name, holder, until) VALUES (:name, :holder, :until) ON CONFLICT (name) DO NOTHING
 
--- name: set_lease
-UPDATE leases SET holder = :holder WHERE name = :name
+-- name: extend_lease
+UPDATE leases SET holder = holder || :more WHERE name = :name
+
+-- name: replace_lease
+UPDATE leases SET holder = :holder WHERE name = :name AND holder = :known
