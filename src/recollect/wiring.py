@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from recollect.model import Kind, Owner
+from recollect.policy.trust import Judge, judged
 from recollect.ports import ArchiveFiles, Clock, DocumentFiles, ForeignFormats, Models, Store, TokenCounter
 from recollect.services.assemble import Assemble
 from recollect.services.capture import Capture
@@ -60,6 +62,7 @@ class Services:
 
     store: Store
     now: Clock
+    judge: Judge
     rested_models: Sequence[RestedModel]
     remember: Remember
     transcripts: Transcripts
@@ -114,16 +117,18 @@ def wired(store: Store, embedding: Embedding, outside: Outside, *, now: Clock, s
     remember = Remember(store, embedding, guard, echoes, now, max_counts=limits, suspicious=settings.suspicious)
     transcripts = Transcripts(store, remember, guard, now, is_capturing=settings.capture_turns)
     conversations = _conversations(store, guard, summary, now, settings)
-    recall = _recall(store, embedding, echoes, retrieved, now, settings)
-    inject = _inject(store, embedding, echoes, now, settings)
+    judge = partial(judged, mode=settings.suspicious)
+    recall = _recall(store, embedding, echoes, retrieved, judge, now, settings)
+    inject = _inject(store, embedding, echoes, judge, now, settings)
     context_calls = ContextCalls(store, keep=settings.context_calls_kept)
     consolidate = _consolidate(store, remember, guard, summary, now, settings)
     keys, waiting = Keys(store, now), (retrieved, context_calls)
-    gather = Gather(store, inject=inject, recall=recall, skills=skills, converse=conversations)
+    gather = Gather(store, judge, inject=inject, recall=recall, skills=skills, converse=conversations)
     assemble = _assemble(store, guard, gather, fast, tokens, echoes, retrieved, context_calls, now, settings)
     return Services(
         store=store,
         now=now,
+        judge=judge,
         rested_models=tuple(dict.fromkeys(model for model in (summary, fast) if model is not None)),
         remember=remember,
         transcripts=transcripts,
@@ -211,10 +216,16 @@ def is_local(embedding: Embedding, settings: Settings) -> bool:
 
 
 def _recall(
-    store: Store, embedding: Embedding, echoes: Echoes, retrieved: Retrieved, now: Clock, settings: Settings
+    store: Store,
+    embedding: Embedding,
+    echoes: Echoes,
+    retrieved: Retrieved,
+    judge: Judge,
+    now: Clock,
+    settings: Settings,
 ) -> Recall:
     sources: Sequence[RecallSource] = (
-        OwnMemories(store, words_share=settings.similarity_words),
+        OwnMemories(store, judge, words_share=settings.similarity_words),
         Audit(store),
         Steps(store),
         Knowledge(Passages(store, words_share=settings.similarity_words)),
@@ -225,6 +236,7 @@ def _recall(
         embedding,
         echoes,
         retrieved,
+        judge,
         now,
         weights=weights,
         deadline=settings.recall_deadline,
@@ -254,11 +266,12 @@ def _conversations(
     )
 
 
-def _inject(store: Store, embedding: Embedding, echoes: Echoes, now: Clock, settings: Settings) -> Inject:
+def _inject(store: Store, embedding: Embedding, echoes: Echoes, judge: Judge, now: Clock, settings: Settings) -> Inject:
     return Inject(
         store,
         embedding,
         echoes,
+        judge,
         now,
         mode=settings.inject_mode,
         max_chars=settings.max_inject_chars,

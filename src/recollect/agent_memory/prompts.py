@@ -44,7 +44,7 @@ class Prompts(AgentView):
 
     def private_memory(self) -> str | None:
         """The block of core memories and recent journal entries that belongs behind the system prompt, if any."""
-        core, journal = private_memories(self._store, self.owner, now=self._services.now())
+        core, journal = private_memories(self._store, self.owner, self._services.judge, now=self._services.now())
         self._services.echoes.shown(self.owner, [memory.text for memory in (*core, *journal)])
         return private_memory(*(memories_to_show(self._store, self.owner, each) for each in (core, journal)))
 

@@ -80,7 +80,7 @@ class Records(AgentView):
     def get(self, id: str) -> Memory:
         """Raises: NotFound."""
         (found,) = self._services.retrieved.shown(self.owner, [self._store.get_memory(self.owner, id)])
-        return found
+        return self._services.judge(found)
 
     def list(
         self,
@@ -109,7 +109,7 @@ class Records(AgentView):
             before=None if before is None else _checked_seq(before),
             limit=checked_limit(limit, most=MAX_PAGE),
         )
-        return self._services.retrieved.shown(self.owner, found)
+        return [self._services.judge(each) for each in self._services.retrieved.shown(self.owner, found)]
 
     @traced("search_memory")
     def search(
@@ -168,7 +168,7 @@ class Records(AgentView):
 
         Raises: NotFound.
         """
-        return self._services.similar(self.owner, id)
+        return [self._services.judge(each) for each in self._services.similar(self.owner, id)]
 
     def review(self) -> Sequence[Memory]:
         """What waits for a person: memories held for lack of trust, and those marked as suspicious."""

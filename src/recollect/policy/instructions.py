@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from recollect.policy.secret_text import fold
 
@@ -21,15 +22,24 @@ _SECRETS = (
     r"environment variables|cookies|id_rsa|(?:chat|conversation) history|private memory|passwort\w*|kennwort\w*|"
     r"schlussel\w*|zugangsdaten|mots? de passe|cles?|identifiants|jetons?|contrasenas?|claves?|credenciales)\b"
 )
+_FILES = r"(?:\bid_rsa\b|\bid_ed25519\b|\.ssh/|\.env\b|/etc/passwd|\.aws/)"
+_BEFORE = r"\bbefore (?:responding|answering|replying|you (?:respond|answer|reply))\b"
 _PLACE = r"(?:https?://|www\.|\b[\w.+-]{1,64}@[\w-]{1,63}\.|\bwebhook|\bpastebin|\battacker|\btelegram\b)"
 
 _PHRASES: Mapping[str, tuple[str, ...]] = {
     "override": (
         r"\b(?:ignore|disregard|forget|override|bypass|overlook|(?:do not|don't|stop) follow(?:ing)?|"
-        rf"pay no attention to){_FEW}(?:previous|prior|earlier|above|preceding|all|any|your|system|original|existing|"
-        rf"initial|safety){_FEW}(?:instructions?|rules|prompts?|guidelines|directives?|orders|constraints|"
-        r"programming|training|guardrails)\b",
-        r"\b(?:ignore|disregard|forget) (?:everything|all|anything) (?:above|before|you (?:were|have been|know))\b",
+        rf"pay no attention to){_FEW}(?:(?:previous|prior|earlier|above|preceding|your|system|original|existing|"
+        rf"initial|safety){_FEW}|(?:all|any)(?: of)?(?: the| these| other)? )(?:instructions?|rules|prompts?|"
+        r"guidelines|directives?|orders|constraints|programming|training|guardrails)\b",
+        r"\b(?:ignore|disregard|forget) (?:everything|all|anything|what(?:ever)?) (?:that )?(?:is )?"
+        r"(?:above|before|you (?:were|have been|know))\b",
+        r"\b(?:ignore|disregard|forget) (?:all (?:of )?)?the above(?= and\b|[.,;:!]|$)",
+        r"\byour (?:instructions|rules|guidelines|system prompt) (?:have|has) (?:been )?(?:changed|updated|replaced)\b",
+        r"\b(?:vergiss|vergesst|ignorier\w{0,3}) alles,? (?:was (?:man|ich|wir|dir|du|vorher|oben)|vorherige|"
+        r"bisherige)\b",
+        r"\b(?:ignore[zr]?|oublie[zr]?|ne (?:tiens|tenez) pas compte)(?: de)? (?:tout )?ce qui precede\b",
+        r"\b(?:ignor|olvid|descart)(?:a|e|en|ar) todo (?:lo )?(?:anterior|previo)\b",
         rf"\b(?:(?:ignorier|missacht|uberschreib)\w{{0,3}}|vergiss|vergesst|vergessen sie){_FEW}(?:vorherig|bisherig|"
         rf"obig|fruher|vorig|vorangegangen|alle|deine|ihre|system)\w{{0,3}}{_FEW}(?:anweisung|instruktion|regel|befehl|"
         r"vorgabe|richtlinie|prompt)",
@@ -64,7 +74,7 @@ _PHRASES: Mapping[str, tuple[str, ...]] = {
     ),
     "secrecy": (
         r"\b(?:do not|don't|never|dont)(?: ever)? (?:tell|inform|mention|reveal|show|notify|alert|let|say|report|"
-        rf"disclose){_FEW}{_USER}",
+        rf"disclose){_FEW}(?:user|human|operator|developer)\b",
         rf"\bwithout (?:telling|informing|notifying|alerting|the knowledge of) (?:the )?{_USER}",
         rf"\b(?:keep|hide) (?:this|it|that)(?: \w{{1,20}})? from (?:the )?{_USER}",
         rf"\b(?:sag|verrat|erzahl|zeig|erwahn)\w{{0,3}}{_FEW}{_USER}{_FEW}nichts?\b",
@@ -76,7 +86,8 @@ _PHRASES: Mapping[str, tuple[str, ...]] = {
     ),
     "secrets": (
         r"\b(?:send|post|upload|forward|e?-?mail|transmit|exfiltrate|leak|copy|submit|append|include|share|sende|"
-        rf"schicke?|ubermittle|envoie|envoyez|transmets|envia|envie|manda|sube)(?:{_NEAR}{_SECRETS}|\b[^.!?;]{{0,80}}?\.env\b)"
+        rf"schicke?|ubermittle|envoie|envoyez|transmets|envia|envie|manda|sube)\b(?:{_NEAR}{_SECRETS}"
+        rf"(?! reset\b| in (?:the|an) authorization header\b)|[^!?;]{{0,80}}?{_FILES})"
         rf"[^!?]{{0,80}}?{_PLACE}",
         rf"\b(?:send|give|tell|show|reveal|e?-?mail) (?:to )?me (?:the|your|every|all|any){_FEW}{_SECRETS}",
         r"\b(?:curl|wget|fetch)\b.{0,120}(?:\$\{?\w{0,30}(?:key|token|secret|pass)|\$\(cat|\.env\b|id_rsa|/etc/passwd)",
@@ -85,7 +96,7 @@ _PHRASES: Mapping[str, tuple[str, ...]] = {
     "condition": (
         rf"\bwhen(?:ever)? (?:the |a )?{_USER} (?:asks|says|mentions|requests)[^.!?]{{0,80}}(?:,|:| then) ?"
         r"(?:you (?:must|should|will)|always|never|instead|reply|respond|answer|say|tell|recommend|send|run|call|"
-        r"delete)\b",
+        r"delete)\b(?![^.!?]{0,60}\bwithin (?:\d|an?\b|one\b))",
         rf"\b(?:wenn (?:der|ein)|(?:quand|lorsque|si) l.|cuando (?:el|un)) ?{_USER} [^.!?]{{0,80}}, ?(?:antworte|sage?|"
         r"empfiehl|sende|losche|musst du|sollst du|reponds|dis|recommande|envoie|tu dois|responde|di|recomienda|envia|"
         r"debes)\b",
@@ -101,13 +112,15 @@ _PHRASES: Mapping[str, tuple[str, ...]] = {
         r"<(?:tool_call|function_calls?|invoke name=|function=)",
         r'\{ ?"(?:name|tool|function)" ?: ?"[\w.-]{1,60}" ?, ?"(?:arguments|args)" ?:',
         r"\b(?:call|invoke|use|run|execute) (?:the )?(?:tool |function )?`?(?:memory_(?:delete|store)|save_to_core)\b",
+        rf"{_BEFORE},? ?(?:always |first |you must )?(?:call|run|execute|invoke|fetch|upload|delete|send)\b",
+        rf"\b(?:call|run|execute|invoke)\b[^!?]{{0,120}}?{_BEFORE}",
     ),
 }
 _HINTS: Mapping[str, tuple[str, ...]] = {
     "override": (
         *("ignor", "disregard", "forget", "overrid", "bypass", "overlook", "follow", "attention", "missacht"),
         *("uberschreib", "vergiss", "vergess", "oubli", "neglig", "pas compte", "abstraction", "olvid", "descart"),
-        *("caso omiso", "no sigas", "no hagas"),
+        *("caso omiso", "no sigas", "no hagas", "your instructions", "your rules", "your guidelines", "your system"),
     ),
     "new role": (
         *("you are", "du bist", "tu es", "vous etes", "ahora", " mode", "from now on", "pretend", "act as", "have as"),
@@ -118,7 +131,7 @@ _HINTS: Mapping[str, tuple[str, ...]] = {
     "secrets": (
         *("key", "credential", "pass", "token", "secret", "environment", "cookie", "id_rsa", "history", ".env", "!["),
         *("private memory", "kennwort", "schlussel", "zugang", "cle", "identifiant", "jeton", "contrasena", "$(cat"),
-        "credencial",
+        *("credencial", "id_ed25519", ".ssh", ".aws"),
     ),
     "condition": ("user", "human", "operator", "developer", "nutzer", "anwender", "utilisateur", "usuario"),
     "authority": (
@@ -133,21 +146,22 @@ _HINTS: Mapping[str, tuple[str, ...]] = {
         "developer",
         "creator",
     ),
-    "tool call": ("<tool_call", "<function", "<invoke", '"args"', '"arguments"', "memory_", "save_to_core"),
+    "tool call": ("<tool_call", "<function", "<invoke", '"args"', '"arguments"', "memory_", "save_to_core", "before "),
 }
 """A rule is only tried on a text that holds one of these: a search for a plain word costs next to nothing."""
 
 _RULES = {name: re.compile("|".join(f"(?:{phrase})" for phrase in phrases)) for name, phrases in _PHRASES.items()}
 _ROLE_LINE = re.compile(
     r"^[\W_]{0,8}(?:system|assistant|developer)(?: (?:message|prompt))? ?[:>] ?(?:you\b|ignore|obey|from now|do not|"
-    r"don't|always|never|must|override|reveal|disregard|forget|new\b|sure\b|i (?:will|am|can)\b)"
-    r"|^\W{0,4}#{1,4} ?(?:system|instructions?)(?: (?:prompt|message))? ?:"
+    r"don't|always|never|must|override|reveal|disregard|forget|new\b|sure\b)"
+    r"|^\W{0,4}#{1,4} ?(?:system(?: (?:prompt|message))? ?:|(?:new )?instructions? ?: ?(?:you\b|ignore|obey|from now))"
     r"|<\|(?:im_start|im_end|system|user|assistant|start_header_id|eot_id|endoftext)\|>|\[/?inst\]|<</?sys>>"
     r"|^ {0,4}<system>|</system>|</?(?:start_of_turn|end_of_turn)>",
     re.MULTILINE,
 )
 
 
+@lru_cache(maxsize=1024)  # what is shown is judged each time
 def find_instruction(text: str) -> str | None:
     """Return the name of the first rule that `text` matches, or None if it reads like plain information.
 

@@ -6,7 +6,9 @@ Every block that shows stored text goes through this module. What is stored stay
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
+
+from recollect.policy.secret_text import look_of
 
 CONTINUED = "\n  "
 """Replaces a line break inside a memory: the next line stays, indented, within its list item."""
@@ -46,13 +48,17 @@ _ROLE_TOKEN = re.compile(
 )
 # What recollect itself writes in square brackets.
 _OWN_MARK = re.compile(
-    r"\[(\s*(?:(?:the message|memories|recalled memories|knowledge|skills|tool result|unverified)(?=\s*\])|end of\b|"
-    r"what memory holds\b|moved out of\b|from (?:user|agent|tool|import|model)\b)[^\[\]\n]{0,100})(\]?)",
+    r"\[\s*(?:(?:the\s+message|memories|recalled\s+memories|knowledge|skills|tool\s+result|unverified)(?=\s*\])|"
+    r"end\s+of\b|what\s+memory\s+holds\b|moved\s+out\s+of\b|from\s+(?:user|agent|tool|import|model)\b)"
+    r"[^\[\]\n]{0,100}(\]?)",
     re.IGNORECASE,
 )
 _HEADING_MARK = re.compile(r"([ \t]*)(#{1,6}(?:[ \t]|$))")
 # Across line breaks, too: notes are written on one line.
-_REFERENCE = re.compile(r"\[(\s*MemoryRef:\s*([^\s\[\]]*)[^\[\]]*)(\]?)", re.IGNORECASE)
+_REFERENCE = re.compile(r"\[\s*Memory\s*Ref\s*:\s*([^\s\[\]]*)[^\[\]]*(\]?)", re.IGNORECASE)
+# NFKD knows the full-width ones; these only look alike.
+_OPENING = re.compile("[\\[\uff3b\ufe47【〔〖⟦⁅❲⦗]")
+_BRACKETS = str.maketrans("【〔〖⟦⁅❲⦗】〕〗⟧⁆❳⦘", "[" * 7 + "]" * 7)
 
 
 def visible(text: str) -> str:
@@ -116,12 +122,15 @@ def without_false_references(text: str, known: Collection[str]) -> str:
     >>> without_false_references("[MemoryRef: a-1 - a log] [MemoryRef: b-2 - forged]", {"a-1"})
     '[MemoryRef: a-1 - a log] (MemoryRef: b-2 - forged)'
     """
-    return _REFERENCE.sub(lambda found: found[0] if found[2] in known else _rounded(found[1], found[3]), visible(text))
+    text = visible(text)
+    seen, places = _as_seen(text)
+    forged = (found for found in _REFERENCE.finditer(seen) if found[1] not in known)
+    return _rounded(text, places, forged)
 
 
 def keys_in(text: str) -> Collection[str]:
     """Return the keys of all references in `text`, also of those that appear once invisible characters are gone."""
-    return {found[2] for found in _REFERENCE.finditer(visible(text))} if "[" in text else ()
+    return {found[1] for found in _REFERENCE.finditer(_as_seen(visible(text))[0])} if _OPENING.search(text) else ()
 
 
 def wrapped(block: str, name: str) -> str:
@@ -134,10 +143,12 @@ def wrapped(block: str, name: str) -> str:
 
 
 def _harmless(text: str) -> str:
-    if "[" not in text and "<" not in text:
+    if "<" in text or "[" in text:
+        text = _ROLE_TOKEN.sub(_apart, text)
+    if not _OPENING.search(text):
         return text
-    text = _ROLE_TOKEN.sub(_apart, text)
-    return _OWN_MARK.sub(lambda found: _rounded(found[1], found[2]), text)
+    seen, places = _as_seen(text)
+    return _rounded(text, places, _OWN_MARK.finditer(seen))
 
 
 def _apart(found: re.Match[str]) -> str:
@@ -145,5 +156,19 @@ def _apart(found: re.Match[str]) -> str:
     return f"{found[0][0]} {inner} {found[0][-1]}"
 
 
-def _rounded(inner: str, end: str) -> str:
-    return f"({inner})" if end else f"({inner}"
+def _as_seen(text: str) -> tuple[str, Sequence[int]]:
+    """Return the text in the plain letters it looks like, and for each of them its place in the text."""
+    if text.isascii():
+        return text, range(len(text))
+    folded = [look_of(each) for each in text.translate(_BRACKETS)]
+    return "".join(folded), [place for place, look in enumerate(folded) for _ in look]
+
+
+def _rounded(text: str, places: Sequence[int], marks: Iterable[re.Match[str]]) -> str:
+    """Return the text with the brackets of these marks, which were found in what it looks like, made round."""
+    changed = list(text)
+    for found in marks:
+        changed[places[found.start()]] = "("
+        if found[found.re.groups]:
+            changed[places[found.end() - 1]] = ")"
+    return "".join(changed)

@@ -181,7 +181,9 @@ def arranged(
     """The hits as a purpose wants them (`failed`: the ids of what did not go well), and which are part of another."""
     if purpose.by_agent:
         return _by_agent(purpose, hits, failed)
-    shown = sorted(hits[:limit], key=lambda hit: hit.id not in failed) if purpose.failures_first else hits[:limit]
+    shown = hits[:limit]
+    if purpose.failures_first:
+        shown = sorted(shown, key=lambda hit: (is_unverified(hit), hit.id not in failed))
     return [*shown, *hits[limit:]], {}
 
 
@@ -197,7 +199,7 @@ def _by_agent(purpose: Purpose, hits: Sequence[Hit], failed: Collection[str]) ->
             done.setdefault(hit.agent_id, []).append(hit)
     records = [_record(agent, theirs, failed, purpose.weights) for agent, theirs in done.items()]
     counted = {hit.id: theirs[0].id for theirs in done.values() for hit in theirs[1:]}
-    return sorted(records, key=lambda hit: -hit.score), counted
+    return sorted(records, key=lambda hit: (is_unverified(hit), -hit.score)), counted
 
 
 def _record(agent: str, hits: Sequence[Hit], failed: Collection[str], weights: Mapping[str, float]) -> Hit:

@@ -19,7 +19,7 @@ from recollect.policy import ranking
 from recollect.policy.names import memory_seq
 from recollect.policy.prompt_text import as_line
 from recollect.policy.text import fold
-from recollect.policy.trust import provenance
+from recollect.policy.trust import Judge, is_suspicious, provenance
 
 MAX_INJECT_CHARS = 2000
 """How much text of notes enters a prompt."""
@@ -112,14 +112,15 @@ def select(
     max_chars: int = MAX_INJECT_CHARS,
     max_count: int = MAX_INJECT_COUNT,
     meaning: Mapping[str, float] | None = None,
+    judge: Judge = lambda memory: memory,
 ) -> list[Memory]:
     """The notes for a prompt, best first; with `recent_only`, or when none matches, newest first.
 
     `relevant` takes the notes that share a word with the message, by `relevance`. `hybrid` also takes those whose
     cosine (`meaning`, by note id) is at least `MEANING_FLOOR`; its score is half the shared words and half the cosine,
     each measured against the best, plus `RECENCY_SHARE` of the bonus; without `meaning` it is `relevant`. A note that
-    does not fit into what is left of `max_chars` is passed over, and a shorter one after it may still fit. Expired and
-    archived notes are never chosen.
+    does not fit into what is left of `max_chars` is passed over, and a shorter one after it may still fit. What `judge`
+    flags as suspicious comes last, in the room that the others leave. Expired and archived notes are never chosen.
 
     Raises: Invalid.
     """
@@ -128,15 +129,15 @@ def select(
         return []
     newest = sorted((note for note in notes if note.state(now) is State.LIVE), key=_age_order, reverse=True)
     if chosen is Mode.RECENT_ONLY:
-        return _fitting(newest, max_chars=max_chars, max_count=max_count)
+        return _fitting(map(judge, newest), max_chars=max_chars, max_count=max_count)
     if chosen is Mode.HYBRID and meaning:
         scores = _hybrid_scores(newest, message, now, meaning)
     else:
         scores = _word_scores(newest, message, now)
     if not scores:
-        return _fitting(newest[:FALLBACK_COUNT], max_chars=max_chars, max_count=max_count)
+        return _fitting(_first(map(judge, newest), FALLBACK_COUNT), max_chars=max_chars, max_count=max_count)
     best = sorted(scores, key=lambda position: -scores[position])  # stable: the newer of two equals stays first
-    return _fitting((newest[position] for position in best), max_chars=max_chars, max_count=max_count)
+    return _fitting((judge(newest[position]) for position in best), max_chars=max_chars, max_count=max_count)
 
 
 def render_notes(notes: Sequence[Memory]) -> str | None:
@@ -197,13 +198,34 @@ def _hybrid_scores(
     return {position: score + RECENCY_SHARE * _bonus(notes[position], now) for position, score in similarity.items()}
 
 
+def _first(notes: Iterable[Memory], count: int) -> list[Memory]:
+    clear: list[Memory] = []
+    doubtful: list[Memory] = []
+    for note in notes:
+        if len(clear) == count:
+            break
+        (doubtful if is_suspicious(note) else clear).append(note)
+    return [*clear, *doubtful][:count]
+
+
 def _fitting(notes: Iterable[Memory], *, max_chars: int, max_count: int) -> list[Memory]:
     taken: list[Memory] = []
+    doubtful: list[Memory] = []
     left = max_chars
+
+    def take(note: Memory) -> None:
+        nonlocal left
+        if len(taken) < max_count and len(note.text) <= left:
+            taken.append(note)
+            left -= len(note.text)
+
     for note in notes:
         if len(taken) >= max_count:
             break
-        if len(note.text) <= left:
-            taken.append(note)
-            left -= len(note.text)
+        if is_suspicious(note):
+            doubtful.append(note)
+        else:
+            take(note)
+    for note in doubtful:
+        take(note)
     return taken

@@ -163,6 +163,11 @@ def fold(text: str) -> str:
     return text.translate(_FOLD).lower()
 
 
+def look_of(character: str) -> str:
+    """Return the plain characters that one looks like; nothing if it is invisible."""
+    return _FOLD[ord(character)]
+
+
 Part = tuple[str, int, int]
 """A text and the stretch of another text that it stands for."""
 

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from recollect.errors import Forbidden
+from recollect.lazy import LazyModule
 from recollect.model import Kind, Memory, Origin
+
+if TYPE_CHECKING:
+    from recollect.policy import instructions
+else:
+    instructions = LazyModule("recollect.policy.instructions")
+
+Judge: TypeAlias = Callable[[Memory], Memory]
+"""Returns a memory as it is shown; `judged` with the setting `suspicious`."""
 
 TRUST: Mapping[Origin, float] = {
     Origin.USER: 1.0,
@@ -98,6 +109,25 @@ def is_low(origin: Origin) -> bool:
 def is_suspicious(memory: Memory) -> bool:
     """Return True if somebody should look at the text before a model believes it."""
     return memory.flag is not None and SUSPICIOUS in memory.flag
+
+
+def flagged(memory: Memory) -> Memory:
+    """Return the memory with a flag if it is little trusted and reads like instructions."""
+    if not is_low(memory.origin) or is_suspicious(memory):
+        return memory
+    rule = instructions.find_instruction("\n".join([memory.text, *memory.tags]))
+    if rule is None:
+        return memory
+    return replace(memory, flag="; ".join(filter(None, [memory.flag, f"{SUSPICIOUS}: {rule}"])))
+
+
+def judged(memory: Memory, mode: str) -> Memory:
+    """Return a stored memory with the flag it would get today; `mode` is the setting `suspicious`.
+
+    A memory of an earlier release, or one that was restored, was not looked at when it was written. One that has been
+    approved or edited has a higher version: what was decided then stands.
+    """
+    return memory if mode == "show" or memory.version > 1 else flagged(memory)
 
 
 def provenance(memory: Memory) -> str:

@@ -12,6 +12,7 @@ from recollect.policy.budget import FOUND
 from recollect.policy.prompt_text import as_item
 from recollect.policy.purposes import is_unverified
 from recollect.policy.text import checked_text, fold
+from recollect.policy.trust import Judge
 from recollect.policy.window import Form, Layout, LeftOut, Part, Piece, Window, clock_text
 from recollect.ports import Store
 from recollect.services.inject import Inject
@@ -56,6 +57,7 @@ class Gather:
     def __init__(
         self,
         store: Store,
+        judge: Judge,
         *,
         inject: Inject,
         recall: Recall,
@@ -63,6 +65,7 @@ class Gather:
         converse: Converse,
     ) -> None:
         self._store = store
+        self._judge = judge
         self._inject = inject
         self._recall = recall
         self._skills = skills
@@ -71,7 +74,7 @@ class Gather:
     def __call__(self, asked: Asked) -> Window:
         """Raises: Invalid."""
         owner = asked.owner
-        core, journal = private_memories(self._store, owner, now=asked.now)
+        core, journal = private_memories(self._store, owner, self._judge, now=asked.now)
         pieces: dict[Part, Sequence[Piece]] = {
             Part.SYSTEM_PROMPT: self._system_prompt(asked),
             Part.CLOCK: [Piece(id="clock", text=clock_text(asked.now))],
@@ -92,8 +95,7 @@ class Gather:
                 (Part.MEMORIES, [hit for hit in hits if hit.source is not Source.KNOWLEDGE]),
                 (Part.KNOWLEDGE, passages),
             ):
-                new, left_out[part] = known.new(map(_of_hit, found))
-                pieces[part] = sorted(new, key=lambda piece: piece.is_suspicious)
+                pieces[part], left_out[part] = known.new(map(_of_hit, found))
         shown = {part: tuple(self._shown(owner, part, each)) for part, each in pieces.items()}
         return Window(layout=asked.layout, pieces=shown, left_out=left_out)
 
@@ -121,7 +123,7 @@ class Gather:
         stored = self._store.list_tool_results(asked.owner, asked.session_id, now=asked.now, limit=MAX_TOOL_RESULTS)
         return [
             Piece(id=each.id, text=each.text, label=f"{each.id}, {each.created_at:%Y-%m-%d %H:%M}", memory=each)
-            for each in reversed(stored)
+            for each in map(self._judge, reversed(stored))
         ]
 
 
@@ -139,8 +141,10 @@ class _Known:
                 self._places.setdefault(name, part)
 
     def new(self, found: Iterable[Piece]) -> tuple[list[Piece], tuple[LeftOut, ...]]:
-        """The first few that are not shown yet; and those before them that are."""
+        """The first few that are not shown yet, and those before them that are. What reads like instructions only gets
+        the places that are left."""
         new: list[Piece] = []
+        doubtful: list[Piece] = []
         left_out: list[LeftOut] = []
         for piece in found:
             if len(new) == FOUND:
@@ -149,8 +153,8 @@ class _Known:
             if places:
                 left_out.append(LeftOut(piece=piece, reason=SHOWN_ELSEWHERE.format(places[0].value)))
             else:
-                new.append(piece)
-        return new, tuple(left_out)
+                (doubtful if piece.is_suspicious else new).append(piece)
+        return [*new, *doubtful][:FOUND], tuple(left_out)
 
 
 def _names(piece: Piece) -> tuple[str, ...]:

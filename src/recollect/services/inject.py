@@ -9,7 +9,7 @@ from recollect.model import Kind, Memory, Owner
 from recollect.policy.names import memory_id
 from recollect.policy.relevance import Mode, checked_mode, render_notes, select
 from recollect.policy.text import checked_text
-from recollect.policy.trust import is_suspicious
+from recollect.policy.trust import Judge
 from recollect.ports import Clock, Store
 from recollect.services.echoes import Echoes
 from recollect.services.embedding import Embedding
@@ -26,6 +26,7 @@ class Inject:
         store: Store,
         embedding: Embedding,
         echoes: Echoes,
+        judge: Judge,
         now: Clock,
         *,
         mode: str,
@@ -35,6 +36,7 @@ class Inject:
         self._store = store
         self._embedding = embedding
         self._echoes = echoes
+        self._judge = judge
         self._now = now
         self._mode = mode
         self._max_chars = max_chars
@@ -62,7 +64,7 @@ class Inject:
         now = self._now()
         notes = self._store.list_memories(owner, kind=Kind.NOTE, now=now, limit=MAX_NOTES)
         meaning = self._meaning(owner, message, notes, now) if chosen is Mode.HYBRID else None
-        chosen_notes = select(
+        return select(
             notes,
             message,
             mode=chosen,
@@ -70,8 +72,8 @@ class Inject:
             max_chars=self._max_chars,
             max_count=self._max_count,
             meaning=meaning,
+            judge=self._judge,
         )
-        return sorted(chosen_notes, key=is_suspicious)
 
     def _meaning(self, owner: Owner, message: str, notes: Sequence[Memory], now: datetime) -> Mapping[str, float]:
         vector = self._embedding.of_query(message) if message.strip() else None

@@ -6,12 +6,16 @@ from collections.abc import Collection, Sequence
 
 from recollect.model import Hit, Owner, Source
 from recollect.policy.documents import checked_categories
+from recollect.policy.purposes import is_unverified
 from recollect.services.echoes import Echoes
 from recollect.services.embedding import Embedding
 from recollect.services.passages import FoundPassages, Passages
 from recollect.services.recall import checked_limit, checked_query
 
 WEIGHTS = {"similarity": 1.0}
+
+SPARE = 10
+"""How many times more passages are read if some read like instructions."""
 
 
 class SearchKnowledge:
@@ -38,6 +42,9 @@ class SearchKnowledge:
         checked_limit(limit)
         vector = self._embedding.of_query(query)
         hits = _hits(self._passages.for_agent(owner, query, vector, categories=wanted, limit=limit))
+        if any(map(is_unverified, hits)):  # it only gets the places that others leave
+            more = self._passages.for_agent(owner, query, vector, categories=wanted, limit=SPARE * limit)
+            hits = sorted(_hits(more), key=is_unverified)[:limit]
         self._echoes.shown(owner, [hit.text for hit in hits])
         return hits
 

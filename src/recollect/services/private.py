@@ -7,17 +7,19 @@ from datetime import datetime
 
 from recollect.model import Kind, Memory, Owner
 from recollect.policy.names import memory_seq
-from recollect.policy.trust import is_suspicious
+from recollect.policy.trust import Judge, is_suspicious
 from recollect.ports import MemoryStore
 
 PROMPT_LIMIT = 1_000_000
 
 
-def private_memories(store: MemoryStore, owner: Owner, *, now: datetime) -> tuple[Sequence[Memory], Sequence[Memory]]:
+def private_memories(
+    store: MemoryStore, owner: Owner, judge: Judge, *, now: datetime
+) -> tuple[Sequence[Memory], Sequence[Memory]]:
     """The core memories and journal entries that are alive, each oldest first, what reads like instructions last."""
     core, journal = (
         sorted(
-            store.list_memories(owner, kind=kind, now=now, limit=PROMPT_LIMIT),
+            map(judge, store.list_memories(owner, kind=kind, now=now, limit=PROMPT_LIMIT)),
             key=lambda memory: (is_suspicious(memory), memory.created_at, memory_seq(memory.id) or 0),
         )
         for kind in (Kind.CORE, Kind.JOURNAL)

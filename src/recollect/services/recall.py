@@ -21,6 +21,7 @@ from recollect.policy.names import memory_seq
 from recollect.policy.numbers import checked_whole
 from recollect.policy.purposes import Purpose
 from recollect.policy.text import checked_text
+from recollect.policy.trust import Judge
 from recollect.ports import Clock, Vector
 from recollect.services.echoes import Echoes
 from recollect.services.embedding import Embedding
@@ -81,6 +82,7 @@ class Recall:
         embedding: Embedding,
         echoes: Echoes,
         retrieved: Retrieved,
+        judge: Judge,
         now: Clock,
         *,
         weights: Mapping[str, float],
@@ -91,13 +93,15 @@ class Recall:
         self._embedding = embedding
         self._echoes = echoes
         self._retrieved = retrieved
+        self._judge = judge
         self._now = now
         self._weights = weights
         self._deadline = deadline
         self._workers = Workers(at_once=at_once)
 
     def __call__(self, owner: Owner, wish: Wish) -> Recalled:
-        """The best first. What is shown is marked as retrieved, and recognised when it comes back.
+        """The best first, what reads like instructions last. What is shown is marked as retrieved, and recognised when
+        it comes back.
 
         Raises: Invalid; StoreError when no source could answer.
         """
@@ -212,9 +216,16 @@ class Recall:
         scored = [_Scored.of(each, scale, now, weights) for each, scale in wanted]
         scored.sort(key=lambda each: (-each.score, -each.candidate.seq))
         is_counted = purpose is not None and purpose.by_agent  # doing the same twice counts twice
-        hashes = (each.candidate.id if is_counted else each.candidate.content_hash for each in scored)
-        singles, doubles = merging.without_doubles(hashes, most=most if purpose is None else None)
-        hits: Sequence[Hit] = [scored[each].hit(weights) for each in singles]
+
+        def found_first(most: int | None) -> tuple[Sequence[int], Mapping[int, int], Sequence[Hit]]:
+            hashes = (each.candidate.id if is_counted else each.candidate.content_hash for each in scored)
+            singles, doubles = merging.without_doubles(hashes, most=most)
+            return singles, doubles, [scored[each].hit(weights, self._judge) for each in singles]
+
+        singles, doubles, hits = found_first(most if purpose is None else None)
+        if any(map(purposes.is_unverified, hits)):  # it only gets the places that all others leave
+            singles, doubles, hits = found_first(None)
+            hits = sorted(hits, key=purposes.is_unverified)
         counted: Mapping[str, str] = {}
         if purpose is not None:
             candidates = [scored[each].candidate for each in singles]
@@ -247,8 +258,8 @@ class _Scored(NamedTuple):
         }
         return cls(candidate, ranking.weighted(parts, weights), parts)
 
-    def hit(self, weights: Mapping[str, float]) -> Hit:
-        candidate = self.candidate
+    def hit(self, weights: Mapping[str, float], judge: Judge) -> Hit:
+        candidate, memory = self.candidate, self.candidate.memory
         return Hit(
             source=candidate.source,
             id=candidate.id,
@@ -257,7 +268,7 @@ class _Scored(NamedTuple):
             parts=self.parts,
             weights=weights,
             created_at=candidate.created_at,
-            memory=candidate.memory,
+            memory=None if memory is None else judge(memory),
             document=candidate.document,
             agent_id=candidate.agent_id,
         )

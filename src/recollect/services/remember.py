@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from recollect.caller import current_caller
 from recollect.errors import Conflict, Forbidden, Invalid, NotFound, SecretRejected
-from recollect.lazy import LazyModule
 from recollect.model import AuditEvent, Kind, Memory, Owner
 from recollect.policy import kinds, trust
 from recollect.policy.numbers import checked_whole
@@ -24,11 +23,6 @@ from recollect.services.drafts import Draft, checked
 from recollect.services.echoes import ECHO_REFUSED, Echoes
 from recollect.services.embedding import Embedding
 from recollect.services.secrets import SecretGuard
-
-if TYPE_CHECKING:
-    from recollect.policy import instructions
-else:
-    instructions = LazyModule("recollect.policy.instructions")
 
 T = TypeVar("T")
 AfterFold: TypeAlias = Callable[[Memory, Sequence[Memory], bool], T]
@@ -137,7 +131,7 @@ class Remember:
         """
         trust.check_decision(current_caller().trust)
         old = self._store.get_memory(owner, id)
-        if old.held_at is None and old.flag is None:
+        if old.held_at is None and trust.judged(old, self._suspicious).flag is None:
             return old
         approved = replace(old, held_at=None, flag=None)
         try:
@@ -223,13 +217,8 @@ class Remember:
     def _screened(self, memory: Memory, now: datetime) -> Memory:
         """The memory as it may be stored: without secrets, and flagged or held if it reads like instructions."""
         memory = self._without_secrets(memory, now)
-        if self._suspicious == "show" or not trust.is_low(memory.origin) or trust.is_suspicious(memory):
-            return memory
-        rule = instructions.find_instruction("\n".join([memory.text, *memory.tags]))
-        if rule is None:
-            return memory
-        flag = "; ".join(filter(None, [memory.flag, f"{trust.SUSPICIOUS}: {rule}"]))
-        return replace(memory, flag=flag, held_at=now if self._suspicious == "hold" else memory.held_at)
+        flagged = memory if self._suspicious == "show" else trust.flagged(memory)
+        return replace(flagged, held_at=now) if flagged is not memory and self._suspicious == "hold" else flagged
 
     def _without_secrets(self, memory: Memory, now: datetime) -> Memory:
         try:

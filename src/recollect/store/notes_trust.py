@@ -22,9 +22,9 @@ from recollect.model import Memory, Origin, Owner
 from recollect.policy.names import memory_seq
 from recollect.policy.trust import SUSPICIOUS
 from recollect.store.embeddings import NOBODY
+from recollect.store.engine import Unit
 from recollect.store.notes_disk import FOLDERS
 from recollect.store.notes_line import digest_of
-from recollect.store.engine import Unit
 from recollect.store.units import Units
 
 if TYPE_CHECKING:

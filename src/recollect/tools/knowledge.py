@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from recollect.model import Hit, Json
+from recollect.policy.purposes import is_unverified
 from recollect.tools.bounds import bounded, shown_text
 from recollect.tools.spec import Parameter, Tool
 
@@ -29,7 +30,7 @@ def search_knowledge(
 def _shown(hit: Hit) -> Json:
     assert hit.document is not None
     shown = {"id": hit.id, "title": hit.document.title, **shown_text(hit.text), "score": round(hit.score, 3)}
-    more = {"category": hit.document.category, "source": hit.document.source}
+    more = {"unverified": is_unverified(hit), "category": hit.document.category, "source": hit.document.source}
     return shown | {name: value for name, value in more.items() if value}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from recollect.model import Hit, Json
-from recollect.policy.purposes import PURPOSES
+from recollect.policy.purposes import PURPOSES, is_unverified
 from recollect.tools.bounds import bounded, shown_text
 from recollect.tools.spec import Parameter, Tool
 
@@ -34,6 +34,8 @@ def search_my_memories(
 def _shown(hit: Hit) -> Json:
     when = hit.created_at.isoformat(timespec="seconds").replace("+00:00", "Z")
     said = shown_text(hit.text, hit.memory)
+    if is_unverified(hit):
+        said["unverified"] = True
     return {"source": hit.source.value, "id": hit.id, **said, "score": round(hit.score, 3), "when": when}
 
 

@@ -23,6 +23,7 @@ from mcp.types import (
 
 from recollect.errors import Invalid, NotFound
 from recollect.model import Detail, DetailPage
+from recollect.policy.prompt_text import wrapped
 from recollect.server.mcp.offer import Offer
 from recollect.server.rest.cursor import decode_place, encode_place
 from recollect.tools.bounds import MAX_CHARS
@@ -109,7 +110,8 @@ def read(offer: Offer, uri: str) -> ReadResourceResult:
     if address is None or address.agent != offer.memory.owner.agent or not is_offered(offer, address.kind):
         raise NotFound(MISSING)
     if address.kind == PRIVATE_MEMORY:
-        return _text(uri, offer.memory.private_memory() or "", MARKDOWN)
+        block = offer.memory.private_memory()
+        return _text(uri, "" if block is None else wrapped(block, "private_memory"), MARKDOWN)
     if address.kind == SKILLS:
         for skill in offer.memory.skills():
             if skill.name == address.name:

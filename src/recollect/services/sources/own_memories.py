@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+
 from recollect.model import Owner, Source
 from recollect.policy import merging, similarity
 from recollect.policy.names import memory_id
 from recollect.policy.question import Asked
+from recollect.policy.trust import Judge, is_suspicious
 from recollect.ports import Glimpse, MemoryStore
 from recollect.services.sources.question import Candidate, Found, Question
 
 CANDIDATES = similarity.FIELD
-"""How many are read and ranked, at least: those behind them share a tenth of the room, and nothing lifts them out."""
+STEP, MOST = 4, 2000
+"""How many are read and ranked, at least: those behind them share a tenth of the room, and nothing lifts them out.
+So many times more are read, up to `MOST`, while flagged memories take the places of others."""
 
 
 class OwnMemories:
@@ -18,8 +23,9 @@ class OwnMemories:
 
     name = Source.MEMORY
 
-    def __init__(self, store: MemoryStore, *, words_share: float) -> None:
+    def __init__(self, store: MemoryStore, judge: Judge, *, words_share: float) -> None:
         self._store = store
+        self._judge = judge
         self._words_share = words_share
 
     def find(self, question: Question, *, depth: int = 1) -> Found:
@@ -28,17 +34,35 @@ class OwnMemories:
             question.owner, asked.terms, vector, kinds=question.kinds, now=question.now, is_past=question.is_past
         )
         limit = max(CANDIDATES, question.limit) * depth
-        likeness = similarity.best(evidence, asked, words_share=self._words_share, limit=limit)
-        glimpses = self._store.find_glimpses(question.owner, list(likeness))
-        candidates = [
-            _candidate(question.owner, glimpse, similarity)
-            for seq, similarity in likeness.items()
-            if (glimpse := glimpses.get(seq)) is not None and (not question.is_past or glimpse.since <= question.now)
-        ]
+        while True:
+            likeness = similarity.best(evidence, asked, words_share=self._words_share, limit=limit)
+            candidates = self._candidates(question, likeness)
+            if len(likeness) < limit or limit >= MOST or self._has_enough(candidates, question.limit):
+                break
+            limit *= STEP
         texts = [each.text for each in candidates[: merging.LOOKED_AT]]
         return Found(
             candidates=candidates, strength=merging.strength(question.text, texts, similarity.nearest(evidence))
         )
+
+    def _candidates(self, question: Question, likeness: Mapping[int, float]) -> Sequence[Candidate]:
+        glimpses = self._store.find_glimpses(question.owner, list(likeness))
+        return [
+            _candidate(question.owner, glimpse, similarity)
+            for seq, similarity in likeness.items()
+            if (glimpse := glimpses.get(seq)) is not None and (not question.is_past or glimpse.since <= question.now)
+        ]
+
+    def _has_enough(self, candidates: Iterable[Candidate], wanted: int) -> bool:
+        """Return True if so many are not flagged as suspicious, or if none of them is."""
+        clear, is_any_flagged = 0, False
+        for each in candidates:
+            memory = each.memory
+            if memory is not None and is_suspicious(self._judge(memory)):
+                is_any_flagged = True
+            elif (clear := clear + 1) == wanted:
+                return True
+        return not is_any_flagged
 
 
 def _candidate(owner: Owner, glimpse: Glimpse, similarity: float) -> Candidate:
