@@ -7,6 +7,7 @@ A document arrives as JSON or as an uploaded file (`multipart/form-data` with th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from typing import Annotated, Any
 
