@@ -44,7 +44,7 @@ NOT_WORDS = {
         "valid_to",
         "held_at",
     ),
-    *("replaced_at", "decided_at", "completed_at", "at", "last_used_at", "revoked_at", "action", "folds"),
+    *("replaced_at", "decided_at", "completed_at", "at", "last_used_at", "revoked_at", "action", "folds", "trust"),
 }
 """Columns that hold ids of agents, times, hashes and our own words, but nothing anybody said."""
 
@@ -52,6 +52,7 @@ KEYS = {
     ("agents", "id"),
     ("context_calls", "id"),
     ("api_keys", "id"),
+    ("api_keys", "agents"),
     ("chat_messages", "session_id"),
     ("kb_chunks", "document_id"),
     ("workflow_steps", "workflow_id"),
