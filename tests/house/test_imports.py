@@ -123,6 +123,7 @@ PAUSES = {
     "recollect.providers.endpoint": "waits before it tries again, and for no answer longer than allowed",
     "recollect.cli.command": "says how long a command took",
     "recollect.providers.readers.pdf": "gives up on a document that takes too long",
+    "recollect.server.rest.health": "says how long the store has been silent",
     "recollect.services.embedding": "leaves an embedder that failed alone for a while",
     "recollect.services.later": "says how long something has waited to be written",
     "recollect.services.refusals": "leaves a text that was refused alone for a while",
