@@ -1,22 +1,25 @@
 # Everything is installed into .venv by the first target that needs it, and again when pyproject.toml changes.
 
 PYTHON ?= python3
-PYTEST_ARGS ?= -n auto
+PYTEST_ARGS ?= -n auto -k "not postgres-16"
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench soak crash fuzz model browser apt-chromium clean
+.PHONY: help run test test-all lint format bench soak crash fuzz model browser apt-chromium clean
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 
 run: $(VENV)/installed-run ## serve REST, MCP and the admin pages on this machine, without a login
 	$(BIN)/recollect serve --no-auth
 
-test: lint ## lint, then every test (PYTEST_ARGS="-k notes" to choose)
+test: lint ## lint, then the tests a change needs (PYTEST_ARGS="-k notes" to choose)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-all: lint ## the same on PostgreSQL 16 as well
+	$(BIN)/python -m pytest -n auto
 
 lint: $(VENV)/installed-dev ## check style, format and types
 	$(BIN)/ruff check
