@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import re
 import socket
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from recollect.deadline import DEADLINE, Deadline
 from recollect.errors import Cancelled
 from recollect.settings import Settings
 from tests.documents import pdf
+from tests.hostile.bombs import zipped
 from tests.server.live import ServerProcess, client_of, serving
 from tests.waiting import eventually
 
@@ -74,14 +73,6 @@ def ingesting(name: str, content: str | bytes) -> Send:
 
 def importing(content: bytes, **wishes: Any) -> Send:
     return lambda client: client.post("/api/import", params={"dry_run": True, **wishes}, content=content)
-
-
-def zipped(name: str, piece: bytes, times: int) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive, archive.open(name, "w") as file:
-        for _ in range(times):
-            file.write(piece)
-    return packed.getvalue()
 
 
 def tool(name: str, arguments: dict[str, Any]) -> dict[str, Any]:

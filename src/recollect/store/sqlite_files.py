@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect.errors import StoreError
+from recollect.store.notes_disk import OWNER_ONLY_FILE, OWNER_ONLY_FOLDER
 
 if TYPE_CHECKING:
     import apsw
 
-OWNER_ONLY_FILE = 0o600
-OWNER_ONLY_FOLDER = 0o700
 MARKER = "store-id"
 WAL_SUFFIX = "-wal"
 CONTENTS_SUFFIX = ".blobs"
