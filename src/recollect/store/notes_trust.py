@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from recollect.lazy import LazyModule
 from recollect.model import Memory, Origin, Owner
@@ -86,21 +86,31 @@ class WorkspaceTrust(Units):
         return None if row is None else Imported.parse(row[0])
 
     def meet_workspace(self, owner: Owner, workspace: Path, highest: int) -> Imported:
-        """Remember that notes up to `highest` came with the file, unless another process was first."""
-        values = {"name": _name(owner, workspace), "holder": str(Imported(highest)), "until": FOR_GOOD}
-        # In a transaction of nobody's, if it needs one: it is not what the current request is for, so it must not take
-        # the request's idempotency key.
-        tenant = NOBODY if self._unit(owner.tenant) is None else owner.tenant
-        self._write(tenant, lambda unit: unit.run("add_lease", **values))
+        """Remember that notes up to `highest` came with the file, unless another process was first.
+
+        Inside a transaction nothing is written: a transaction that has locked the agent's counter may read notes, and
+        one that adds notes locks the counter after this. `vouch_for` writes it then, in the order all writers keep.
+        """
+        if self._unit(owner.tenant) is not None:
+            return Imported(highest)
+        values = _row(owner, workspace, highest)
+        # In a transaction of nobody's: this is not what the current request is for, so it must not take the request's
+        # idempotency key.
+        self._write(NOBODY, lambda unit: unit.run("add_lease", **values))
         return self.find_imported(owner, workspace) or Imported(highest)
 
-    def vouch_for(self, owner: Owner, workspace: Path, notes: Sequence[Memory]) -> None:
-        """Trust what these notes say now, and only that."""
+    def vouch_for(self, owner: Owner, workspace: Path, notes: Sequence[Memory], *, through: int) -> None:
+        """Trust what these notes say now, and only that; notes up to `through` came with the file."""
         vouched = {memory_seq(note.id) or 0: digest_of(note) for note in notes}
-        # Added at the end in one statement, so that two processes do not undo each other's.
-        values = {"name": _name(owner, workspace), "more": _entries(vouched)}
+        row = _row(owner, workspace, through)
+
+        def vouch(unit: Unit) -> None:
+            unit.run("add_lease", **row)
+            # Added at the end in one statement, so that two processes do not undo each other's.
+            unit.run("extend_lease", name=row["name"], more=_entries(vouched))
+
         if vouched:
-            self._write(owner.tenant, lambda unit: unit.run("extend_lease", **values))
+            self._write(owner.tenant, vouch)
 
     def drop_gone(self, owner: Owner, workspace: Path, there: Collection[int], *, spare: int = 0) -> None:
         """Forget the hashes of notes that are not in the file any more, if there are more of them than `spare`."""
@@ -121,6 +131,10 @@ class WorkspaceTrust(Units):
 
 def _entries(vouched: Mapping[int, str]) -> str:
     return "".join(f" {seq}:{digest}" for seq, digest in vouched.items())
+
+
+def _row(owner: Owner, workspace: Path, through: int) -> Mapping[str, Any]:
+    return {"name": _name(owner, workspace), "holder": str(Imported(through)), "until": FOR_GOOD}
 
 
 def _name(owner: Owner, workspace: Path) -> str:

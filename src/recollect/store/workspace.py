@@ -101,7 +101,7 @@ class WorkspaceStore(WorkspaceTransfer, WorkspaceTrust):
         added = file.add_memories(notes, keep=self._max_notes, floor=floor)
         if added:
             self.raise_counter(owner, file.last_seq(), now=now)
-            self.vouch_for(owner, self._workspace, added)
+            self.vouch_for(owner, self._workspace, added, through=file.imported.through)
             self.drop_gone(owner, self._workspace, file.seqs(), spare=SPARE)
         in_file = iter(added)
         in_rows = iter(super().add_memories([m for m, _ in others], [v for _, v in others]))
@@ -168,7 +168,7 @@ class WorkspaceStore(WorkspaceTransfer, WorkspaceTrust):
         if file is None or not known:
             return super().update_memory(memory, vector, replaced_at=replaced_at)
         if any(memory == replace(note, held_at=None, flag=None) for note in known.values() if note.flag):
-            self.vouch_for(memory.owner, self._workspace, [memory])
+            self.vouch_for(memory.owner, self._workspace, [memory], through=file.imported.through)
             return replace(memory, origin=Origin.USER)
         if memory.valid_to is None:
             raise Invalid(NOT_EDITED)
@@ -187,7 +187,7 @@ class WorkspaceStore(WorkspaceTransfer, WorkspaceTrust):
         if file is None:
             return super().approve_notes(owner)
         notes = [note for note in file.all() if note.origin is Origin.IMPORT]
-        self.vouch_for(owner, self._workspace, notes)
+        self.vouch_for(owner, self._workspace, notes, through=file.imported.through)
         return len(notes)
 
     def list_versions(
