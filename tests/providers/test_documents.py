@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pypdf
@@ -15,7 +16,9 @@ from recollect.policy.chunking import PartKind
 from recollect.providers import documents
 from recollect.providers.documents import Files
 from recollect.providers.readers import pdf as pdf_reader
+from recollect.providers.readers import text as text_reader
 from tests.documents import PAGE, pdf, pdf_bomb
+from tests.stopwatch import times_as_long
 
 HEADING, PARAGRAPH, LIST, CODE, TABLE = PartKind
 
@@ -158,6 +161,53 @@ def test_a_pdf_that_asks_for_too_much_is_given_up(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(pdf_reader, "MAX_CHARS", 10)
     with pytest.raises(Invalid, match="more than 10 characters"):
         parts(pdf("x" * 200), "a.pdf")
+
+
+def test_a_pdf_of_many_objects_is_given_up_while_its_bookmarks_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pdf_reader, "MAX_OBJECTS", 50)
+    assert parts(pdf("x"), "a.pdf") == [(PARAGRAPH, "x")]
+    with pytest.raises(Invalid, match="takes more than 50 objects"):
+        parts(pdf("x", outline=[("Tea", 1)] * 100), "a.pdf")
+
+
+def test_text_of_too_many_paragraphs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_reader, "MAX_PARAGRAPHS", 2)
+    assert len(parts("a\n\nb", "a.txt")) == 2
+    with pytest.raises(Invalid, match="has more than 2 paragraphs"):
+        parts("a\n\nb\n\nc", "a.txt")
+
+
+def test_paragraphs_know_the_line_they_begin_in() -> None:
+    found = Files().read(b"\n\na\nb\n \n\n  c\n\nd", name="a.txt").parts
+    assert [(part.text, part.number) for part in found] == [("a\nb", 3), ("\n  c", 7), ("d", 9)]
+
+
+def read_for_title(text: str) -> str:
+    return Files().read(text.encode(), name="a.md").title
+
+
+def test_a_title_is_taken_without_the_blanks_around_it() -> None:
+    assert read_for_title("---\ntitle: \t Green  tea \t\n---\n") == "Green  tea"
+    assert read_for_title("---\ntitle:\n---\n# Tea\n") == "Tea"
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("a.md", lambda size: "---\ntitle: x" + " " * size + "y\n---\n"),
+        ("a.txt", lambda size: "a\n\n" * size),
+        ("a.html", lambda size: "<p " + " ".join(f"a{n}" for n in range(size)) + ">x</p>"),
+    ],
+    ids=["title", "paragraphs", "attributes"],
+)
+def test_reading_takes_time_that_grows_with_the_text(name: str, make: Callable[[int], str]) -> None:
+    short, long = make(4_000).encode(), make(40_000).encode()
+
+    def read(content: bytes) -> None:
+        with suppress(Invalid):
+            Files().read(content, name=name)
+
+    assert times_as_long(lambda: read(long), lambda: read(short)) < 30
 
 
 @pytest.mark.parametrize(

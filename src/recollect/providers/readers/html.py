@@ -7,10 +7,11 @@ become parts in the order in which they end. A page that marks its main part is 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from recollect.deadline import checked_steps
+from recollect.deadline import check_deadline, checked_steps
 from recollect.errors import Invalid
 from recollect.policy.chunking import Part, PartKind
 from recollect.ports import Reading
@@ -24,6 +25,9 @@ SKIPPED = frozenset(
 )
 HIDDEN = frozenset(["navigation", "banner", "contentinfo", "search", "complementary"])
 """Roles of what surrounds a page's content."""
+
+MAX_ATTRIBUTES = 1_000
+"""Of one tag: the parser takes a time that grows with the square of their number, and cannot be stopped meanwhile."""
 
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 BLOCKS = frozenset(
@@ -49,8 +53,11 @@ def read_html(text: str) -> Reading:
     if text.count("<") > MAX_TAGS:
         raise Invalid(f"has more than {MAX_TAGS:,} tags; split it.")
     etree = import_module("lxml.etree")
-    parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
+    options = {"encoding": "utf-8", "huge_tree": True, "remove_comments": True, "remove_pis": True}
+    parser = etree.HTMLParser(**options)
     try:
+        # Without a tree attributes cost nothing, so they are counted before one is made.
+        etree.fromstring(text.encode(), etree.HTMLParser(target=_Attributes(), **options))
         root = etree.fromstring(text.encode(), parser)
     except etree.LxmlError as error:
         raise Invalid(f"is not HTML that can be read ({error}).") from error
@@ -65,6 +72,19 @@ def read_html(text: str) -> Reading:
     title = " ".join((root.findtext(".//title") or "").split())
     first = next((part.text for part in page.parts if part.kind is PartKind.HEADING), "")
     return Reading(title=first or title, parts=page.parts)
+
+
+class _Attributes:
+    """What a parser tells its tags to."""
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """Raises: Invalid, Cancelled, TimedOut."""
+        check_deadline()
+        if len(attributes) > MAX_ATTRIBUTES:
+            raise Invalid(f"has a tag with more than {MAX_ATTRIBUTES:,} attributes; remove it.")
+
+    def close(self) -> None:
+        """Be done."""
 
 
 def _main(root: Any) -> Any:

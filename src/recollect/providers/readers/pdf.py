@@ -31,6 +31,9 @@ UNPACKED = (
 )
 """What the library unpacks before anybody can look at it: by its own limits 75 MB at a time."""
 
+MAX_OBJECTS = 30_000
+"""The library keeps each object it has read, at up to 5 kB each."""
+
 MAX_BOOKMARKS = 5_000
 MAX_DEPTH = 6
 
@@ -48,12 +51,13 @@ def read_pdf(content: bytes, *, stopwatch: Stopwatch = time.monotonic) -> Readin
     logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns of every flaw it can live with
     try:
         with pypdf.apply_configuration(**dict.fromkeys(UNPACKED, MAX_PAGE_BYTES)):
-            reader = pypdf.PdfReader(io.BytesIO(content))
+            allowance = _Allowance(stopwatch)
+            reader = _counted(pypdf.PdfReader, allowance)(io.BytesIO(content))
             if reader.is_encrypted and not reader.decrypt(""):
                 raise Invalid("is encrypted; save it without a password.")
             if len(reader.pages) > MAX_PAGES:
                 raise Invalid(f"has more than {MAX_PAGES:,} pages; split it.")
-            parts = list(_parts(reader, _Allowance(stopwatch)))
+            parts = list(_parts(reader, allowance))
             title = str((reader.metadata or {}).get("/Title") or "")
     except errors.DependencyError as error:
         raise Invalid("is encrypted in a way that cannot be read here; save it without a password.") from error
@@ -74,6 +78,14 @@ class _Allowance:
         self._stopwatch = stopwatch
         self._until = stopwatch() + MAX_SECONDS
         self._chars = 0
+        self._objects = 0
+
+    def keep_object(self) -> None:
+        """Raises: _TooMuch, Cancelled, TimedOut."""
+        self._objects += 1
+        if self._objects > MAX_OBJECTS:
+            raise _TooMuch(f"{MAX_OBJECTS:,} objects")
+        self.operation()
 
     def operation(self, *_: object) -> None:
         """Raises: _TooMuch, Cancelled, TimedOut."""
@@ -92,6 +104,19 @@ class _Allowance:
             raise _TooMuch(f"{MAX_CHARS:,} characters")
         self.operation()
         return text
+
+
+def _counted(reader: Any, allowance: _Allowance) -> Any:
+    """Return a class of readers that tell of each object they keep: bookmarks are all read before we see one."""
+
+    class Counted(reader):  # type: ignore[misc]
+        """The library's, with a count."""
+
+        def cache_indirect_object(self, *given: Any) -> Any:
+            allowance.keep_object()
+            return super().cache_indirect_object(*given)
+
+    return Counted
 
 
 def _parts(reader: Any, allowance: _Allowance) -> Iterator[Part]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import chain, islice
 from typing import Any
 
-from recollect.deadline import check_deadline
+from recollect.deadline import check_deadline, checked_steps
 from recollect.errors import Invalid
 from recollect.policy.chunking import Part, PartKind
 from recollect.ports import Reading
@@ -17,12 +18,13 @@ MAX_TOKENS = 100_000
 """What the parser makes of a document, at a kilobyte each. A book has 20,000."""
 
 MAX_LINES = 250_000
+MAX_PARAGRAPHS = 250_000
 MAX_CELLS = 30_000
 """A document with more is read as if its tables were paragraphs: the parser makes three tokens of a cell."""
 
 BLANK = re.compile(r"\n[ \t]*\n")
 FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)---[ \t]*(?:\n|\Z)", re.DOTALL)
-TITLE = re.compile(r"^title:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
+TITLE = re.compile(r"^title:(.+)$", re.MULTILINE)
 
 KINDS = {
     "bullet_list_open": PartKind.LIST,
@@ -34,15 +36,21 @@ KINDS = {
 
 
 def read_text(text: str) -> Reading:
-    """Paragraphs set apart by blank lines."""
-    return Reading(title="", parts=list(_paragraphs(text, 1)))
+    """Paragraphs set apart by blank lines.
+
+    Raises: Invalid.
+    """
+    parts = list(islice(_paragraphs(text, 1), MAX_PARAGRAPHS + 1))
+    if len(parts) > MAX_PARAGRAPHS:
+        raise Invalid(f"has more than {MAX_PARAGRAPHS:,} paragraphs; split it.")
+    return Reading(title="", parts=parts)
 
 
 def read_markdown(text: str) -> Reading:
     """The structure CommonMark and its tables give a text; what is between the blocks is kept, too."""
     front = FRONT_MATTER.match(text)
     named = TITLE.search(front[1]) if front else None
-    title = named[1].strip("\"'") if named else ""
+    title = named[1].strip(" \t").strip("\"'") if named else ""
     first_line = text.count("\n", 0, front.end()) if front else 0
     parts = list(_blocks(text[front.end() :] if front else text, first_line))
     if not title:
@@ -90,12 +98,13 @@ def _with_next(tokens: list[Any]) -> Iterator[tuple[Any, Any]]:
 
 
 def _paragraphs(text: str, line: int) -> Iterator[Part]:
-    start = 0
-    for border in [*BLANK.finditer(text), None]:
+    start = counted = 0
+    for border in checked_steps(chain(BLANK.finditer(text), [None]), every=100):
         end = len(text) if border is None else border.start()
         paragraph = text[start:end]
         if paragraph.strip():
-            before = len(paragraph) - len(paragraph.lstrip())
-            number = line + text.count("\n", 0, start + before)
-            yield Part(kind=PartKind.PARAGRAPH, text=paragraph, number=number)
+            begin = end - len(paragraph.lstrip())
+            line += text.count("\n", counted, begin)
+            counted = begin
+            yield Part(kind=PartKind.PARAGRAPH, text=paragraph, number=line)
         start = len(text) if border is None else border.end()
