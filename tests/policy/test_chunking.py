@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.policy.chunking import CAP, OVERLAP, TARGET, Part, PartKind, heading_line, passages, retitled
+from tests.stopwatch import times_as_long
 
 HEADING, PARAGRAPH, LIST, CODE, TABLE = PartKind
 
@@ -130,3 +131,19 @@ def test_a_word_without_end_is_cut() -> None:
 
 def test_a_document_without_text_has_no_passages() -> None:
     assert passages("T", []) == passages("T", [prose(" \n ")]) == []
+
+
+def test_a_heading_as_long_as_a_page_is_not_read_for_each_passage_below_it() -> None:
+    below = [each for number in range(500) for each in (heading(f"Part {number}", 2), prose("Tea."))]
+
+    def cut(name: str) -> list[str]:
+        return passages("Tea", [heading(name), *below])
+
+    page = "green tea " * 10_000
+    assert cut(page)[-1].endswith("green tea… > Part 499\n\nTea.")
+    assert times_as_long(lambda: cut(page), lambda: cut(page[:200])) < 20
+
+
+def test_a_text_without_a_gap_is_cut_in_time_that_grows_with_it() -> None:
+    short, long = "x" * 200_000, "x" * 4_000_000
+    assert times_as_long(lambda: passages("Tea", [prose(long)]), lambda: passages("Tea", [prose(short)])) < 60

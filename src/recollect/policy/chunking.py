@@ -107,6 +107,11 @@ def _shortened(name: str) -> str:
     return name if len(name) <= MAX_NAME else name[: MAX_NAME - 1] + CUT
 
 
+def _bounded(name: str) -> str:
+    """As much of a name as `_shortened` looks at: every passage below repeats it, and it may be a whole page."""
+    return name[: MAX_NAME + 1] if len(name) > MAX_NAME else name
+
+
 def _sections(title: str, parts: Iterable[Part]) -> Iterator[tuple[Sequence[str], Sequence[Part]]]:
     """What stands under each row of headings. A heading with nothing under it, not even another one, stands alone."""
     path: list[tuple[int, str]] = []
@@ -123,8 +128,9 @@ def _sections(title: str, parts: Iterable[Part]) -> Iterator[tuple[Sequence[str]
             yield _names(title, path), section
         while path and path[-1][0] >= part.level:
             path.pop()
-        path.append((part.level, part.text))
-        is_long = len(_SPACE.sub(" ", part.text).strip()) > MAX_NAME
+        name = _SPACE.sub(" ", part.text).strip()
+        is_long = len(name) > MAX_NAME
+        path.append((part.level, _bounded(name)))
         section = [Part(kind=PartKind.PARAGRAPH, text=part.text)] if is_long else []  # the line above has no room
         is_bare = not is_long
     if section or is_bare:
@@ -132,7 +138,7 @@ def _sections(title: str, parts: Iterable[Part]) -> Iterator[tuple[Sequence[str]
 
 
 def _names(title: str, path: Sequence[tuple[int, str]]) -> Sequence[str]:
-    names = [_SPACE.sub(" ", name).strip() for _, name in path]
+    names, title = [name for _, name in path], _bounded(title)
     return names if names and names[0] == title else [title, *names]
 
 
@@ -188,12 +194,14 @@ def _joined(texts: Iterable[str], target: int, most: int, *, glue: str) -> Itera
 
 def _cut(text: str, most: int) -> Iterator[str]:
     """At white space where there is some."""
-    while len(text) > most:
-        border = text.rfind(" ", most // 2, most + 1)
-        border = border if border > 0 else most
-        yield text[:border].rstrip()
-        text = text[border:].lstrip() if text[border : border + 1].isspace() else text[border:]
-    yield text
+    start = 0
+    while len(text) - start > most:
+        border = text.rfind(" ", start + most // 2, start + most + 1)
+        border = border if border > 0 else start + most
+        yield text[start:border].rstrip()
+        space = _SPACE.match(text, border)
+        start = space.end() if space else border
+    yield text[start:]
 
 
 def _packed(pieces: Sequence[_Piece], target: int, most: int) -> Iterator[str]:
