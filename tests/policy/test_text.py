@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import unicodedata
 
 import pytest
@@ -133,3 +134,14 @@ def test_stems_are_those_that_are_stored() -> None:
         "die",
         "interfer",
     ]
+
+
+@pytest.mark.parametrize("text", ["東" * 50_000, "x" * 5_000_000], ids=["unspaced", "word"])
+def test_no_long_text_is_kept_after_its_terms_were_found(text: str) -> None:
+    tracemalloc.start()
+    try:
+        terms(text)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 100_000

@@ -97,16 +97,17 @@ def terms(text: str) -> list[str]:
     """
     found: list[str] = []
     for piece in _PIECE.findall(fold(text)):
-        found += _terms_of(piece)
+        if _UNSPACED_START.match(piece):
+            found += (piece[i : i + 2] for i in range(max(1, len(piece) - 1)))
+        else:
+            found += _terms_of(piece[:MAX_TERM_CHARS])
     return found
 
 
 @lru_cache(maxsize=65536)  # a store's vocabulary is small next to its text
-def _terms_of(piece: str) -> tuple[str, ...]:
-    """The terms of one run of letters; none for a stopword."""
-    if _UNSPACED_START.match(piece):
-        return tuple(piece[i : i + 2] for i in range(max(1, len(piece) - 1)))
-    head, mark, tail = piece[:MAX_TERM_CHARS].replace("’", "'").partition("'")
+def _terms_of(word: str) -> tuple[str, ...]:
+    """The terms of one run of letters; none for a stopword. The cache keeps it, so it has to be short."""
+    head, mark, tail = word.replace("’", "'").partition("'")
     if mark and tail not in CONTRACTED:  # a name such as O'Neil
         return (_stem(head + tail),)
     if head in STOPWORDS or (tail == "t" and head.endswith("n")):  # "isn't", "don't"
