@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 
 from recollect import Recollect
 from recollect.api import AgentMemory, TenantMemory
-from recollect.errors import Invalid, NotFound, StoreError
+from recollect.deadline import DEADLINE, Deadline
+from recollect.errors import Cancelled, Invalid, NotFound, StoreError
 from recollect.policy.details import MAX_DESCRIPTION_CHARS, SUFFIX_ALPHABET
 from recollect.services import parts
 from recollect.services.detail_grep import read_matches
@@ -578,3 +580,45 @@ def test_grep_finds_the_lines_that_match_in_any_text(text: str, pattern: str, co
     assert [int(re.match(r"\d+", line)[0]) for line in shown] == sorted(near & set(range(1, len(every) + 1)))  # type: ignore[index]
     assert all(re.split("[:-]", line, maxsplit=1)[1] == every[int(re.split("[:-]", line)[0]) - 1] for line in shown)
     assert page.matches == len(wanted)
+
+
+class Noticed(Deadline):
+    """Tells when the work for it is under way."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.is_begun = threading.Event()
+
+    def check(self) -> None:
+        self.is_begun.set()
+        super().check()
+
+
+def test_a_json_path_that_takes_long_holds_up_no_other_tenant(tmp_path: Path) -> None:
+    same = ",".join(["0.5"] * 30_000)
+    endless = "$" + "[0,0,0,0,0,0,0,0]" * 6 + "[?@[0]!=@[1]]"
+    document = "[" * 6 + f"[[{same}],[{same}]]" + "]" * 6
+    with Recollect(f"sqlite:///{tmp_path / 'memory.db'}") as recollect:
+        mallory, ann = recollect.agent("m", tenant="hostile"), recollect.agent("ann", tenant="quiet")
+        slow, quick = mallory.store_detail(f"[{document}]").key, ann.store_detail(f"[{document}]").key
+        deadlines = [Noticed(600), Noticed(600)]
+
+        def read(deadline: Deadline) -> None:
+            DEADLINE.set(deadline)
+            with pytest.raises(Cancelled):
+                mallory.read_detail(slow, json_path=endless)
+
+        threads = [threading.Thread(target=read, args=(each,)) for each in deadlines]
+        for thread in threads:
+            thread.start()
+        for each in deadlines:
+            assert each.is_begun.wait(60)
+        token = DEADLINE.set(Deadline(30))
+        try:
+            assert ann.read_detail(quick, json_path="$[0][0][0][0][0][0][0][0][1]").content == "[\n  0.5\n]"
+        finally:
+            DEADLINE.reset(token)
+            for each in deadlines:
+                each.cancel()
+            for thread in threads:
+                thread.join()

@@ -22,7 +22,10 @@ MAX_JSON_PARTS = 500_000
 """Brackets and commas of a document. It is parsed whole, and each of them may cost 120 bytes of memory."""
 
 BIG_PARTS = 50_000
-"""Brackets and commas from which on documents are parsed one at a time, so that their memory does not add up."""
+"""Brackets and commas from which on a document counts as big."""
+
+MAX_BIG = 2
+"""Big documents in memory at a time, each of another tenant: a path that takes long holds up nobody else's."""
 
 MAX_PATH_CHARS = 500
 MAX_SELECTORS = 64
@@ -40,11 +43,12 @@ LOOKAHEAD_CHARS = 1_000_000
 
 TOO_MANY_STEPS = "The JSON path visits too many values of this text; name what you want, with fewer * and .."
 
-_big = threading.Lock()
+_big = threading.Condition()
+_busy: set[str] = set()  # tenants with a big document in memory
 _encoder = json.JSONEncoder(ensure_ascii=False, indent=2)
 
 
-def read_json(key: str, text: Text, part: Part) -> DetailPage:
+def read_json(tenant: str, key: str, text: Text, part: Part) -> DetailPage:
     """Return the values a JSON path names, as a JSON list that is paged through with offset and limit.
 
     Only the page that was asked for is kept. Behind it the answer is counted, up to a limit.
@@ -52,7 +56,7 @@ def read_json(key: str, text: Text, part: Part) -> DetailPage:
     """
     assert part.json_path is not None
     answer = _Answer(part.offset, part.offset + part.limit)
-    if all(answer.add(value) for value in islice(_values(part.json_path, text), MAX_VALUES)):
+    if all(answer.add(value) for value in islice(_values(tenant, part.json_path, text), MAX_VALUES)):
         answer.end()
     content = answer.content
     stop = part.offset + len(content)
@@ -123,7 +127,7 @@ class _Answer:
             self._kept.append(piece[max(0, self._start - begin) : self._stop - begin])
 
 
-def _values(path: str, text: Text) -> Iterator[Any]:
+def _values(tenant: str, path: str, text: Text) -> Iterator[Any]:
     """Yield what the path names, one value at a time.
 
     Raises: Invalid.
@@ -141,7 +145,7 @@ def _values(path: str, text: Text) -> Iterator[Any]:
     jsonpath = import_module("jsonpath")
     parts = _count_parts(text)
     query = _compiled(jsonpath, path, most_steps=SPARE_STEPS + parts)
-    with _parsing_alone(parts):
+    with _room_for(tenant, parts):
         try:
             for match in query.finditer(_document(text)):
                 yield match.obj
@@ -164,17 +168,25 @@ def _count_parts(text: Text) -> int:
 
 
 @contextmanager
-def _parsing_alone(parts: int) -> Iterator[None]:
-    """Wait until no other big document is in memory, if this one is big."""
+def _room_for(tenant: str, parts: int) -> Iterator[None]:
+    """Wait until there is room in memory for a document, if it is big.
+
+    Raises: Cancelled, TimedOut.
+    """
     if parts <= BIG_PARTS:
         yield
         return
-    while not _big.acquire(timeout=0.1):
-        check_deadline()
+    with _big:
+        while tenant in _busy or len(_busy) >= MAX_BIG:
+            check_deadline()
+            _big.wait(0.1)
+        _busy.add(tenant)
     try:
         yield
     finally:
-        _big.release()
+        with _big:
+            _busy.remove(tenant)
+            _big.notify_all()
 
 
 def _compiled(jsonpath: Any, path: str, *, most_steps: int) -> Any:

@@ -120,7 +120,7 @@ class Details:
         if part.grep is not None:
             return read_matches(key, text, part)
         if part.json_path is not None:
-            return read_json(key, text, part)
+            return read_json(owner.tenant, key, text, part)
         if part.lines is not None or part.head is not None or part.tail is not None:
             return read_lines(key, text, part)
         return read_page(key, text, part)
