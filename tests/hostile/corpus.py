@@ -360,7 +360,7 @@ def own_data(target: Target) -> Iterator[Attack]:
     for compression in ("none", "gzip", "zstd"):
         yield _asked("own data", "GET /api/export", f"/api/export?compression={compression}", target)
     for subject in ("agent:throwaway", f"text:{MARK}-nobody", "session:s-throwaway", "text:" + "a" * 5_000, "tenant"):
-        body = {"subject": subject, "dry_run": subject == "tenant", "compact": True}
+        body = {"subject": subject, "dry_run": subject == "tenant"}
         yield _asked("own data", "POST /api/erase", "/api/erase", target, body)
     for route in ("POST /api/maintenance", "POST /api/secrets/scan", "GET /api/audit/verify", "GET /metrics"):
         yield _asked("own data", route, route.partition(" ")[2], target)

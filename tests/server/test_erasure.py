@@ -54,6 +54,15 @@ def test_a_person_is_erased_and_only_an_admin_may(opened: Recollect, address: st
     assert not [each for each in path.parent.rglob("*") if each.is_file() and b"Lindqvist" in each.read_bytes()]
 
 
+def test_only_an_operator_has_the_store_written_anew(opened: Recollect, address: str) -> None:
+    body = {"subject": "text:nobody was ever called this", "compact": True}
+    with client_with(opened, address, KeyScope.ADMIN) as admin:
+        assert admin.post("/api/erase", json=body).status_code == 403
+        assert admin.post("/api/erase", json={**body, "compact": False}).status_code == 200
+    with client_with(opened, address, KeyScope.OPERATOR) as operator:
+        assert operator.post("/api/erase", json=body).status_code == 200
+
+
 def test_what_is_missing_or_makes_no_sense_is_refused(opened: Recollect, address: str) -> None:
     opened.agent("theirs", "other").remember("Stays")
     with client_with(opened, address, KeyScope.ADMIN) as admin:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from recollect.caller import current_caller
-from recollect.model import Receipt
+from recollect.errors import Forbidden
+from recollect.model import KeyScope, Receipt
 from recollect.policy.trust import check_decision
 from recollect.tenant_memory.view import TenantView
+
+FOR_OPERATORS = (
+    "`compact` writes the whole store anew, and every tenant waits meanwhile; it takes an operator's key. Without it, "
+    "what was erased is overwritten in place."
+)
 
 
 class Erasure(TenantView):
@@ -22,4 +28,6 @@ class Erasure(TenantView):
         """
         current_caller().check_whole_tenant()
         check_decision(current_caller().trust)
+        if compact and current_caller().scope not in (None, KeyScope.OPERATOR):
+            raise Forbidden(FOR_OPERATORS)
         return self._services.erase(self.id, subject, dry_run=dry_run, compact=compact)

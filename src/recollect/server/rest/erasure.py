@@ -28,7 +28,10 @@ class Erasing(Given):
     dry_run: Annotated[bool, Field(description="Only list what would go.")] = False
     compact: Annotated[
         bool | None,
-        Field(description="Write the database's files anew. null: unused parts of SQLite's are overwritten."),
+        Field(
+            description="Write the database's files anew, for an operator's key; every tenant waits meanwhile. "
+            "null: unused parts of SQLite's are overwritten."
+        ),
     ] = None
 
 
