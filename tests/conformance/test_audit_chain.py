@@ -11,6 +11,7 @@ import pytest
 from recollect.errors import Invalid, ReadOnly
 from recollect.model import AuditHead, Owner, Trace
 from recollect.policy.audit import START, canonical, event_hash, is_keyed
+from recollect.policy.erasure import ERASED
 from recollect.ports import Store
 from recollect.store import SqlStore, open_store
 from tests.conformance.conftest import Place
@@ -175,6 +176,38 @@ def test_erasing_seals_a_keyed_log_again(lasting_place: Place, tenant: str) -> N
         assert (report.is_intact, report.keyed_from) == (True, 1)
     finally:
         with_key.close()
+
+
+@pytest.mark.parametrize("key", ["", KEY])
+def test_log_that_grows_or_is_sealed_after_planning_stays_whole(lasting_place: Place, tenant: str, key: str) -> None:
+    with_key, gone = keyed(lasting_place, key), [Trace(table="audit_log", key=(2,))]
+    try:
+        fill(with_key, tenant, 3)
+        sealing = with_key.plan_sealing(tenant, gone)
+        fill(with_key, tenant, 2)
+        late = with_key.plan_sealing(tenant, [Trace(table="audit_log", key=(3,))])
+        before = with_key.audit_head(tenant)
+
+        erased = with_key.erase_traces(tenant, [], gone, sealing=sealing)
+        assert (erased.resealed_from, erased.head_before) == (2, before)
+        with_key.erase_traces(tenant, [], [Trace(table="audit_log", key=(3,))], sealing=late)
+
+        report = with_key.verify_events(tenant)
+        assert (report.is_intact, report.events) == (True, 5)
+        assert [each.message for each in with_key.list_events(tenant)][2:4] == [ERASED, ERASED]
+    finally:
+        with_key.close()
+
+
+def test_log_that_was_changed_after_planning_stays_broken(lasting_place: Place, store: Store, tenant: str) -> None:
+    fill(store, tenant, 4)
+    gone = [Trace(table="audit_log", key=(2,))]
+    sealing = store.plan_sealing(tenant, gone)
+    tamper(lasting_place, tenant, "UPDATE audit_log SET message = 'no' WHERE tenant_id = '{tenant}' AND id = 3")
+
+    store.erase_traces(tenant, [], gone, sealing=sealing)
+
+    assert store.verify_events(tenant).broken == (3,)
 
 
 def test_key_set_on_an_old_log_does_not_stop_erasing(lasting_place: Place, store: Store, tenant: str) -> None:

@@ -197,6 +197,7 @@ BY_A_TENANT: dict[str, Attempt] = {
         store.list_traces(me.tenant, table, agent=it.agent, session_id=it.session_id) for table in TABLES
     ],
     "list_hanging": lambda store, me, it: store.list_hanging(me.tenant, traces_of(it)),
+    "plan_sealing": lambda store, me, it: store.plan_sealing(me.tenant, traces_of(it)),
     "erase_traces": lambda store, me, it: store.erase_traces(me.tenant, traces_of(it), []),
     "forget_cached": lambda store, me, it: store.forget_cached(me.tenant),
     "add_key": lambda store, me, it: replace(store.add_key(api_key(it.key_id, me.tenant), "mine"), tenant=""),

@@ -21,6 +21,7 @@ import pytest
 from recollect import Invalid, NotFound, Recollect, Settings
 from recollect.api import AgentMemory, TenantMemory
 from recollect.model import Origin, Receipt
+from recollect.policy.audit import event_hash
 from recollect.policy.erasure import ids_in, receipt_hash
 from recollect.policy.history import OWN_AREAS
 from recollect.store.erasure import HANGING, TABLES
@@ -450,11 +451,11 @@ def test_erase_completes_after_a_failure_between_steps(
     sizes: list[int] = []
     removed: Counter[str] = Counter()
 
-    def failing(tenant: str, gone: Any, cleared: Any) -> Any:
+    def failing(tenant: str, gone: Any, cleared: Any, **options: Any) -> Any:
         sizes.append(len(gone))
         if len(sizes) == 4:
             raise OSError("The machine stopped.")
-        erased = erase_traces(tenant, gone, cleared)
+        erased = erase_traces(tenant, gone, cleared, **options)
         removed.update(erased.removed)
         return erased
 
@@ -476,6 +477,42 @@ def test_receipt_counts_rows_removed_in_steps(
     expected = add_parents(acme, atlas)
     removed = acme.erase(f"text:{HANDLE}").removed
     assert {table: removed[table] for table in expected} == expected
+
+
+def test_log_is_sealed_again_before_writers_have_to_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: set[str] = set()
+
+    def hashed(*given: Any) -> str:
+        threads.add(threading.current_thread().name)
+        return event_hash(*given)
+
+    monkeypatch.setattr("recollect.store.erasure.event_hash", hashed)
+    with Recollect(settings=Settings(url=f"sqlite:///{tmp_path / 'memory.db'}")) as store:
+        store.tenant().audit.record("crm.call", f"Called {NAME}")
+        store.tenant().audit.record("crm.call", "Called Bob")
+
+        store.tenant().erase(NAME)
+
+        assert store.tenant().audit.verify().is_intact
+    # Whatever is written to SQLite is written by a thread of its own, one transaction after the other.
+    assert threads == {threading.current_thread().name}
+
+
+def test_messages_lose_their_words_in_steps(
+    acme: TenantMemory, atlas: AgentMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.services.erase.STEP", 5)
+    for number in range(12):
+        atlas.log_turn("s-1", user=f"{NAME} asks {number}", assistant="Hello.")
+    sizes, erase_traces = list[int](), acme._store.erase_traces
+
+    def counted(tenant: str, gone: Any, cleared: Any, **options: Any) -> Any:
+        sizes.append(len(cleared))
+        return erase_traces(tenant, gone, cleared, **options)
+
+    monkeypatch.setattr(acme._store, "erase_traces", counted)
+    assert acme.erase(NAME).cleared["chat_messages"] == 12
+    assert max(sizes) == 5
 
 
 @pytest.mark.parametrize("subject", ["", "  ", "agent:", "x", "memory:m-1", "memory:atlas/7", "é" * 501])

@@ -28,7 +28,13 @@ class ErasureStore(Protocol):
         """Return the messages, passages and steps of the sessions, documents and workflows among `parents`, without
         their texts."""
 
-    def erase_traces(self, tenant: str, gone: Sequence[Trace], cleared: Sequence[Trace]) -> Erased:
+    def plan_sealing(self, tenant: str, cleared: Sequence[Trace]) -> object:
+        """Work out how the audit log is sealed without the texts of these events, for `erase_traces`. It takes long and
+        writes nothing: call it before the transaction."""
+
+    def erase_traces(
+        self, tenant: str, gone: Sequence[Trace], cleared: Sequence[Trace], *, sealing: object = None
+    ) -> Erased:
         """Remove rows with all that hangs on them, and put a mark in place of the texts of others; what is not there
         any more is left alone. The audit log stays a chain, unless somebody had broken it before."""
 

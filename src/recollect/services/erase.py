@@ -35,6 +35,9 @@ TURNS = {"proposals": 0, "context_calls": 0}
 TURNS |= {"memories": 2, "chat_sessions": 2, "kb_documents": 2, "workflows": 2, "agents": 3}
 """In which turn a table's rows go; those of all other tables in turn 1."""
 
+CLEARED = ("chat_sessions", "chat_messages", "api_keys")
+"""Rows that lose their words step by step. Sessions first: their summaries are found by what the messages say."""
+
 MAX_FOUND = 1_000
 """How much of a dry run is told; the counts are of all."""
 
@@ -157,9 +160,14 @@ class Erase:
         before = Erased(removed={}, cleared={})
         for step in steps:
             before = _sum(before, self._store.erase_traces(tenant, step, ()))
+        for table in CLEARED:
+            for step in _steps(each for each in found.cleared if each.table == table):
+                before = _sum(before, self._store.erase_traces(tenant, (), step))
+        events = [each for each in found.cleared if each.table not in CLEARED]
+        sealing = self._store.plan_sealing(tenant, events)
 
         def remove() -> tuple[Erased, int]:
-            erased = _sum(before, self._store.erase_traces(tenant, gone, found.cleared))
+            erased = _sum(before, self._store.erase_traces(tenant, gone, events, sealing=sealing))
             renamed = sum(self._redescribed(Owner(tenant, each.agent), needle) for each in found.agents)
             # An answer can quote anything, in JSON inside of JSON, so all of them go; the keys still guard against
             # retries, unless nothing is left that a retry could double.

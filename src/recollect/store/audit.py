@@ -145,7 +145,7 @@ def refuse_foreign(head_hash: str, key: str) -> None:
 
 def verified(unit: Unit, key: str) -> AuditReport:
     """Walk the chain from its beginning to its head."""
-    walk = _Walk(key)
+    walk = Walk(key)
     while rows := unit.all("events_after", tenant=unit.tenant, id=walk.at, limit=PAGE):
         check_deadline()
         for row in rows:
@@ -153,31 +153,35 @@ def verified(unit: Unit, key: str) -> AuditReport:
     return walk.report(head_of(unit))
 
 
-class _Walk:
+class Walk:
     """A walk along the chain. It goes on behind what is broken, from the hash that stands there."""
 
     def __init__(self, key: str) -> None:
         self.at = 0
         self._key = key
-        self._previous_hash = START
+        self.hash = START  # of the event it is at
         self._keyed_from: int | None = None
         self._broken: list[int] = []
         self._problem = ""
+
+    @property
+    def is_broken(self) -> bool:
+        return bool(self._broken)
 
     def take(self, row: Row) -> None:
         id, previous_hash, hash = row[1], row[7], row[8]
         if id != self.at + 1:
             self._break(range(self.at + 1, id), f"Event {self.at + 1} is missing.")
-            self._previous_hash = previous_hash
-        problem = _problem(row, self._previous_hash, key=self._key, must_be_keyed=self._keyed_from is not None)
+            self.hash = previous_hash
+        problem = _problem(row, self.hash, key=self._key, must_be_keyed=self._keyed_from is not None)
         if problem:
             self._break(range(id, id + 1), problem)
         if self._keyed_from is None and is_keyed(hash):
             self._keyed_from = id
-        self.at, self._previous_hash = id, hash
+        self.at, self.hash = id, hash
 
     def report(self, head: AuditHead) -> AuditReport:
-        if (self.at, self._previous_hash) != (head.id, head.hash):
+        if (self.at, self.hash) != (head.id, head.hash):
             self._break(range(self.at + 1, max(head.id, self.at + 1) + 1), CUT)
         elif self._key and self.at and self._keyed_from is None and not self._problem:
             self._problem = NOTHING_KEYED

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 from recollect.caller import OWN_ACTORS
+from recollect.deadline import check_deadline
 from recollect.model import ACTOR, Erased, Key, Trace
 from recollect.policy.audit import START, event_hash
 from recollect.policy.erasure import ERASED
 from recollect.store.agents import renew_index
-from recollect.store.audit import PAGE, AuditRows, head_of, refuse_foreign, verified
+from recollect.store.audit import PAGE, AuditRows, Walk, head_of, refuse_foreign
 from recollect.store.audit import SHELF as AUDIT
 from recollect.store.engine import Row, Unit
 from recollect.store.history_rows import event_from
@@ -97,6 +99,62 @@ CLEARED = ("chat_messages", "chat_sessions", "api_keys", "audit_log")
 """Rows that can stay without their text."""
 
 
+class Sealing:
+    """The hashes the audit log gets when events lose their words, worked out before writers have to wait."""
+
+    def __init__(self, cleared: Collection[int], key: str) -> None:
+        self.first = min(cleared)
+        self._cleared = frozenset(cleared)
+        self._key = key
+        self._start()
+
+    def follow(self, unit: Unit) -> None:
+        """Take in the events from where it is to the end of the log, unless that is broken."""
+        while rows := unit.all("events_after", tenant=unit.tenant, id=self._walk.at, limit=PAGE):
+            check_deadline()
+            for row in rows:
+                self._walk.take(row)
+                if self._walk.is_broken:
+                    return
+                self._take(row)
+
+    def is_complete(self, unit: Unit) -> bool:
+        """Take in what was added since; return False if the log is broken."""
+        at = unit.all("events_after", tenant=unit.tenant, id=self._walk.at - 1, limit=1)
+        if at and at[0][8] != self._walk.hash:  # it was sealed again meanwhile
+            self._start()
+        if not self._walk.is_broken:
+            self.follow(unit)
+        return not self._walk.report(head_of(unit)).broken
+
+    def write(self, unit: Unit) -> None:
+        """Give the events their hashes."""
+        before = [self._before, *self._hashes]
+        unit.run_many(
+            "seal_event",
+            (
+                {"tenant": unit.tenant, "id": id, "previous_hash": previous_hash, "hash": hash}
+                for id, previous_hash, hash in zip(count(self.first), before, self._hashes, strict=False)
+            ),
+        )
+        unit.run("keep_audit_hash", tenant=unit.tenant, hash=before[-1])
+
+    def _start(self) -> None:
+        self._walk = Walk(self._key)
+        self._before = START
+        self._hashes: list[str] = []
+
+    def _take(self, row: Row) -> None:
+        event = event_from(row[:-1])
+        if event.id < self.first:
+            self._before = event.hash
+            return
+        if event.id in self._cleared:
+            event = replace(event, message=ERASED, meta={})
+        previous_hash = self._hashes[-1] if self._hashes else self._before
+        self._hashes.append(event_hash(replace(event, previous_hash=previous_hash), previous_hash, self._key))
+
+
 class ErasureRows(AuditRows):
     """`ports.ErasureStore`."""
 
@@ -129,7 +187,15 @@ class ErasureRows(AuditRows):
 
         return self._read(tenant, read)
 
-    def erase_traces(self, tenant: str, gone: Sequence[Trace], cleared: Sequence[Trace]) -> Erased:
+    def plan_sealing(self, tenant: str, cleared: Sequence[Trace]) -> Sealing | None:
+        sealing = self._sealing(cleared)
+        if sealing is not None:
+            self._read(tenant, sealing.follow)
+        return sealing
+
+    def erase_traces(
+        self, tenant: str, gone: Sequence[Trace], cleared: Sequence[Trace], *, sealing: object = None
+    ) -> Erased:
         def erase(unit: Unit) -> Erased:
             removed, marked = Counter[str](), Counter[str]()
             self._touch(unit, [*gone, *cleared])
@@ -138,15 +204,15 @@ class ErasureRows(AuditRows):
             for statement, table, values in self._removals(tenant, gone):
                 removed[table] += unit.run(statement, **values)
             # A log that somebody has changed stays broken, for everybody to see: only a whole one is sealed again.
-            first = min((int(each.key[0]) for each in cleared if each.table == "audit_log"), default=None)
-            is_sealed = first is not None and not verified(unit, self.audit_key).broken
+            seal = sealing if isinstance(sealing, Sealing) else self._sealing(cleared)
+            is_whole = seal is not None and seal.is_complete(unit)
             for (agent, parent), table, keys in _grouped(cleared, CLEARED):
                 values = self._values(tenant, agent, parent, keys) | {"mark": ERASED}
                 marked[table] += unit.run(f"clear_{table}", **values)
-            if first is None or not is_sealed:
+            if seal is None or not is_whole:
                 return Erased(removed=+removed, cleared=+marked)
-            _seal_again(unit, first, self.audit_key)
-            return Erased(removed=+removed, cleared=+marked, resealed_from=first, head_before=head)
+            seal.write(unit)
+            return Erased(removed=+removed, cleared=+marked, resealed_from=seal.first, head_before=head)
 
         return self._write(tenant, erase)
 
@@ -156,6 +222,10 @@ class ErasureRows(AuditRows):
 
     def scrub(self, *, compact: bool | None = None) -> Sequence[str]:
         return self._engine.scrub([*TABLES, *HANGING], compact=compact)
+
+    def _sealing(self, cleared: Sequence[Trace]) -> Sealing | None:
+        events = [int(each.key[0]) for each in cleared if each.table == "audit_log"]
+        return Sealing(events, self.audit_key) if events else None
 
     def _touch(self, unit: Unit, traces: Sequence[Trace]) -> None:
         """The rows every writer takes first, so that nobody waits for anybody crosswise, and caches see the change."""
@@ -253,15 +323,3 @@ def _strings(value: Any) -> Iterator[str]:
             waiting += [each for pair in reversed([*inner.items()]) for each in reversed(pair)]
         elif isinstance(inner, list):
             waiting += reversed(inner)
-
-
-def _seal_again(unit: Unit, first: int, key: str) -> None:
-    """Chain the events from `first` on anew, now that some say something else."""
-    before = unit.all("events_after", tenant=unit.tenant, id=first - 2, limit=1) if first > 1 else ()
-    at, previous_hash = first - 1, before[0][8] if before else START
-    while rows := unit.all("events_after", tenant=unit.tenant, id=at, limit=PAGE):
-        for *columns, _ in rows:
-            event = replace(event_from(columns), previous_hash=previous_hash)
-            at, previous_hash = event.id, event_hash(event, previous_hash, key)
-            unit.run("seal_event", tenant=unit.tenant, id=at, previous_hash=event.previous_hash, hash=previous_hash)
-    unit.run("keep_audit_hash", tenant=unit.tenant, hash=previous_hash)

@@ -277,7 +277,9 @@ class WorkspaceStore(WorkspaceTransfer, WorkspaceTrust):
         options = {"agent": agent, "session_id": session_id}
         return [*in_file, *super().list_traces(tenant, table, **options, after=after, limit=limit)]
 
-    def erase_traces(self, tenant: str, gone: Sequence[Trace], cleared: Sequence[Trace]) -> Erased:
+    def erase_traces(
+        self, tenant: str, gone: Sequence[Trace], cleared: Sequence[Trace], *, sealing: object = None
+    ) -> Erased:
         """The file first: it cannot be part of a transaction, and what is gone from it stays gone."""
         self._check_log(tenant)
         in_rows = [each for each in gone if each.table != NOTES_FILE]
@@ -289,7 +291,7 @@ class WorkspaceStore(WorkspaceTransfer, WorkspaceTrust):
                 names = {str(each.key[0]) for each in gone if (each.table, each.agent) == (NOTES_FILE, agent)}
                 notes, lines = notes + file.erase(seqs, names), lines + len(names)
                 self.drop_gone(Owner(tenant, agent), self._workspace, file.seqs())
-        erased = super().erase_traces(tenant, in_rows, cleared)
+        erased = super().erase_traces(tenant, in_rows, cleared, sealing=sealing)
         removed = {**erased.removed, "memories": erased.removed.get("memories", 0) + notes, NOTES_FILE: lines}
         return replace(erased, removed={table: count for table, count in removed.items() if count})
 
