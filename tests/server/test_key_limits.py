@@ -291,6 +291,8 @@ def test_a_key_removes_nothing_above_its_trust(store: Recollect, address: str) -
     told, core = atlas.remember("The user likes tea"), atlas.remember("I send no money", kind="core")
     page = atlas.remember("A page likes tea", origin="tool")
     document = tenant.ingest_text("Hotels up to 100 euro.", title="Travel").id
+    detail = f"/api/agents/atlas/details/{atlas.store_detail('The contract. ' * 200).key}"
+    atlas.log_turn("with-the-user", user="I like tea.", assistant="Noted.")
     issued, admin = tenant.add_key("write", trust="tool"), tenant.add_key("admin", trust="model")
     before = [atlas.list(state="all"), tenant.list_documents(), tenant.list_agents()]
     with client_of(address, issued.key) as client, client_of(address, admin.key) as decider:
@@ -304,6 +306,10 @@ def test_a_key_removes_nothing_above_its_trust(store: Recollect, address: str) -
         refuse(decider, "POST", memories, {"text": "A page likes coffee", "supersedes": page.id})
         for each in (told, core):
             refuse(client, "DELETE", f"{memories}/{each.id}")
+        refuse(client, "DELETE", detail)
+        refuse(client, "PATCH", detail, {"is_active": False})
+        refuse(client, "DELETE", "/api/chat/sessions/with-the-user")
+        refuse(decider, "DELETE", f"/api/keys/{issued.record.id}")
         for name, arguments in (
             ("memory_store", {"text": "The user likes coffee", "supersedes": told.id}),
             ("memory_delete", {"id": told.id}),

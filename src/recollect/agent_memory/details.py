@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recollect.agent_memory.view import AgentView
+from recollect.caller import current_caller
 from recollect.model import Detail, DetailPage
 from recollect.policy.numbers import checked_whole
+from recollect.policy.trust import check_removal
 from recollect.ports import Place
 from recollect.services.pieces import Text
 from recollect.services.recall import checked_limit
@@ -119,13 +121,15 @@ class AgentDetails(AgentView):
     def hide_detail(self, key: str, *, is_hidden: bool = True) -> Detail:
         """Keep a big text, but let nobody find or read it any more; or show it again.
 
-        Raises: NotFound.
+        Raises: NotFound, Forbidden.
         """
+        check_removal(current_caller().trust)
         return self._services.details.set_active(self.owner, key, not is_hidden)
 
     def delete_detail(self, key: str) -> None:
         """Delete a big text for good.
 
-        Raises: NotFound.
+        Raises: NotFound, Forbidden.
         """
+        check_removal(current_caller().trust)
         self._services.details.delete(self.owner, key)

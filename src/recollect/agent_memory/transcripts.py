@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from recollect.agent_memory.records import MAX_PAGE, PAGE
 from recollect.agent_memory.view import AgentView
+from recollect.caller import current_caller
 from recollect.model import Conversation, Message, Session
 from recollect.policy.numbers import checked_whole
+from recollect.policy.trust import check_removal
 from recollect.ports import Place
 from recollect.services.recall import checked_limit
 
@@ -71,6 +73,7 @@ class Transcripts(AgentView):
     def delete_session(self, id: str) -> None:
         """Delete a conversation for good. What was remembered of it stays.
 
-        Raises: NotFound.
+        Raises: NotFound, Forbidden.
         """
+        check_removal(current_caller().trust)
         self._services.transcripts.delete_session(self.owner, id)

@@ -71,6 +71,18 @@ def check_change(origin: Origin, highest: Origin | None) -> None:
         )
 
 
+def check_removal(highest: Origin | None) -> None:
+    """Refuse to delete or hide a conversation or a long text: nobody knows where it came from, so it counts as trusted.
+
+    Raises: Forbidden.
+    """
+    if highest is not None and is_low(highest):
+        raise Forbidden(
+            f"This key is trusted as {highest.value}; deleting a conversation and deleting or hiding a long text take "
+            "agent or user. Use a key with more trust."
+        )
+
+
 def check_document_change(highest: Origin | None) -> None:
     """Refuse to change a document: nobody knows where it came from, so it counts as trusted.
 

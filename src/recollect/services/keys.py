@@ -15,7 +15,7 @@ from typing import Any
 
 from recollect.caller import Caller, current_caller
 from recollect.errors import Forbidden, Invalid, Unauthorized
-from recollect.model import ApiKey, AuditEvent, BackgroundStatus, IssuedKey, KeyScope
+from recollect.model import ApiKey, AuditEvent, BackgroundStatus, IssuedKey, KeyScope, Origin
 from recollect.policy.keys import (
     ID_BYTES,
     SECRET_BYTES,
@@ -30,7 +30,7 @@ from recollect.policy.keys import (
     key_text,
     named_by,
 )
-from recollect.policy.trust import check_claim
+from recollect.policy.trust import check_claim, is_within
 from recollect.ports import Clock, Place, Store
 from recollect.services.drafts import checked_moment
 from recollect.services.later import Later
@@ -105,9 +105,11 @@ class Keys:
 
     def revoke(self, tenant: str, id: str) -> None:
         """Raises: NotFound; Forbidden when it allows more than the caller's."""
-        found = self._store.find_key(tenant, id)
+        caller, found = current_caller(), self._store.find_key(tenant, id)
         if found is not None:
-            _check_scope(current_caller(), found[0].scope)
+            _check_scope(caller, found[0].scope)
+            if not is_within(found[0].trust or Origin.USER, caller.trust):
+                raise Forbidden(f"A key trusted as {caller.trust} has no say over one that is trusted more.")
 
         def revoke() -> None:
             self._store.revoke_key(tenant, id, at=self._now())
