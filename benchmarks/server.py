@@ -36,7 +36,9 @@ use_one_thread_each()  # as `recollect serve` does, before NumPy is loaded
 import uvicorn
 from recollect import Recollect
 from recollect.server.app import create_app
-from recollect.server.run import listening, options
+from recollect.server.run import listening, options, share_heaps
+
+share_heaps()
 
 with Recollect(settings=Settings(url=sys.argv[1], rate_limit=0)) as recollect, listening("127.0.0.1", 0) as listener:
     app = create_app(recollect)

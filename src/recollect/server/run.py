@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import ipaddress
+import os
 import signal
 import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -32,6 +34,9 @@ GRACE_SECONDS = 10
 """How long requests under way may take to finish when the server is told to stop."""
 
 BACKLOG = 2048
+HEAPS = 2
+M_ARENA_MAX = -8
+"""The name of that setting in glibc's malloc.h."""
 
 
 def _say(line: str) -> None:
@@ -50,6 +55,7 @@ def serve(settings: Settings, *, no_auth: bool, say: Callable[[str], None] = _sa
             f"{settings.host!r}: use --host 127.0.0.1, or leave --no-auth out."
         )
     raise_open_file_limit()
+    share_heaps()
     with (
         closing(listening(settings.host, settings.port)) as listener,
         exporting(settings.otel_endpoint),
@@ -69,6 +75,17 @@ def serve(settings: Settings, *, no_auth: bool, say: Callable[[str], None] = _sa
                 _tell(made, say)
             server.run(sockets=[listener])
     say("Stopped; everything is stored.")
+
+
+def share_heaps() -> None:
+    """Let all threads allocate from a few heaps, unless the user has chosen otherwise. Call it before they start.
+
+    By default glibc gives threads heaps of their own, and what a request has freed in one is of no use to the others.
+    Measured on two cores under attack, the server took 408 to 450 MB at its peak, and 271 MB with two heaps.
+    """
+    if sys.platform == "linux" and "MALLOC_ARENA_MAX" not in os.environ:
+        with suppress(AttributeError):  # musl has one heap, and no such function
+            ctypes.CDLL(None).mallopt(M_ARENA_MAX, HEAPS)
 
 
 def options(*, proxies: Sequence[str] = ()) -> dict[str, Any]:
