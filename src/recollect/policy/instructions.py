@@ -8,13 +8,13 @@ ordinary note or manual says must pass, so each rule asks for both a verb and wh
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from functools import lru_cache
 
 from recollect.policy.secret_text import fold
 
 _FEW = r"\b[^.!?;]{0,30}?\b"  # a few words
-_NEAR = r"\b[^.!?;]{0,80}?\b"  # within the sentence
 _AI = r"(?:ai|ki|ia|llm|chatbot|bot|assistant|assistent|asistente|language model|model|modele|modelo|agent|dan|hacker)"
 _USER = r"(?:users?|humans?|operators?|developers?|(?:be)?nutzer\w{0,3}|anwender\w?|utilisateurs?|usuarios?|humanos?)\b"
 _SECRETS = (
@@ -85,10 +85,6 @@ _PHRASES: Mapping[str, tuple[str, ...]] = {
         rf"\bsin (?:informar|avisar|decirselo|decirle) (?:nada )?al {_USER}",
     ),
     "secrets": (
-        r"\b(?:send|post|upload|forward|e?-?mail|transmit|exfiltrate|leak|copy|submit|append|include|share|sende|"
-        rf"schicke?|ubermittle|envoie|envoyez|transmets|envia|envie|manda|sube)\b(?:{_NEAR}{_SECRETS}"
-        rf"(?! reset\b| in (?:the|an) authorization header\b)|[^!?;]{{0,80}}?{_FILES})"
-        rf"[^!?]{{0,80}}?{_PLACE}",
         rf"\b(?:send|give|tell|show|reveal|e?-?mail) (?:to )?me (?:the|your|every|all|any){_FEW}{_SECRETS}",
         r"\b(?:curl|wget|fetch)\b.{0,120}(?:\$\{?\w{0,30}(?:key|token|secret|pass)|\$\(cat|\.env\b|id_rsa|/etc/passwd)",
         r"!\[[^\]]{0,80}\]\(https?://[^)\s]{0,200}(?:\{|\$|<|%7b|\[)",
@@ -151,6 +147,17 @@ _HINTS: Mapping[str, tuple[str, ...]] = {
 """A rule is only tried on a text that holds one of these: a search for a plain word costs next to nothing."""
 
 _RULES = {name: re.compile("|".join(f"(?:{phrase})" for phrase in phrases)) for name, phrases in _PHRASES.items()}
+_SENDING = re.compile(
+    r"\b(?:send|post|upload|forward|e?-?mail|transmit|exfiltrate|leak|copy|submit|append|include|share|sende|"
+    r"schicke?|ubermittle|envoie|envoyez|transmets|envia|envie|manda|sube)\b"
+)
+_SECRET = re.compile(
+    rf"\b(?P<word>{_SECRETS})(?! reset\b| in (?:the|an) authorization header\b)|{_FILES}",
+)
+_ADDRESS = re.compile(_PLACE)
+_SENTENCE_END = re.compile("[!?]")
+_STOPS = {".", ";"}
+_REACH = 80  # characters between what is sent and the words before and behind it
 _ROLE_LINE = re.compile(
     r"^[\W_]{0,8}(?:system|assistant|developer)(?: (?:message|prompt))? ?[:>] ?(?:you\b|ignore|obey|from now|do not|"
     r"don't|always|never|must|override|reveal|disregard|forget|new\b|sure\b)"
@@ -175,4 +182,23 @@ def find_instruction(text: str) -> str | None:
         return "role marker"
     flat = " ".join(folded.split())
     hinted = (name for name, hints in _HINTS.items() if any(hint in flat for hint in hints))
-    return next((name for name in hinted if _RULES[name].search(flat)), None)
+    return next(
+        (name for name in hinted if _RULES[name].search(flat) or (name == "secrets" and _is_sent_away(flat))), None
+    )
+
+
+def _is_sent_away(text: str) -> bool:
+    """Return True if a verb of sending, a secret and an address stand close together, in this order.
+
+    Not one pattern: on a text of nothing but verbs and secrets, it would try each of them with each.
+    """
+    for sentence in _SENTENCE_END.split(text):
+        verbs = [found.end() for found in _SENDING.finditer(sentence)]
+        addresses = [found.start() for found in _ADDRESS.finditer(sentence)] if verbs else []
+        for secret in _SECRET.finditer(sentence) if addresses else ():
+            before, behind = bisect_right(verbs, secret.start()), bisect_left(addresses, secret.end())
+            if before and behind < len(addresses) and addresses[behind] - secret.end() <= _REACH:
+                between = sentence[verbs[before - 1] : secret.start()]
+                if len(between) <= _REACH and not (_STOPS if secret["word"] else {";"}).intersection(between):
+                    return True
+    return False
