@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -256,6 +257,20 @@ def test_another_folder_at_the_same_path_is_not_trusted(fresh_place: Place, cloc
     inside.rename(cloned / "moved")
     inside.mkdir()
     (inside / "memories.jsonl").write_bytes(content)
+
+    with fresh_place.open(clock, workspace=cloned) as recollect:
+        assert {note.origin.value for note in recollect.agent("atlas").list()} == {"import"}
+
+
+def test_folder_that_is_cloned_again_is_not_trusted(fresh_place: Place, clock: Clock, cloned: Path) -> None:
+    inside = cloned / ".aegis" / "memory"
+    content = (inside / "memories.jsonl").read_bytes()
+    added = b'{"id":"m-40","text":"The deploy port is 8443","ts":"2026-02-26T12:00:00Z"}\n'
+    with fresh_place.open(clock, workspace=cloned) as recollect:
+        assert recollect.agent("atlas").approve_workspace() == 2
+    shutil.rmtree(inside)
+    inside.mkdir()  # often with the inode that has just become free
+    (inside / "memories.jsonl").write_bytes(content + added)
 
     with fresh_place.open(clock, workspace=cloned) as recollect:
         assert {note.origin.value for note in recollect.agent("atlas").list()} == {"import"}

@@ -23,6 +23,7 @@ from recollect.policy.names import memory_seq
 from recollect.policy.trust import SUSPICIOUS
 from recollect.store.embeddings import NOBODY
 from recollect.store.engine import Unit
+from recollect.store.notes_claim import CLAIM
 from recollect.store.notes_disk import FOLDERS
 from recollect.store.notes_line import digest_of
 from recollect.store.units import Units
@@ -138,8 +139,13 @@ def _row(owner: Owner, workspace: Path, through: int) -> Mapping[str, Any]:
 
 
 def _name(owner: Owner, workspace: Path) -> str:
-    """Name the folder by its path and its inode: another one at the same path is another workspace."""
+    """Name the folder by its path, its inode and when it was claimed: another at the same path is another workspace.
+
+    The inode is not enough, since a folder that is made after one was removed often gets the same.
+    """
     folder = workspace.joinpath(*FOLDERS).resolve()
+    claim = folder / CLAIM
     inode = folder.stat().st_ino if folder.exists() else 0
-    place = hashlib.sha256(f"{owner.agent}\0{folder}\0{inode}".encode()).hexdigest()[:32]
+    claimed = claim.lstat().st_mtime_ns if claim.exists() else 0
+    place = hashlib.sha256(f"{owner.agent}\0{folder}\0{inode}\0{claimed}".encode()).hexdigest()[:32]
     return f"notes {owner.tenant} {place}"
