@@ -47,6 +47,13 @@ def no_umask() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_umask")
+def test_folders_made_for_a_database_are_their_owners_only(tmp_path: Path) -> None:
+    Recollect(f"sqlite:///{tmp_path / 'a' / 'b' / 'c' / 'memory.db'}").close()
+
+    assert {stat.S_IMODE(each.stat().st_mode) for each in tmp_path.rglob("*") if each.is_dir()} == {0o700}
+
+
+@pytest.mark.usefixtures("no_umask")
 def test_database_and_contents_are_readable_by_their_owner_only(path: Path, clock: Clock) -> None:
     path.parent.mkdir(mode=0o755)
     with Recollect(f"sqlite:///{path}", clock=clock) as store:

@@ -16,6 +16,7 @@ from recollect.errors import Invalid
 from recollect.model import KeyScope
 from recollect.settings import default_url
 from recollect.store import IN_MEMORY, is_postgres, sqlite_path
+from recollect.store.notes_disk import make_private
 
 NAME = "made by the server on its first start"
 SUFFIX = ".admin-key"
@@ -58,7 +59,7 @@ def key_file(url: str) -> Path | None:
 def _keep(path: Path, key: str) -> None:
     """Raises: Invalid when the file cannot be written."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(path.parent)
         path.unlink(missing_ok=True)  # one that belonged to a database that is gone
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "w") as file:

@@ -57,6 +57,16 @@ def place_in(workspace: Path) -> Place:
     return Place(file, folder / LOCK_NAME, folder / f"{FILE_NAME}.tmp", (folder, folder.parent, top))
 
 
+def make_private(folder: Path) -> None:
+    """Make a folder, and those above it that are missing, for their owner only.
+
+    Raises: OSError.
+    """
+    # `mkdir(parents=True)` would give the outer ones default rights.
+    for each in (*reversed(folder.parents), folder):
+        each.mkdir(OWNER_ONLY_FOLDER, exist_ok=True)
+
+
 class Disk:
     """Every call that changes a file or a name, or makes a change last."""
 

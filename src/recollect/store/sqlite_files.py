@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect.errors import StoreError
-from recollect.store.notes_disk import OWNER_ONLY_FILE, OWNER_ONLY_FOLDER
+from recollect.store.notes_disk import OWNER_ONLY_FILE, make_private
 
 if TYPE_CHECKING:
     import apsw
@@ -42,7 +42,7 @@ def create_database_file(path: Path, contents: Path) -> None:
     path = Path(os.path.realpath(path))
     log = Path(f"{path}{WAL_SUFFIX}")
     try:
-        path.parent.mkdir(OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
+        make_private(path.parent)
         # Looked at before the database: another process may be making all of them, and makes the database first.
         left = [each for each, is_filled in ((contents, has_contents(contents)), (log, _size(log) > 0)) if is_filled]
         if _size(path):
