@@ -29,16 +29,15 @@ TENANT = "default"
 
 PROGRAM = """
 import sys
-from recollect.settings import Settings, use_one_thread_each
+from recollect.settings import Settings, share_heaps, use_one_thread_each
 
 use_one_thread_each()  # as `recollect serve` does, before NumPy is loaded
+share_heaps()
 
 import uvicorn
 from recollect import Recollect
 from recollect.server.app import create_app
-from recollect.server.run import listening, options, share_heaps
-
-share_heaps()
+from recollect.server.run import listening, options
 
 with Recollect(settings=Settings(url=sys.argv[1], rate_limit=0)) as recollect, listening("127.0.0.1", 0) as listener:
     app = create_app(recollect)

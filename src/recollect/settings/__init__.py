@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from recollect.settings.arithmetic import use_one_thread_each
 from recollect.settings.choices import Settings, default_url, table
+from recollect.settings.heaps import share_heaps
 from recollect.settings.markdown import markdown
 from recollect.settings.rows import SettingRow, setting
 from recollect.settings.sources import FILES
@@ -23,6 +24,7 @@ __all__ = [
     "markdown",
     "masked",
     "setting",
+    "share_heaps",
     "table",
     "use_one_thread_each",
 ]
