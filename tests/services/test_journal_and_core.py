@@ -55,6 +55,18 @@ def test_core_is_permanent(ann: AgentMemory, clock: Clock) -> None:
     assert ann.private_memory() == "# Your Private Memory\n\n## Core Memories (permanent)\n- I am careful with money"
 
 
+@pytest.mark.proves("J3")
+def test_private_memory_is_bounded_and_keeps_the_newest(ann: AgentMemory) -> None:
+    texts = [f"{number:04} " + "x" * 9_990 for number in range(150)]
+    ann.remember_many([{"text": text, "kind": "journal"} for text in texts])
+
+    block = ann.private_memory() or ""
+
+    assert 900_000 < len(block) < 1_100_000
+    assert texts[-1] in block
+    assert texts[0] not in block
+
+
 @pytest.mark.proves("J1")
 @pytest.mark.parametrize("kind", ["journal", "core"])
 def test_both_hold_ten_thousand_characters_after_trimming(ann: AgentMemory, kind: str) -> None:
