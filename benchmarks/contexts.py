@@ -16,9 +16,9 @@ from benchmarks.corpus import NOW, memories, sentences
 from benchmarks.floors import BareSqlite, bare_nearest
 from benchmarks.measure import Line, seconds
 from recollect import Recollect, Settings
-from recollect.api import AgentMemory
+from recollect.api.recollect import AgentMemory
 from recollect.model import Owner
-from recollect.policy.window import Layout
+from recollect.policy.prompt.window import Layout
 from recollect.ports import Embedder
 from recollect.providers.embedders import open_embedder
 from recollect.store import open_store

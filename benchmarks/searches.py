@@ -9,8 +9,8 @@ from benchmarks.corpus import DIMENSIONS, NOW, memories, sentences, vectors
 from benchmarks.floors import BareSqlite, bare_nearest
 from benchmarks.measure import Line, best_of_turns, seconds
 from recollect.model import Kind, Owner
-from recollect.policy import similarity
-from recollect.policy.question import Asked
+from recollect.policy.recall import similarity
+from recollect.policy.recall.question import Asked
 from recollect.ports import Vector
 from recollect.store import open_store
 from recollect.store.sqlstore import SqlStore

@@ -11,7 +11,7 @@ import pytest
 
 from recollect.errors import Invalid
 from recollect.evaluation import evaluate, read_sets
-from recollect.policy.evaluation import METRICS, averages, metrics
+from recollect.policy.recall.evaluation import METRICS, averages, metrics
 from recollect.settings import Settings
 
 LISBON = {"id": "a", "memory": "Moved to Lisbon in spring", "session_id": "s1", "created_at": "2025-05-08T10:00:00Z"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.recall.files import locomo, longmemeval
 from recollect.evaluation import Evaluation, evaluate, read_sets
-from recollect.policy.evaluation import METRICS
+from recollect.policy.recall.evaluation import METRICS
 from recollect.settings import Settings
 
 READERS = {"locomo": locomo, "longmemeval": longmemeval, "labelled": read_sets}

@@ -31,14 +31,14 @@ from recollect.errors import (
 )
 
 if TYPE_CHECKING:
-    from recollect.agent_memory import AgentMemory
-    from recollect.aio import AsyncAgentMemory, AsyncRecollect, AsyncTenantMemory
-    from recollect.api import Recollect
+    from recollect.api.agent import AgentMemory
+    from recollect.api.aio import AsyncAgentMemory, AsyncRecollect, AsyncTenantMemory
+    from recollect.api.recollect import Recollect
+    from recollect.api.tenant import TenantMemory
     from recollect.caller import acting_as
     from recollect.capturing import capture_calls, captured
     from recollect.model import Hit, Kind, Memory, WorkingMemory
     from recollect.settings import Settings
-    from recollect.tenant_memory import TenantMemory
 
 __version__ = "0.1.0"
 
@@ -76,16 +76,16 @@ __all__ = [
 
 # Imported on first use: whoever wants only an exception, or only the async face, does not wait for the rest.
 _HOMES = {
-    "AgentMemory": "recollect.agent_memory",
-    "AsyncAgentMemory": "recollect.aio",
-    "AsyncRecollect": "recollect.aio",
-    "AsyncTenantMemory": "recollect.aio",
+    "AgentMemory": "recollect.api.agent",
+    "AsyncAgentMemory": "recollect.api.aio",
+    "AsyncRecollect": "recollect.api.aio",
+    "AsyncTenantMemory": "recollect.api.aio",
     "Hit": "recollect.model",
     "Kind": "recollect.model",
     "Memory": "recollect.model",
-    "Recollect": "recollect.api",
+    "Recollect": "recollect.api.recollect",
     "Settings": "recollect.settings",
-    "TenantMemory": "recollect.tenant_memory",
+    "TenantMemory": "recollect.api.tenant",
     "WorkingMemory": "recollect.model",
     "acting_as": "recollect.caller",
     "capture_calls": "recollect.capturing",

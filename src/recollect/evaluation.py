@@ -13,11 +13,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.errors import Invalid
 from recollect.model import Kind, Source
-from recollect.policy.evaluation import averages, metrics
-from recollect.policy.kinds import RULES, checked_kind
+from recollect.policy.memories.kinds import RULES, checked_kind
+from recollect.policy.recall.evaluation import averages, metrics
 from recollect.settings import Settings
 
 DEPTH = 50

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from recollect import Recollect, Settings
-from recollect.policy.references import find_references
+from recollect.policy.details.references import find_references
 from tests.cli.program import TIMEOUT, Program
 
 LONG = "seq 1 3000"

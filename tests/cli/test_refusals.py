@@ -91,12 +91,12 @@ def test_a_missing_package_is_named_by_its_extra(empty: Program, command: str, m
 
 def test_what_nobody_expected_keeps_its_traceback_but_shows_no_values(tmp_path: Path) -> None:
     code = """
-import recollect.api
+import recollect.api.recollect
 from recollect.cli import main
 def fail(self, **options):
     password = "hunter" + "2"
     return 1 / 0
-recollect.api.AgentMemory.list = fail
+recollect.api.recollect.AgentMemory.list = fail
 main()
 """
     ended = Program(tmp_path).python(code, "list")

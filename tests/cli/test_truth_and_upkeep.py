@@ -134,7 +134,7 @@ def test_a_database_without_citus_cannot_be_distributed(program: Program, postgr
 def test_what_was_distributed_is_listed(program: Program, postgres_url: str) -> None:
     code = """
 import sys, types
-citus = sys.modules["recollect.store.citus"] = types.ModuleType("citus")
+citus = sys.modules["recollect.store.postgres.citus"] = types.ModuleType("citus")
 citus.distribute = lambda url: ["tenants", "agents"] if url.startswith("postgresql://") else []
 from recollect.cli import main
 main()

@@ -14,8 +14,9 @@ from recollect.caller import acting_as
 from recollect.errors import StoreError
 from recollect.model import Owner
 from recollect.ports import Store
-from recollect.store import audit, words
-from recollect.store.words import SPARE
+from recollect.store.search import words
+from recollect.store.search.words import SPARE
+from recollect.store.tables import audit
 from tests.conformance.conftest import Place
 from tests.conformance.examples import LATER, event, owner
 

@@ -17,7 +17,7 @@ from recollect.errors import Conflict, NotFound, StoreError
 from recollect.model import Owner
 from recollect.ports import Content, Store
 from recollect.store import SqlStore
-from recollect.store.content import CHUNK_CHARS
+from recollect.store.content.chunks import CHUNK_CHARS
 from tests.conformance.conftest import Place
 from tests.conformance.examples import EARLIER, LATER, NOW, add_detail, agent, detail, note
 

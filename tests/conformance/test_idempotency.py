@@ -14,9 +14,9 @@ import pytest
 from recollect.errors import NotFound, RequestInProgress
 from recollect.model import Kind, Owner
 from recollect.ports import Store
-from recollect.ports.idempotency import CLAIM, Claim, KeptAnswer
+from recollect.ports.history import CLAIM, Claim, KeptAnswer
 from recollect.store import SqlStore
-from recollect.store.idempotency import ROW_BYTES
+from recollect.store.tables.access import ROW_BYTES
 from tests.conformance.conftest import Place
 from tests.conformance.examples import NOW, note
 

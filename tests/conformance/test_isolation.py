@@ -19,9 +19,9 @@ from recollect import ports
 from recollect.errors import RecollectError, StoreError
 from recollect.model import AuditHead, Kind, Owner, ProposalState, Role, Trace, WrongWords
 from recollect.ports import Store, Unembedded
-from recollect.ports.idempotency import KeptAnswer
+from recollect.ports.history import KeptAnswer
 from recollect.store import SqlStore
-from recollect.store.erasure import TABLES
+from recollect.store.tables.erasure import TABLES
 from tests.conformance.conftest import Place
 from tests.conformance.examples import (
     ALL_KINDS,

@@ -14,7 +14,7 @@ import pytest
 from recollect.errors import Conflict, NotFound
 from recollect.model import Chunk, Document, Owner
 from recollect.ports import Store
-from recollect.store import postgres_index
+from recollect.store.postgres import index
 from tests.conformance.conftest import Place
 from tests.conformance.examples import DIMENSIONS, LATER, NOW, document, owner, seqs, vector
 
@@ -236,7 +236,7 @@ def test_a_shelf_too_large_for_memory_answers_alike(store: Store, tenant: str, m
         change()
         held = answers()
         with monkeypatch.context() as patch:
-            patch.setattr(postgres_index, "SHELF_SHARE", 0)
+            patch.setattr(index, "SHELF_SHARE", 0)
             store.forget_cached(tenant)
             for (numbers, scores), (others, told) in zip(answers(), held, strict=True):
                 assert scores == pytest.approx(told, abs=0.003)
@@ -246,8 +246,8 @@ def test_a_shelf_too_large_for_memory_answers_alike(store: Store, tenant: str, m
 def test_a_full_page_is_found_whatever_else_the_index_holds(
     place: Place, store: Store, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_index, "SHELF_SHARE", 0)  # as if every tenant were large
-    monkeypatch.setattr(postgres_index, "EXACT_BELOW", 0)
+    monkeypatch.setattr(index, "SHELF_SHARE", 0)  # as if every tenant were large
+    monkeypatch.setattr(index, "EXACT_BELOW", 0)
     rng = np.random.default_rng(3)
     for other in (owner().tenant for _ in range(4)):  # right beside the question, and not ours
         crowd = [vector(1, *rng.normal(scale=0.01, size=DIMENSIONS - 1)) for _ in range(300)]

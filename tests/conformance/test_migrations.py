@@ -16,8 +16,9 @@ import pytest
 from recollect.errors import SchemaMismatch, StoreError
 from recollect.model import Kind, Owner, Role
 from recollect.ports import Store
-from recollect.store import postgres, sqlite_schema
 from recollect.store.migrations import Migration, load_migrations
+from recollect.store.postgres import engine as postgres
+from recollect.store.sqlite import schema
 from tests.conformance.conftest import Place
 from tests.conformance.examples import EARLIER, NOW, event, messages, note, owner, session
 from tests.postgres_server import PostgresServer
@@ -65,7 +66,7 @@ def know(monkeypatch: pytest.MonkeyPatch, *more: Migration) -> None:
     def load(engine: str) -> Sequence[Migration]:
         return [*load_migrations(engine), *more]
 
-    monkeypatch.setattr(sqlite_schema, "load_migrations", load)
+    monkeypatch.setattr(schema, "load_migrations", load)
     monkeypatch.setattr(postgres, "load_migrations", load)
 
 
@@ -150,7 +151,7 @@ def test_a_step_that_fails_half_way_leaves_nothing(new_place: Place, monkeypatch
 
 def test_a_first_step_that_fails_leaves_an_empty_database(new_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = [step(1, "CREATE TABLE extra (x INTEGER)", "CREATE TABLE extra (x INTEGER)")]
-    monkeypatch.setattr(sqlite_schema, "load_migrations", lambda engine: broken)
+    monkeypatch.setattr(schema, "load_migrations", lambda engine: broken)
     monkeypatch.setattr(postgres, "load_migrations", lambda engine: broken)
 
     with pytest.raises(StoreError):

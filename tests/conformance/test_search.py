@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from recollect.model import Kind, Match, Memory, Owner, Role
-from recollect.policy.question import Asked
-from recollect.policy.similarity import SPEAKERS, Evidence
+from recollect.policy.recall.question import Asked
+from recollect.policy.recall.similarity import SPEAKERS, Evidence
 from recollect.policy.text import terms
 from recollect.ports import Store, Vector
 from recollect.store import open_store

@@ -21,7 +21,7 @@ import pytest
 from recollect.errors import Conflict, NotFound, StoreBusy
 from recollect.model import Kind, Memory, Owner
 from recollect.policy.text import terms
-from recollect.store import index_cache
+from recollect.store.search import index_cache
 from recollect.store.sqlstore import SqlStore
 from tests.conformance.conftest import Place
 from tests.conformance.examples import DIMENSIONS, EMBEDDER, LATER, NOW, document, note, owner, vector

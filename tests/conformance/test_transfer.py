@@ -16,7 +16,7 @@ from recollect.model import Kind, Owner
 from recollect.policy.transfer import CONTENTS, KEYS, PARENTS, TEXTS
 from recollect.store import SqlStore, open_store
 from recollect.store.migrations import load_migrations
-from recollect.store.transfer_tables import BY_NAME, TABLES
+from recollect.store.tables.transfer_tables import BY_NAME, TABLES
 from tests.conformance.conftest import Place
 from tests.conformance.examples import (
     NOW,

@@ -19,7 +19,7 @@ import zstandard
 from recollect.errors import StoreError
 from recollect.model import Owner
 from recollect.store import SqlStore, open_store
-from recollect.store.content import CHUNK_CHARS
+from recollect.store.content.chunks import CHUNK_CHARS
 from tests.conformance.examples import LATER, NOW, add_detail, detail
 from tests.conformance.test_details import LONG, whole
 

@@ -11,7 +11,7 @@ from recollect.errors import DiskFull, StoreAway, StoreBusy
 from recollect.model import Owner
 from recollect.store import SqlStore, open_store
 from recollect.store.engine import Unit
-from recollect.store.postgres_link import SLOW
+from recollect.store.postgres.link import SLOW
 from tests.conformance.conftest import Place
 from tests.conformance.examples import NOW, note, texts
 from tests.postgres_server import PostgresServer

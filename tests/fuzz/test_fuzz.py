@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from fastapi import FastAPI
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.settings import Settings
 from tests.fuzz.making import World, make
 from tests.fuzz.running import send_all

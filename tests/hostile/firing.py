@@ -21,7 +21,7 @@ from itertools import count
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from tests.hostile import bombs
 from tests.hostile.corpus import FORM, MARK, ORIGIN, Attack, Target, corpus
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.server.scopes import CONSOLE, SCOPES
 from recollect.settings import Settings
 from tests.hostile.corpus import MARK, corpus

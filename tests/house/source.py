@@ -21,7 +21,7 @@ class Module:
 
     @property
     def name(self) -> str:
-        """As it is imported: "recollect.store.rows"."""
+        """As it is imported: "recollect.store.tables.rows"."""
         parts = self.path.relative_to(PACKAGE.parent).with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 

@@ -15,7 +15,7 @@ INNER = {"model", "errors", "lazy", "deadline", "caller"}
 PURE = INNER | {"policy", "settings"}
 PORTS = PURE | {"ports"}
 WIRING = PORTS | {"store", "providers", "services"}
-FACES = WIRING | {"api", "capturing", "agent_memory", "tenant_memory", "aio", "tools", "recollect", "evaluation"}
+FACES = WIRING | {"api", "capturing", "tools", "recollect", "evaluation"}
 MAY_IMPORT: dict[str, set[str]] = {
     "model": set(),
     "errors": set(),
@@ -30,21 +30,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "providers": PORTS,
     "services": PORTS,
     "tools": WIRING,  # and the type of the memory it is handed
-    "wiring": PORTS | {"services"},
-    "agent_memory": PORTS | {"capturing", "services", "tools", "wiring"},
-    "tenant_memory": PORTS | {"services", "tools", "wiring", "agent_memory"},
-    "api": WIRING | {"tools", "wiring", "agent_memory", "tenant_memory"},
-    "aio": WIRING | {"api", "capturing", "tools", "tenant_memory"},
+    "api": WIRING | {"capturing", "tools"},
     "evaluation": PORTS | {"api"},
     "runner": FACES,
     "server": FACES | {"runner"},
     "cli": FACES | {"runner", "server"},
-    "adapters": FACES,
     "recollect": FACES,
     "__main__": {"cli"},
 }
 
-ONLY_TYPES = {("tools", "agent_memory")}
+ONLY_TYPES = {("tools", "api")}
 
 DRIVERS = {"apsw", "psycopg", "psycopg_pool", "sqlite3"}
 SHOWS_DRIVERS = {"recollect.cli.doctor": "`doctor` shows which versions are installed"}
@@ -119,15 +114,15 @@ def test_only_the_api_reads_the_clock(module: Module) -> None:
 PAUSES = {
     "recollect.deadline": "says when a request has taken too long",
     "recollect.evaluation": "says how long a recall took",
-    "recollect.store.sqlite": "waits for another process that is making the same file",
+    "recollect.store.sqlite.engine": "waits for another process that is making the same file",
     "recollect.providers.endpoint": "waits before it tries again, and for no answer longer than allowed",
     "recollect.cli.command": "says how long a command took",
     "recollect.providers.readers.pdf": "gives up on a document that takes too long",
     "recollect.server.rest.health": "says how long the store has been silent",
-    "recollect.services.embedding": "leaves an embedder that failed alone for a while",
-    "recollect.services.later": "says how long something has waited to be written",
-    "recollect.services.refusals": "leaves a text that was refused alone for a while",
-    "recollect.store.postgres_link": "asks a server that has not answered for a second whether it is still there",
+    "recollect.services.background.embedding": "leaves an embedder that failed alone for a while",
+    "recollect.services.background.writer": "says how long something has waited to be written",
+    "recollect.services.background.refusals": "leaves a text that was refused alone for a while",
+    "recollect.store.postgres.link": "asks a server that has not answered for a second whether it is still there",
 }
 
 
@@ -157,7 +152,7 @@ def test_the_rules_find_what_they_look_for() -> None:
     """Otherwise a slip in this file would let everything pass."""
     settings, sqlite, schema, api = (
         next(module for module in MODULES if module.name == f"recollect.{name}")
-        for name in ("settings.choices", "store.sqlite", "store.sqlite_schema", "api")
+        for name in ("settings.choices", "store.sqlite.engine", "store.sqlite.schema", "api.recollect")
     )
     assert [
         name for node in settings.nodes if isinstance(node, ast.Attribute) and (name := dotted(node)) == "os.environ"

@@ -13,24 +13,33 @@ EMPTY_WORDS = re.compile(r"(Manager|Helper|Helpers|Util|Utils|Base|Impl)$|_v\d+$
 
 BROAD = {"Exception", "BaseException"}
 MAY_CATCH_ALL = {
-    ("recollect.store.sqlite", "_serve"): "hands the error to every caller of the group that was not committed",
-    ("recollect.store.sqlite", "_run_job"): "hands the error to the caller's thread, where it is raised again",
-    ("recollect.store.sqlite_schema", "migrate"): "rolls back and raises again",
-    ("recollect.store.sqlite", "_write_alone"): "rolls back and raises again",
-    ("recollect.store.sqlite", "_transaction"): "rolls back and raises again",
+    ("recollect.store.sqlite.engine", "_serve"): "hands the error to every caller of the group that was not committed",
+    ("recollect.store.sqlite.engine", "_run_job"): "hands the error to the caller's thread, where it is raised again",
+    ("recollect.store.sqlite.schema", "migrate"): "rolls back and raises again",
+    ("recollect.store.sqlite.engine", "_write_alone"): "rolls back and raises again",
+    ("recollect.store.sqlite.engine", "_transaction"): "rolls back and raises again",
     ("recollect.store", "open_store"): "closes the engine and raises again",
-    ("recollect.store.postgres", "__init__"): "closes the pool and raises again",
-    ("recollect.store.postgres_link", "_watch"): "without this thread a server that went away would stay away for ever",
-    ("recollect.api", "__init__"): "closes the store and raises again",
+    ("recollect.store.postgres.engine", "__init__"): "closes the pool and raises again",
+    ("recollect.store.postgres.link", "_watch"): "without this thread a server that went away would stay away for ever",
+    ("recollect.api.recollect", "__init__"): "closes the store and raises again",
     ("recollect.providers.foreign", "asked"): "an embedder or a model is anybody's code: whatever it raises, it failed",
     ("recollect.providers.onnx_embedder", "encode"): "the runtime's errors share no narrower type",
     ("recollect.providers.onnx_embedder", "_opened"): "a file of the wrong kind has no narrower type",
     ("recollect.server.mcp.protocol", "_contained"): "logs it and answers without its text, which may be somebody's",
-    ("recollect.services.workers", "do"): "hands the error to whoever asks for the result",
-    ("recollect.services.later", "_tried"): "one value that cannot be written must not stop those of others",
-    ("recollect.services.embedding", "_embed_all"): "raised again when the other tenants have had their turn",
-    ("recollect.services.embedding", "_try_each"): "an answer of an endpoint may be wrong in any way; others go on",
-    ("recollect.services.embedding", "_pass"): "a thread that ends would leave everybody without vectors",
+    ("recollect.services.background.workers", "do"): "hands the error to whoever asks for the result",
+    (
+        "recollect.services.background.writer",
+        "_tried",
+    ): "one value that cannot be written must not stop those of others",
+    (
+        "recollect.services.background.embedding",
+        "_embed_all",
+    ): "raised again when the other tenants have had their turn",
+    (
+        "recollect.services.background.embedding",
+        "_try_each",
+    ): "an answer of an endpoint may be wrong in any way; others go on",
+    ("recollect.services.background.embedding", "_pass"): "a thread that ends would leave everybody without vectors",
     ("recollect.server.request_id", "__call__"): "the last one who can answer; what nobody foresaw goes to the log",
 }
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from recollect.aio import AsyncAgentMemory, AsyncAuditLog, AsyncRecollect, AsyncTenantMemory
-from recollect.api import AgentMemory, Recollect, TenantMemory
-from recollect.tenant_memory import AuditLog
+from recollect.api.aio import AsyncAgentMemory, AsyncAuditLog, AsyncRecollect, AsyncTenantMemory
+from recollect.api.recollect import AgentMemory, Recollect, TenantMemory
+from recollect.api.tenant import AuditLog
 
 PAIRS = [
     (AgentMemory, AsyncAgentMemory),

@@ -10,7 +10,7 @@ from mcp import Client
 from mcp.server.mcpserver import MCPServer
 
 from recollect import AsyncRecollect, Recollect, Settings, capture_calls, captured
-from recollect.policy.references import find_references
+from recollect.policy.details.references import find_references
 from recollect.server.mcp import build_server
 
 LOG = "".join(f"2026-01-31T12:00:{n % 60:02}Z INFO step {n} done\n" for n in range(500))

@@ -25,7 +25,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import INVALID_PARAMS
 
 from recollect import Invalid, Recollect, Settings
-from recollect.agent_memory import AgentMemory
+from recollect.api.agent import AgentMemory
 from recollect.model import Json, KeyScope
 from recollect.server.app import create_app
 from recollect.server.guard import MAX_BODY_BYTES
@@ -442,7 +442,7 @@ def test_many_clients_at_once(door: Door, opened: Recollect) -> None:
 SLOW = """
 import sys, time
 from pathlib import Path
-from recollect.agent_memory import AgentMemory
+from recollect.api.agent import AgentMemory
 from recollect.server.run import serve
 from recollect.settings import Settings
 

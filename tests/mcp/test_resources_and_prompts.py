@@ -22,9 +22,9 @@ from mcp.types import (
 )
 
 from recollect import Recollect, Settings
-from recollect.agent_memory import AgentMemory
-from recollect.policy.prompt_text import INFORMATION, wrapped
-from recollect.policy.purposes import PURPOSES
+from recollect.api.agent import AgentMemory
+from recollect.policy.prompt.escaping import INFORMATION, wrapped
+from recollect.policy.recall.purposes import PURPOSES
 from recollect.server.mcp.prompts import NOTHING
 from recollect.server.mcp.protocol import BROKEN
 from recollect.server.mcp.resources import PAGE, TEMPLATES

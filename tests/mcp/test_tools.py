@@ -13,7 +13,7 @@ from mcp import Client, MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult, TextContent
 
 from recollect import Invalid, Recollect, Settings, StoreBusy, __version__
-from recollect.agent_memory import AgentMemory
+from recollect.api.agent import AgentMemory
 from recollect.server.mcp import build_server, existing_sets
 from recollect.tools import catalog
 from recollect.tools.guidance import GUIDANCE, guidance

@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 
 from recollect.errors import Invalid, OverBudget
 from recollect.model import Json, Kind, Memory, Owner, Truncation
-from recollect.policy.budget import FOUND, KEPT_TURNS, Ways, checked_budget, fitted
-from recollect.policy.drawing import Drawing
-from recollect.policy.message_tokens import count_messages
-from recollect.policy.references import REFERENCE, find_references
-from recollect.policy.tokens import estimated_tokens
-from recollect.policy.window import Form, Layout, Part, Piece, Window
+from recollect.policy.details.references import REFERENCE, find_references
+from recollect.policy.prompt.budget import FOUND, KEPT_TURNS, Ways, checked_budget, fitted
+from recollect.policy.prompt.rendering import Drawing
+from recollect.policy.prompt.tokens import count_messages, estimated_tokens
+from recollect.policy.prompt.window import Form, Layout, Part, Piece, Window
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MESSAGE = "what now?"

@@ -9,8 +9,8 @@ import pytest
 from recollect.errors import Invalid
 from recollect.model import Image, Json
 from recollect.policy.chat_shape import MEMORY_HEADING, MESSAGE_HEADING, shaped
-from recollect.policy.decision_points import MOST_AT_ONCE, purposes_for
-from recollect.policy.images import MAX_IMAGE_BYTES, MAX_IMAGES, checked_image, checked_images, decoded_image
+from recollect.policy.prompt.images import MAX_IMAGE_BYTES, MAX_IMAGES, checked_image, checked_images, decoded_image
+from recollect.policy.recall.purposes import MOST_AT_ONCE, purposes_for
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\x00" * 20
 

@@ -10,9 +10,14 @@ import pytest
 
 from recollect import policy
 
-POLICIES = [f"recollect.policy.{module.name}" for module in pkgutil.iter_modules(policy.__path__)]
-WITH_EXAMPLES = ["recollect.store", "recollect.store.queries", "recollect.store.postgres_index", "recollect.store.rows"]
-WITH_EXAMPLES += ["recollect.providers.importers.files"]
+POLICIES = [module.name for module in pkgutil.walk_packages(policy.__path__, "recollect.policy.")]
+WITH_EXAMPLES = [
+    "recollect.store",
+    "recollect.store.queries",
+    "recollect.store.postgres.index",
+    "recollect.store.tables.rows",
+    "recollect.providers.importers.files",
+]
 
 
 @pytest.mark.parametrize("name", [*POLICIES, *WITH_EXAMPLES])

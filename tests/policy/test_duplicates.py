@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.policy.duplicates import Fingerprint, is_correction, is_near_duplicate, similarity_of
+from recollect.policy.memories.duplicates import Fingerprint, is_correction, is_near_duplicate, similarity_of
 from tests.stopwatch import times_as_long
 
 NEEDED_ACCURACY = 0.9

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.model import Role
-from recollect.policy.importance import LOW, TTL, Category, categorise, importance_of, is_small_talk
+from recollect.policy.memories.importance import LOW, TTL, Category, categorise, importance_of, is_small_talk
 from tests.stopwatch import times_as_long
 
 HIGH = 0.7

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from recollect.policy.instructions import find_instruction
+from recollect.policy.memories.instructions import find_instruction
 from tests.stopwatch import times_as_long
 
 ATTACKS = r"""

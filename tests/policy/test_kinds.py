@@ -8,7 +8,7 @@ import pytest
 
 from recollect.errors import Invalid
 from recollect.model import Kind
-from recollect.policy.kinds import (
+from recollect.policy.memories.kinds import (
     RULES,
     checked_content,
     checked_importance,

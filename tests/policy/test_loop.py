@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.model import Kind, Memory, Owner
-from recollect.policy.loop import is_echo, strip_injected
-from recollect.policy.relevance import render_notes
-from recollect.policy.render import private_memory
+from recollect.policy.memories.loop_guard import is_echo, strip_injected
+from recollect.policy.prompt.relevance import render_notes
+from recollect.policy.prompt.window import private_memory
 
 PYTHON = "User prefers Python over JavaScript"
 PORT = "Project uses PostgreSQL 16 on port 5432"

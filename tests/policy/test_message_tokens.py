@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from recollect.policy.image_size import size_of_base64
-from recollect.policy.message_tokens import (
+from recollect.policy.prompt.images import size_of_base64
+from recollect.policy.prompt.tokens import (
     MESSAGE_TOKENS,
     NAME_TOKENS,
     REPLY_TOKENS,
@@ -16,8 +16,10 @@ from recollect.policy.message_tokens import (
     count_message,
     count_messages,
     count_tools,
+    estimated_tokens,
+    looks_like_json,
+    tokens_of_size,
 )
-from recollect.policy.tokens import estimated_tokens, looks_like_json, tokens_of_size
 
 
 def words(text: str) -> int:

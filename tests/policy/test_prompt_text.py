@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.policy.prompt_text import (
+from recollect.policy.prompt.escaping import (
     END_MARKS,
     as_data,
     as_item,

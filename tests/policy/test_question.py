@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from recollect.model import Role
-from recollect.policy.dates import spans
-from recollect.policy.question import LIGHT, MAX_TERMS, Asked, asked_speaker
+from recollect.policy.recall.dates import spans
+from recollect.policy.recall.question import LIGHT, MAX_TERMS, Asked, asked_speaker
 
 NOW = datetime(2023, 5, 30, 18, 0, tzinfo=UTC)  # a Tuesday
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.model import Source
-from recollect.policy.ranking import RECENCY_HALF_LIFE, SOURCE_PRIORITY, hybrid, recency, weighted
+from recollect.policy.recall.ranking import RECENCY_HALF_LIFE, SOURCE_PRIORITY, hybrid, recency, weighted
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 WORDS = st.dictionaries(st.integers(1, 9), st.floats(0.01, 50))

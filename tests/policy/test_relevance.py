@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from recollect.errors import Invalid
 from recollect.model import Kind, Memory, Owner
-from recollect.policy.prompt_text import as_line, one_line
-from recollect.policy.relevance import (
+from recollect.policy.prompt.escaping import as_line, one_line
+from recollect.policy.prompt.relevance import (
     MEANING_FLOOR,
     STOPWORDS,
     Mode,

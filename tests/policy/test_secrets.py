@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.policy import secret_context, secret_split, secrets
-from recollect.policy.secret_rules import RULES
-from recollect.policy.secret_shapes import Rule
-from recollect.policy.secret_text import _FOLD, MAX_KEPT_CHARS, fold
-from recollect.policy.secrets import Finding, find_secrets, redact
+from recollect.policy.secrets import context, scan, split
+from recollect.policy.secrets.rules import RULES
+from recollect.policy.secrets.scan import Finding, find_secrets, redact
+from recollect.policy.secrets.shapes import Rule
+from recollect.policy.secrets.text import _FOLD, MAX_KEPT_CHARS, fold
 from tests.policy.secret_corpus.generate import DISGUISES, Note, disguised_notes, expand, plain_notes
 
 CORPUS = Path(__file__).parent / "secret_corpus"
@@ -175,7 +175,7 @@ def test_spans_are_in_order_and_in_the_text(text: str) -> None:
     found = find_secrets(text)
     assert all(0 <= finding.start < finding.end <= len(text) for finding in found)
     assert all(first.end <= second.start for first, second in pairwise(found))
-    assert {finding.rule for finding in found} <= secrets.RULE_NAMES
+    assert {finding.rule for finding in found} <= scan.RULE_NAMES
 
 
 @given(TEXTS)
@@ -200,7 +200,7 @@ def test_work_grows_with_the_length_only(piece: str, monkeypatch: pytest.MonkeyP
 
 def judged(piece: str, size: int, monkeypatch: pytest.MonkeyPatch) -> int:
     count = 0
-    for module, name in ((secret_context, "_value_in"), (secret_split, "_key_end"), (secrets, "_whole")):
+    for module, name in ((context, "_value_in"), (split, "_key_end"), (scan, "_whole")):
         judge = getattr(module, name)
 
         def counted(*args: object, judge: object = judge) -> object:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.model import Role
-from recollect.policy.question import Asked
-from recollect.policy.similarity import (
+from recollect.policy.recall.question import Asked
+from recollect.policy.recall.similarity import (
     SPEAKERS,
     Beside,
     Evidence,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.policy.references import find_references
-from recollect.policy.summaries import answer_text, fitted, problem, question, with_references
-from recollect.policy.transcript_digest import clipped, digest
+from recollect.policy.details.references import find_references
+from recollect.policy.prompt.summaries import answer_text, fitted, problem, question, with_references
+from recollect.policy.prompt.transcript_digest import clipped, digest
 
 TEXTS = st.lists(st.text(max_size=300), max_size=20)
 

@@ -19,17 +19,17 @@ from typing import Any
 
 from recollect import policy
 from recollect.model import Kind, Memory, Owner, Role
-from recollect.policy.digest import Digest
-from recollect.policy.question import Asked
-from recollect.policy.secret_text import View, folded
+from recollect.policy.details.digest import Digest
+from recollect.policy.prompt.tokens import estimated_tokens
+from recollect.policy.recall.question import Asked
+from recollect.policy.secrets.text import View, folded
 from recollect.policy.text import terms
-from recollect.policy.tokens import estimated_tokens
 from recollect.providers.readers.html import read_html
 from recollect.providers.readers.text import read_markdown, read_text
 from recollect.providers.static import StaticEmbedder
-from recollect.store.content import ChunkFile, expanded
-from recollect.store.encoding import encode_terms
-from recollect.store.postgres_index import tsvector_literal
+from recollect.store.content.chunks import ChunkFile, expanded
+from recollect.store.postgres.index import tsvector_literal
+from recollect.store.search.encoding import encode_terms
 from tests.threads import clear_caches, fresh_words, run_together
 
 THREADS = 16

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from recollect import Conflict, Invalid, ModelError, OverBudget, Recollect, Settings
-from recollect.api import AgentMemory
+from recollect.api.recollect import AgentMemory
 from recollect.model import AgentAnswer, AgentQuestion, Delta, Image, RunEvent, ToolUse
 from recollect.policy.chat_shape import MEMORY_HEADING, MESSAGE_HEADING
 from recollect.runner import AgentRunner

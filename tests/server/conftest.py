@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import httpx2
 import pytest
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.settings import Settings
 from tests.server.console import Browser
 from tests.server.live import client_of, serving

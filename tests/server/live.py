@@ -15,7 +15,7 @@ import httpx2
 import uvicorn
 from fastapi import FastAPI
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.server.app import create_app
 from recollect.server.run import listening, options
 from tests.waiting import PATIENT, eventually

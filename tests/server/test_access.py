@@ -14,7 +14,7 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.model import KeyScope
 from recollect.policy.keys import allows
 from recollect.server.scopes import SCOPES, ScopeTable

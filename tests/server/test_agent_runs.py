@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.settings import Settings
 from tests.model_server import ModelServer, breaks_off, calls, hangs, says, status, talks, trickles
 from tests.server.live import client_of, serving, wait_until

@@ -8,7 +8,7 @@ from datetime import timedelta
 import httpx2
 import pytest
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from tests.server.conftest import MovableClock
 
 FIELDS = """id kind text tags scope role session_id importance category origin created_at updated_at expires_at

@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.deadline import DEADLINE, Deadline
 from recollect.errors import Cancelled
 from recollect.settings import Settings

@@ -5,8 +5,8 @@ from __future__ import annotations
 import httpx2
 import pytest
 
-from recollect.api import Recollect
-from recollect.policy.references import find_references
+from recollect.api.recollect import Recollect
+from recollect.policy.details.references import find_references
 
 LOG = "".join(f"2026-01-31T12:00:{n % 60:02}Z INFO step {n} done\n" for n in range(500))
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 import httpx2
 import pytest
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.model import KeyScope
 from recollect.policy.keys import allows
 from recollect.server.app import create_app

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from recollect.api import AgentMemory, Recollect
+from recollect.api.recollect import AgentMemory, Recollect
 from tests.server.conftest import MovableClock
 from tests.server.console import Browser, links, read
 

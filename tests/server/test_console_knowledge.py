@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from pathlib import Path
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.settings import Settings
 from tests.server.console import Browser, links, read
 from tests.server.live import serving

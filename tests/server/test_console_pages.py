@@ -10,7 +10,7 @@ from datetime import timedelta
 import httpx2
 import pytest
 
-from recollect.api import AgentMemory, Recollect
+from recollect.api.recollect import AgentMemory, Recollect
 from recollect.errors import NotFound
 from tests.server.conftest import MovableClock
 from tests.server.console import Browser, links, read

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 
 LOG = "".join(f"{number} {'error' if number % 100 == 0 else 'ok'}\n" for number in range(1, 1001))
 

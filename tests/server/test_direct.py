@@ -13,7 +13,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.server.app import GROUPS
 from recollect.server.direct import Direct, plans
 from recollect.server.threads import Threads

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from recollect import __version__
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.settings import Settings
 from tests.model_server import Handler, ModelServer, says
 from tests.server.live import client_of, serving

@@ -16,7 +16,7 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.errors import Invalid
 from recollect.server import connection, guard, limits
 from recollect.server.addresses import KeyCheck

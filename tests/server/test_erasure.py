@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.model import KeyScope
 from tests.server.live import client_of, serving
 

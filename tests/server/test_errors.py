@@ -18,7 +18,7 @@ import pytest
 from fastapi import FastAPI
 
 from recollect import errors
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.server.errors import STATUS
 from recollect.server.guard import MAX_BODY_BYTES
 from recollect.settings import Settings

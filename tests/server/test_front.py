@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx2
 import pytest
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from tests.server.live import client_of, serving
 
 

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 PROGRAM = """
 import json, resource, sys
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.settings import Settings
 from tests.server.live import client_of, serving
 

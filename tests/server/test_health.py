@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from recollect import __version__
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.errors import ModelError
 from recollect.server.rest import health
 from recollect.settings import Settings

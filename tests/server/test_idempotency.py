@@ -15,12 +15,12 @@ import apsw
 import httpx2
 import pytest
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.model import KeyScope
 from recollect.server import idempotency
 from recollect.server.idempotency import MAX_ANSWER_BYTES
-from recollect.services import erase
-from recollect.services.idempotency import DEAD_AFTER
+from recollect.services.access.idempotency import DEAD_AFTER
+from recollect.services.upkeep import erase
 from recollect.settings import Settings
 from tests.model_server import Handler, ModelServer, calls, says, status
 from tests.server.conftest import MovableClock
@@ -119,7 +119,7 @@ def test_parallel_requests_to_two_servers_write_once(url: str, ann: str) -> None
 DYING = """
 import os, signal, sys
 from recollect.server.run import serve
-from recollect.services.idempotency import Idempotency
+from recollect.services.access.idempotency import Idempotency
 from recollect.settings import Settings
 
 Idempotency.keep = lambda *args: os.kill(os.getpid(), signal.SIGKILL)

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.server.scopes import SCOPES
 from tests.server.live import client_of, serving
 

@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.model import KeyScope
 from recollect.server.scopes import CONSOLE, SCOPES
 from recollect.settings import Settings

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.server import long_jobs
 from recollect.server.scopes import CONSOLE, SCOPES, UNKNOWN_PATH
 from recollect.settings import Settings

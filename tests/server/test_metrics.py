@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx2
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.settings import Settings
 from tests.server.live import client_of, serving
 from tests.server.test_health import BrokenEmbedder

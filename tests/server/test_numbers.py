@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.settings import Settings
 from tests.server.live import client_of, serving
 from tests.waiting import eventually

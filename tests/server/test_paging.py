@@ -7,7 +7,7 @@ import uuid
 import httpx2
 import pytest
 
-from recollect.api import Recollect, TenantMemory
+from recollect.api.recollect import Recollect, TenantMemory
 from recollect.server import paging
 
 COUNT = 250

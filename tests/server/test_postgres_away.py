@@ -9,7 +9,7 @@ import httpx2
 import psycopg
 import pytest
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.server.rest import health as health_route
 from recollect.server.rest.health import NO_ANSWER, SLOW
 from recollect.settings import Settings

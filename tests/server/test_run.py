@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.errors import Invalid
 from recollect.server.run import listening, serve
 from recollect.settings import Settings

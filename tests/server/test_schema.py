@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx2
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.settings import Settings
 from tests.server.live import serving
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.settings import Settings
 from tests.model_server import ModelServer, says, status
 from tests.server.live import ServerProcess, client_of, serving

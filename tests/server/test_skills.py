@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.settings import Settings
 from tests.server.live import client_of, serving
 

@@ -13,7 +13,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.types import Message
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.server import guard
 from recollect.server.app import create_app
 from recollect.settings import Settings

@@ -15,8 +15,8 @@ import pytest
 from recollect import Recollect
 from recollect.server import threads
 from recollect.server.threads import Threads, Turns
-from recollect.services import recall
-from recollect.services.lanes import LANE, Abandoned, Lane
+from recollect.services.background.lanes import LANE, Abandoned, Lane
+from recollect.services.recall import recall
 from recollect.settings import Settings
 from tests.hanging import Hanging
 from tests.server.live import client_of, serving, wait_until

@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import httpx2
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.settings import Settings
 from tests.server.conftest import MovableClock
 from tests.server.live import client_of, serving

@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 from recollect import Recollect, Settings
-from recollect.api import AgentMemory, TenantMemory
+from recollect.api.recollect import AgentMemory, TenantMemory
 from tests.postgres_server import PostgresServer
 
 ENGINES = ("sqlite", "postgres-18")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from recollect import AsyncRecollect, Settings, StoreError
-from recollect.aio import THREADS
+from recollect.api.aio import THREADS
 from tests.services.conftest import Clock, Place
 
 CLOSED = "This store is closed; open a new one."

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from recollect import Recollect
-from recollect.api import AgentMemory
+from recollect.api.recollect import AgentMemory
 from recollect.model import BackgroundStatus
-from recollect.services import later
+from recollect.services.background import writer
 from tests.services.conftest import Clock, Place
 from tests.waiting import eventually
 
@@ -23,7 +23,7 @@ FAILING = {"sqlite": "SELECT json('{')", "postgres-18": "RAISE EXCEPTION 'no'"}
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(later, "PAUSE", 0.01)
+    monkeypatch.setattr(writer, "PAUSE", 0.01)
 
 
 def break_writes(place: Place, statement: str, *, table: str, change: str) -> None:
@@ -67,7 +67,7 @@ def test_calls_that_are_refused_are_given_up_and_stop_nobody(
         assert evil.context_calls() == []
         told = status(store, "context-calls")
 
-    assert (told.is_running, told.waiting, told.set_aside, told.failures) == (True, 0, 0, later.MAX_TRIES)
+    assert (told.is_running, told.waiting, told.set_aside, told.failures) == (True, 0, 0, writer.MAX_TRIES)
     assert [message for message in caplog.messages if "given up after 5 tries" in message]
     assert len(caplog.messages) == 2
 
@@ -79,7 +79,7 @@ def test_calls_a_failing_store_does_not_take_wait_behind_all_others(
         evil, good = remembering(store, "evil", "one"), remembering(store, "good", "two")
         break_writes(fresh_place, FAILING[fresh_place.engine], table="context_calls", change="INSERT")
         waiting = evil.context("s-1", "tabs?")
-        eventually(lambda: status(store, "context-calls").failures > later.MAX_TRIES)
+        eventually(lambda: status(store, "context-calls").failures > writer.MAX_TRIES)
         made = good.context("s-1", "tabs?")
 
         assert [call.id for call in good.context_calls()] == [made.id]
@@ -118,7 +118,7 @@ def test_thread_that_died_is_started_again(quick: None) -> None:
             raise SystemExit
         written.append(value)
 
-    ours = later.Later[str, int](write, merge=lambda older, newer: newer, name="ours", failed="Not written")
+    ours = writer.Later[str, int](write, merge=lambda older, newer: newer, name="ours", failed="Not written")
     ours.add("one", -1)
     assert ours._thread is not None
     ours._thread.join(100)
@@ -130,9 +130,9 @@ def test_thread_that_died_is_started_again(quick: None) -> None:
 
 
 def test_queue_gives_up_the_oldest_beyond_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(later, "PAUSE", 1000.0)
+    monkeypatch.setattr(writer, "PAUSE", 1000.0)
     written: list[int] = []
-    ours = later.Later[int, int](
+    ours = writer.Later[int, int](
         lambda key, value: written.append(value), merge=max, name="ours", failed="Not written", max_size=3
     )
     for number in range(5):

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from recollect import AsyncRecollect, Invalid, Recollect, Settings, StoreBusy, capture_calls, captured
-from recollect.api import AgentMemory, TenantMemory
+from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.errors import ModelError
-from recollect.policy.references import find_references
-from recollect.services.describe import ABSURD_CHARS
+from recollect.policy.details.references import find_references
+from recollect.services.details.describe import ABSURD_CHARS
 from tests.services.conftest import Clock, Place
 
 LOG = "".join(f"2026-01-31T12:00:{second % 60:02}Z INFO step {second} done\n" for second in range(200))

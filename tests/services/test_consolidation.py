@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from recollect import Conflict, Invalid, NotFound, Recollect
-from recollect.api import AgentMemory, TenantMemory
+from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.errors import ModelError
 from recollect.model import Json, Kind, Memory, Origin, Proposal, ProposalState
 from tests.model_server import ModelServer, says, stops_half_way

@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 
 from recollect import AsyncRecollect, Recollect, Settings
-from recollect.api import AgentMemory, TenantMemory
+from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.errors import Invalid, NotFound, OverBudget
 from recollect.model import WorkingMemory
-from recollect.policy.message_tokens import count_messages
-from recollect.policy.prompt_text import INFORMATION
-from recollect.policy.references import find_references
-from recollect.policy.tokens import estimated_tokens
+from recollect.policy.details.references import find_references
+from recollect.policy.prompt.escaping import INFORMATION
+from recollect.policy.prompt.tokens import count_messages, estimated_tokens
 from tests.services.conftest import Clock, Place
 
 PROMPT = "You keep the accounts."

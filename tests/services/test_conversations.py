@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from recollect import Recollect
-from recollect.api import AgentMemory
+from recollect.api.recollect import AgentMemory
 from recollect.errors import Conflict, Invalid, NotFound
 from recollect.model import Json, Kind, Origin, Role
 from recollect.ports import place_of

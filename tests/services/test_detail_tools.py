@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from recollect import capture_calls
-from recollect.agent_memory import AgentMemory
-from recollect.policy.tokens import estimated_tokens
+from recollect.api.agent import AgentMemory
+from recollect.policy.prompt.tokens import estimated_tokens
 from recollect.tools import catalog
 from recollect.tools.guidance import guidance
 from tests.services.conftest import Clock

@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect import Recollect
-from recollect.api import AgentMemory, TenantMemory
+from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.deadline import DEADLINE, Deadline
 from recollect.errors import Cancelled, Invalid, NotFound, StoreError
-from recollect.policy.details import MAX_DESCRIPTION_CHARS, SUFFIX_ALPHABET
-from recollect.services import parts
-from recollect.services.detail_grep import read_matches
-from recollect.store.content import CHUNK_CHARS
+from recollect.policy.details.keys import MAX_DESCRIPTION_CHARS, SUFFIX_ALPHABET
+from recollect.services.details import parts
+from recollect.services.details.grep import read_matches
+from recollect.store.content.chunks import CHUNK_CHARS
 from tests.services.conftest import Clock, Place
 
 LOG = "".join(f"{number} {'ERROR disk full' if number % 3000 == 0 else 'ok naïve'} 𝄞\n" for number in range(1, 20_001))

@@ -10,7 +10,7 @@ import pytest
 
 from recollect import ModelError, Recollect, SchemaMismatch, Settings, StoreError
 from recollect.providers.openai_embedder import OpenAIEmbedder
-from recollect.services import embedding, refusals, resting
+from recollect.services.background import embedding, refusals, resting
 from tests.model_server import Handler
 from tests.providers.test_openai_embedder import DIMENSIONS, Endpoint, hangs, status, vector_of, vectors
 from tests.waiting import eventually

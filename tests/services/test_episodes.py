@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from recollect import Conflict, Invalid, Recollect, Settings
-from recollect.api import AgentMemory
+from recollect.api.recollect import AgentMemory
 from recollect.model import Memory, Role, State
 from tests.services.conftest import START, Clock, Place
 from tests.waiting import eventually

@@ -19,12 +19,12 @@ import psycopg
 import pytest
 
 from recollect import Invalid, NotFound, Recollect, Settings
-from recollect.api import AgentMemory, TenantMemory
+from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.model import Origin, Receipt
 from recollect.policy.audit import event_hash
 from recollect.policy.erasure import ids_in, receipt_hash
 from recollect.policy.history import OWN_AREAS
-from recollect.store.erasure import HANGING, TABLES
+from recollect.store.tables.erasure import HANGING, TABLES
 from tests.postgres_server import PostgresServer
 from tests.services.conftest import Clock, Place
 
@@ -446,7 +446,7 @@ def add_parents(tenant: TenantMemory, agent: AgentMemory) -> dict[str, int]:
 def test_erase_completes_after_a_failure_between_steps(
     acme: TenantMemory, atlas: AgentMemory, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr("recollect.services.erase.STEP", 5)
+    monkeypatch.setattr("recollect.services.upkeep.erase.STEP", 5)
     expected, erase_traces = add_parents(acme, atlas), acme._store.erase_traces
     sizes: list[int] = []
     removed: Counter[str] = Counter()
@@ -472,8 +472,8 @@ def test_erase_completes_after_a_failure_between_steps(
 def test_receipt_counts_rows_removed_in_steps(
     acme: TenantMemory, atlas: AgentMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.services.erase.STEP", 5)
-    monkeypatch.setattr("recollect.services.erase.STEP_CHARS", 3_000)
+    monkeypatch.setattr("recollect.services.upkeep.erase.STEP", 5)
+    monkeypatch.setattr("recollect.services.upkeep.erase.STEP_CHARS", 3_000)
     expected = add_parents(acme, atlas)
     removed = acme.erase(f"text:{HANDLE}").removed
     assert {table: removed[table] for table in expected} == expected
@@ -486,7 +486,7 @@ def test_log_is_sealed_again_before_writers_have_to_wait(tmp_path: Path, monkeyp
         threads.add(threading.current_thread().name)
         return event_hash(*given)
 
-    monkeypatch.setattr("recollect.store.erasure.event_hash", hashed)
+    monkeypatch.setattr("recollect.store.tables.erasure.event_hash", hashed)
     with Recollect(settings=Settings(url=f"sqlite:///{tmp_path / 'memory.db'}")) as store:
         store.tenant().audit.record("crm.call", f"Called {NAME}")
         store.tenant().audit.record("crm.call", "Called Bob")
@@ -501,7 +501,7 @@ def test_log_is_sealed_again_before_writers_have_to_wait(tmp_path: Path, monkeyp
 def test_messages_lose_their_words_in_steps(
     acme: TenantMemory, atlas: AgentMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.services.erase.STEP", 5)
+    monkeypatch.setattr("recollect.services.upkeep.erase.STEP", 5)
     for number in range(12):
         atlas.log_turn("s-1", user=f"{NAME} asks {number}", assistant="Hello.")
     sizes, erase_traces = list[int](), acme._store.erase_traces

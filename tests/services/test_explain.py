@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from recollect import Recollect
-from recollect.api import AgentMemory, TenantMemory
+from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.model import Explanation, Outcome
 from tests.services.conftest import Clock, Place, break_steps
 from tests.services.test_recall_sources import know

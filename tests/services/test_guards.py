@@ -9,9 +9,9 @@ from datetime import timedelta
 import pytest
 
 from recollect import Conflict, Invalid, NotFound
-from recollect.api import AgentMemory, TenantMemory
+from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.model import Memory, State
-from recollect.services.echoes import ECHO_REFUSED
+from recollect.services.memories.loop_guard import ECHO_REFUSED
 from tests.services.conftest import START, Clock, Place
 
 DAY = timedelta(days=1)

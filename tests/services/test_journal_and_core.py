@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from recollect import Conflict, Invalid, NotFound, Recollect
-from recollect.api import AgentMemory, TenantMemory
+from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.model import Kind, State
 from tests.services.conftest import START, Clock, Place
 

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from recollect import AsyncRecollect, Recollect, Settings
-from recollect.api import AgentMemory, TenantMemory
+from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.deadline import DEADLINE, Deadline
 from recollect.errors import Cancelled, Conflict, Invalid, ModelError, NotFound, SecretRejected
 from recollect.model import Hit, Source
-from recollect.services.ingested import Change
+from recollect.services.knowledge.report import Change
 from tests.documents import PAGE, pdf
 from tests.services.conftest import Clock, Place
 

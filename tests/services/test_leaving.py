@@ -11,7 +11,7 @@ from subprocess import PIPE
 import pytest
 
 from recollect import Recollect, Settings
-from recollect.services import later
+from recollect.services.background import writer
 from tests.services.conftest import START, Clock, Place
 from tests.waiting import LIMIT, eventually
 
@@ -110,7 +110,7 @@ def test_a_store_that_takes_nothing_any_more_at_the_end_is_told_of_in_one_senten
 def test_a_store_that_can_only_be_read_is_recalled_from_and_says_so_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(later, "PAUSE", 1000.0)  # it is tried here, and not by the thread at the same moment
+    monkeypatch.setattr(writer, "PAUSE", 1000.0)  # it is tried here, and not by the thread at the same moment
     url = f"sqlite:///{tmp_path / 'memory.db'}"
     with Recollect(url) as store:
         memory = store.agent("atlas").remember("Prefers tabs over spaces")
@@ -135,9 +135,9 @@ def only_to_be_read(file: Path) -> None:
 
 
 def test_who_closes_in_the_moment_before_a_write_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(later, "PAUSE", 0.01)
+    monkeypatch.setattr(writer, "PAUSE", 0.01)
     written: list[str] = []
-    ours = later.Later[str, str](
+    ours = writer.Later[str, str](
         lambda key, value: written.append(value), merge=lambda older, newer: newer, name="ours", failed="not written"
     )
     closing = threading.Thread(target=ours.close)

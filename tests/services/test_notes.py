@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from recollect import Conflict, Invalid, NotFound, Recollect, Settings
-from recollect.api import AgentMemory
+from recollect.api.recollect import AgentMemory
 from recollect.model import Kind, Memory, Scope
 from recollect.tools.guidance import guidance
 from tests.services.conftest import START, Clock, Place

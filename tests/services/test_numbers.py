@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from recollect import Invalid, Recollect, RecollectError, Settings
-from recollect.api import AgentMemory, TenantMemory
+from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.tools import catalog
 
 HOSTILE = (-1, 0, 2**31, 2**63 - 1, 2**63, 2**64, 10**400, 1e308, math.nan, math.inf, True, "9" * 400)

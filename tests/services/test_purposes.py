@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from recollect import Invalid
-from recollect.api import AgentMemory, TenantMemory
-from recollect.policy.purposes import PURPOSES
+from recollect.api.recollect import AgentMemory, TenantMemory
+from recollect.policy.recall.purposes import PURPOSES
 from tests.services.conftest import Clock
 
 pytestmark = pytest.mark.proves("E11")

@@ -11,10 +11,10 @@ import psycopg
 import pytest
 
 from recollect import Invalid, Recollect, Settings, StoreError
-from recollect.api import AgentMemory, TenantMemory
+from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.model import Document, Hit, Source
-from recollect.policy.ranking import SOURCE_PRIORITY
-from recollect.services import recall
+from recollect.policy.recall.ranking import SOURCE_PRIORITY
+from recollect.services.recall import recall
 from tests.hanging import Hanging
 from tests.services.conftest import START, Clock, Place, break_steps
 from tests.waiting import eventually

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from recollect import ModelError, Recollect
-from recollect.api import AgentMemory
+from recollect.api.recollect import AgentMemory
 from recollect.errors import ModelRefused
 from recollect.model import Json
 from recollect.providers.openai_model import OpenAIModel

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from recollect import Recollect
-from recollect.api import AgentMemory
-from recollect.services import later
+from recollect.api.recollect import AgentMemory
+from recollect.services.background import writer
 from tests.services.conftest import START, Clock, Place
 
 
 def test_what_was_recalled_within_a_second_is_marked_with_the_latest_of_its_times(
     recollect: Recollect, ann: AgentMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(later, "PAUSE", 1000.0)  # so that nothing is written in between
+    monkeypatch.setattr(writer, "PAUSE", 1000.0)  # so that nothing is written in between
     ids = [ann.remember(f"Thing {number}", kind="episode").id for number in range(4)]
     begun, retrieved = START.replace(microsecond=0) + timedelta(days=1), recollect._services.retrieved
     for seq, after in ((1, 0.0), (2, 0.4), (3, 2.0)):
@@ -45,7 +45,7 @@ def test_who_needs_the_marks_written_waits_for_those_another_thread_has_in_hand(
         assert may_mark.wait(100)
         mark_retrieved(*arguments, **options)
 
-    monkeypatch.setattr(later, "PAUSE", 1000.0)
+    monkeypatch.setattr(writer, "PAUSE", 1000.0)
     monkeypatch.setattr(store, "mark_retrieved", slowly)
     retrieved.mark(ann.owner, [1], START)
     with ThreadPoolExecutor(2) as threads:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from recollect import Invalid, SecretRejected
-from recollect.api import AgentMemory, TenantMemory
+from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.model import Memory, State
 from tests.services.conftest import Clock, Place
 

@@ -9,7 +9,7 @@ import pytest
 
 from recollect.errors import StoreError
 from recollect.ports import Store
-from recollect.services.keys import Keys
+from recollect.services.access.keys import Keys
 from tests.services.conftest import Clock, Place
 
 

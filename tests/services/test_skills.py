@@ -14,7 +14,7 @@ from recollect.errors import Invalid
 from recollect.model import Owner
 from recollect.providers import skill_files
 from recollect.providers.skill_files import SkillFolders
-from recollect.services.skills import Skills
+from recollect.services.knowledge.skills import Skills
 
 pytestmark = pytest.mark.proves("E6")
 

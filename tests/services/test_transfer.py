@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from recollect import Recollect, Settings
-from recollect.api import TenantMemory
+from recollect.api.recollect import TenantMemory
 from recollect.errors import Conflict, Invalid
 from recollect.model import ForeignItem, ForeignMemory, ForeignTurn, Refused
 from recollect.providers import importers

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from recollect import Conflict, Invalid, NotFound, Recollect, SecretRejected
-from recollect.api import AgentMemory, TenantMemory
+from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.model import AuditEvent
 from tests.services.conftest import Clock, Place
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from recollect import StoreError
-from recollect.services.workers import AT_ONCE, Turn, Workers
+from recollect.services.background.workers import AT_ONCE, Turn, Workers
 
 PATIENCE = 100.0  # only to end what hangs
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from recollect import Invalid, NotFound, SecretRejected
-from recollect.api import AgentMemory, TenantMemory
+from recollect.api.recollect import AgentMemory, TenantMemory
 from tests.services.conftest import Clock, Place
 
 SECRET = "AKIAQYLPMN5HIEXAMP42"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recollect.store.encoding import decode_vectors, encode_terms, encode_vector
 from recollect.store.engine import Registered
-from recollect.store.index import OwnerIndex, Wanted
+from recollect.store.search.encoding import decode_vectors, encode_terms, encode_vector
+from recollect.store.search.index import OwnerIndex, Wanted
 
 ROWS, QUERIES, TOP = 2_000, 50, 10
 

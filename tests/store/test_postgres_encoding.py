@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.store.encoding import encode_terms
-from recollect.store.postgres_index import SENT, tsvector_literal, vector_literal
+from recollect.store.postgres.index import SENT, tsvector_literal, vector_literal
+from recollect.store.search.encoding import encode_terms
 
 LETTERS = st.characters(exclude_characters="\x00", exclude_categories=["Cs"]) | st.sampled_from(" ',:1\\\"")
 

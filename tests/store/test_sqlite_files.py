@@ -14,7 +14,7 @@ import pytest
 
 from recollect import Recollect
 from recollect.errors import StoreError
-from recollect.store.sqlite_scrub import overwrite_unused
+from recollect.store.sqlite.scrub import overwrite_unused
 from tests.services.conftest import Clock
 
 LONG = "A line of a log that is kept.\n" * 2000

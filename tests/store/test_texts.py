@@ -12,7 +12,7 @@ import pytest
 
 from recollect.model import Kind, Memory, Owner
 from recollect.store import open_store
-from recollect.store import texts as folded_texts
+from recollect.store.search import texts as folded_texts
 from recollect.store.sqlstore import SqlStore
 from tests.conformance.examples import LATER, NOW, note
 

@@ -20,7 +20,7 @@ from recollect.errors import RecollectError
 from recollect.settings import Settings
 
 if TYPE_CHECKING:
-    from recollect.api import Recollect
+    from recollect.api.recollect import Recollect
 
 MOST_OFFERED = 50
 FLAGS = ("url", "tenant", "agent")

@@ -82,7 +82,7 @@ def _checks(run: Run, *, is_quick: bool, is_online: bool) -> Iterator[Check]:
 def _skills(settings: Settings) -> Check:
     files = import_module("recollect.providers.skill_files").SkillFolders(settings.skills)
     try:
-        count = len(import_module("recollect.services.skills").Skills(files)())
+        count = len(import_module("recollect.services.knowledge.skills").Skills(files)())
     except Invalid as error:
         return Check(name="skills", is_ok=False, says=str(error), advice="Nothing opens the store before it is mended.")
     return Check(name="skills", is_ok=True, says=f"{count:,} {'skill' if count == 1 else 'skills'} can be read")
@@ -93,7 +93,7 @@ def _engine_checks(settings: Settings) -> Iterator[Check]:
         yield _postgres_driver()
         return
     apsw = import_module("apsw")
-    oldest = import_module("recollect.store.sqlite").OLDEST_SAFE_SQLITE
+    oldest = import_module("recollect.store.sqlite.engine").OLDEST_SAFE_SQLITE
     version = apsw.sqlite_lib_version()
     is_safe = tuple(int(part) for part in version.split(".")) >= oldest
     advice = "" if is_safe else "This version can corrupt databases; run: pip install -U apsw"
@@ -115,7 +115,7 @@ def _engine_checks(settings: Settings) -> Iterator[Check]:
 
 def _exposed(path: Path) -> Iterator[Check]:
     """Name files other users of this machine may read; they keep the rights they have."""
-    exposed = import_module("recollect.store.sqlite_files").find_exposed(path)
+    exposed = import_module("recollect.store.sqlite.files").find_exposed(path)
     if exposed:
         names = " ".join(map(str, exposed))
         advice = f"Other users of this machine can read what agents remember. Run: chmod -R go= {names}"

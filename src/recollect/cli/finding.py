@@ -10,8 +10,8 @@ from recollect.cli.memories import AsOf, MemoryId, OfKind, WithTag, as_shown, gi
 from recollect.cli.run import Command, Run
 from recollect.errors import Invalid
 from recollect.model import Kind, Source
-from recollect.policy.purposes import PURPOSES, checked_purpose
-from recollect.policy.relevance import Mode
+from recollect.policy.prompt.relevance import Mode
+from recollect.policy.recall.purposes import PURPOSES, checked_purpose
 
 OnlyKinds = Annotated[
     list[Kind] | None,

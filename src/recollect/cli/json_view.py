@@ -24,8 +24,8 @@ from recollect.model import ApiKey, AuditReport, Check, Hit, IssuedKey, Json, Me
 
 if TYPE_CHECKING:
     from recollect.evaluation import Evaluation
-    from recollect.services.maintain import MaintenanceReport
-    from recollect.services.scan import Sighting
+    from recollect.services.memories.secrets import Sighting
+    from recollect.services.upkeep.maintain import MaintenanceReport
 
 
 class JsonView(

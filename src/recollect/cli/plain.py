@@ -36,12 +36,12 @@ from recollect.cli.view import (
     similar_hint,
 )
 from recollect.model import ApiKey, AuditReport, Check, IssuedKey, Memory, MemoryVersion, Recalled
-from recollect.policy.evaluation import METRICS
+from recollect.policy.recall.evaluation import METRICS
 
 if TYPE_CHECKING:
     from recollect.evaluation import Evaluation
-    from recollect.services.maintain import MaintenanceReport
-    from recollect.services.scan import Sighting
+    from recollect.services.memories.secrets import Sighting
+    from recollect.services.upkeep.maintain import MaintenanceReport
 
 EMPTY = "-"
 REPORT_EVERY = 1000

@@ -29,7 +29,7 @@ from recollect.errors import Invalid, ModelError, NotFound, RecollectError, Stor
 from recollect.settings import Settings
 
 if TYPE_CHECKING:
-    from recollect.api import AgentMemory, Recollect, TenantMemory
+    from recollect.api.recollect import AgentMemory, Recollect, TenantMemory
 
 EVERYWHERE = "Options of every command"
 REFUSED = 1

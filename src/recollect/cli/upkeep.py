@@ -58,7 +58,7 @@ def distribute(run: Run) -> None:
         raise Invalid("Only a PostgreSQL database can be distributed; name one with --url postgresql://…")
     with recollect.Recollect(settings=replace(run.settings, embedder=NO_EMBEDDER)):
         pass  # the tables are there, and the database can be reached
-    citus = optional_module("recollect.store.citus", needs="PostgreSQL", extra="postgres")
+    citus = optional_module("recollect.store.postgres.citus", needs="PostgreSQL", extra="postgres")
     run.view.distributed(citus.distribute(url))
 
 

@@ -58,9 +58,9 @@ from recollect.policy.keys import is_valid
 if TYPE_CHECKING:
     from recollect.cli.demo.script import Seen, Stop
     from recollect.evaluation import Evaluation
-    from recollect.services.ingested import Ingested
-    from recollect.services.maintain import MaintenanceReport
-    from recollect.services.scan import Sighting
+    from recollect.services.knowledge.report import Ingested
+    from recollect.services.memories.secrets import Sighting
+    from recollect.services.upkeep.maintain import MaintenanceReport
 
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Characters that move the cursor, change colours or turn the direction of writing."""

@@ -14,7 +14,7 @@ from typing import Any
 
 
 class Kind(StrEnum):
-    """What a memory is for; `policy.kinds` holds the rules of each."""
+    """What a memory is for; `policy.memories.kinds` holds the rules of each."""
 
     CORE = "core"
     JOURNAL = "journal"

@@ -9,16 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from recollect.ports.checkup import CheckupStore
-from recollect.ports.consolidation import ProposalStore
-from recollect.ports.context import ContextStore
-from recollect.ports.details import Content, ContentDraft, DetailStore
-from recollect.ports.documents import DocumentFiles, Reading
-from recollect.ports.erasure import ErasureStore
-from recollect.ports.history import AllowanceStore, AuditStore, WorkflowStore
-from recollect.ports.idempotency import IdempotencyStore
-from recollect.ports.keys import KeyStore
-from recollect.ports.knowledge import KnowledgeStore
+from recollect.ports.content import (
+    Content,
+    ContentDraft,
+    DetailStore,
+    DocumentFiles,
+    KnowledgeStore,
+    Reading,
+    SkillFiles,
+)
+from recollect.ports.history import (
+    AllowanceStore,
+    AuditStore,
+    ContextStore,
+    IdempotencyStore,
+    KeyStore,
+    Place,
+    TranscriptStore,
+    WorkflowStore,
+    place_of,
+)
 from recollect.ports.memories import (
     AgentStore,
     Aging,
@@ -26,12 +36,18 @@ from recollect.ports.memories import (
     Glimpse,
     MaintenanceStore,
     MemoryStore,
+    ProposalStore,
     Unembedded,
 )
 from recollect.ports.providers import Clock, Embedder, EmbedTexts, Model, Models, TokenCounter, Vector
-from recollect.ports.skills import SkillFiles
-from recollect.ports.transcripts import Place, TranscriptStore, place_of
-from recollect.ports.transfer import ArchiveFiles, ForeignFormat, ForeignFormats, TransferStore
+from recollect.ports.upkeep import (
+    ArchiveFiles,
+    CheckupStore,
+    ErasureStore,
+    ForeignFormat,
+    ForeignFormats,
+    TransferStore,
+)
 
 __all__ = [
     "AgentStore",

@@ -1,4 +1,4 @@
-"""Agents, their memories, how those fade, and the vectors they are found by."""
+"""What services need of a store of memories."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, State
+from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, Proposal, ProposalState, State
 from recollect.ports.providers import Vector
 
 if TYPE_CHECKING:
-    from recollect.policy.similarity import Evidence  # brings NumPy, which a port can do without
+    from recollect.policy.recall.similarity import Evidence
 
 
 class AgentStore(Protocol):
@@ -221,3 +221,24 @@ class EmbeddingStore(Protocol):
 
     def set_vectors(self, tenant: str, embedded: Sequence[tuple[Unembedded, Vector]]) -> int:
         """Fill in missing vectors; what was edited or deleted meanwhile is left alone. How many were set."""
+
+
+class ProposalStore(Protocol):
+    """What was proposed to an agent, and what became of it."""
+
+    def add_proposals(self, owner: Owner, proposals: Sequence[Proposal]) -> Sequence[Proposal]:
+        """Those of which no memory is taken in by an open proposal yet, with their ids."""
+
+    def get_proposal(self, owner: Owner, id: str) -> Proposal:
+        """Raises: NotFound."""
+
+    def list_proposals(
+        self, owner: Owner, *, state: ProposalState | None = None, before: int | None = None, limit: int = 100
+    ) -> Sequence[Proposal]:
+        """Newest first, beginning behind the number `before`; without a state: all."""
+
+    def decide_proposal(self, proposal: Proposal, *, was: ProposalState) -> Proposal:
+        """Write down what became of it.
+
+        Raises: NotFound; Conflict when it is no longer in the state it `was` in.
+        """

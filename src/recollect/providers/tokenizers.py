@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from recollect.errors import Invalid
-from recollect.policy.tokens import estimated_tokens
+from recollect.policy.prompt.tokens import estimated_tokens
 from recollect.ports import TokenCounter
 
 CHOICES = "estimate, or tiktoken:<encoding or model> such as tiktoken:o200k_base"

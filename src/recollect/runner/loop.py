@@ -34,11 +34,11 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.settings import ModelSettings
 
-from recollect.api import AgentMemory
+from recollect.api.recollect import AgentMemory
 from recollect.capturing import capture_calls, captured
 from recollect.errors import ModelError, RecollectError
 from recollect.model import AgentAnswer, AgentQuestion, Delta, Image, Json, RunUsage, ToolUse
-from recollect.policy.transcript_digest import clipped
+from recollect.policy.prompt.transcript_digest import clipped
 from recollect.ports import Model as CompletingModel
 from recollect.providers.chat_model import OpenedModel, given_model, opened_model
 from recollect.runner.prompt import RunPrompt, ToolResult

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from recollect.api import AgentMemory
+from recollect.api.recollect import AgentMemory
 from recollect.errors import NotFound
 from recollect.model import Agent, AgentQuestion, Json, RecalledItem, WorkingMemory
 from recollect.policy.chat_shape import shaped
-from recollect.policy.decision_points import purposes_for
-from recollect.policy.prompt_text import wrapped
+from recollect.policy.prompt.escaping import wrapped
+from recollect.policy.recall.purposes import purposes_for
 from recollect.settings import Settings
 from recollect.tools.guidance import guidance
 

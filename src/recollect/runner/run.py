@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from anyio import CancelScope, get_cancelled_exc_class
 from anyio.to_thread import run_sync
 
-from recollect.api import AgentMemory, Recollect
+from recollect.api.recollect import AgentMemory, Recollect
 from recollect.errors import Conflict, Invalid, NotFound, RecollectError
 from recollect.model import Agent, AgentAnswer, AgentQuestion, Owner, RunEvent
-from recollect.policy.images import checked_images
 from recollect.policy.names import checked_session
+from recollect.policy.prompt.images import checked_images
 from recollect.policy.text import checked_text
 from recollect.runner.prompt import RunPrompt
-from recollect.services.transcripts import MAX_MESSAGE_CHARS
+from recollect.services.prompt.transcripts import MAX_MESSAGE_CHARS
 from recollect.tools import catalog
 from recollect.tools.spec import Tool
 

@@ -21,7 +21,7 @@ from starlette.requests import cookie_parser
 from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.caller import OPERATOR, Caller, calling
 from recollect.errors import Forbidden, StoreError, Unauthorized
 from recollect.model import ApiKey, KeyScope, Origin

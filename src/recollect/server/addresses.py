@@ -19,7 +19,7 @@ from anyio.to_thread import run_sync
 from fastapi import HTTPException
 from starlette.types import Scope
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.errors import Invalid, Unauthorized
 from recollect.model import ApiKey
 from recollect.server.limits import Buckets, Report

@@ -14,7 +14,7 @@ from fastapi.routing import APIRoute
 from starlette.routing import Route
 
 from recollect import __version__
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.model import Json, KeyScope
 from recollect.runner import AgentRunner
 from recollect.server import reference
@@ -57,7 +57,7 @@ from recollect.server.rest import (
 from recollect.server.rest.answers import ErrorBody
 from recollect.server.scopes import SCOPES
 from recollect.server.threads import BodyReader, Threads, Turns
-from recollect.services.workers import AT_ONCE
+from recollect.services.background.workers import AT_ONCE
 
 GROUPS = (
     health,

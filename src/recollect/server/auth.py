@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 from fastapi import Depends, Path, Request
 from starlette.types import Scope
 
-from recollect.api import AgentMemory, Recollect, TenantMemory
+from recollect.api.recollect import AgentMemory, Recollect, TenantMemory
 from recollect.errors import Forbidden, NotFound, Unauthorized
 from recollect.server.access import NO_KEY, NO_SUCH_AGENT, Access
 

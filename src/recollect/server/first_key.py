@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.errors import Invalid
 from recollect.model import KeyScope
 from recollect.settings import default_url

@@ -19,7 +19,7 @@ from fastapi.responses import JSONResponse
 from python_multipart.multipart import parse_options_header
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from recollect.policy.json_size import has_too_many_values
+from recollect.policy.json_values import has_too_many_values
 from recollect.server.errors import error_response
 from recollect.server.headers import header
 from recollect.server.limits import OVERLOADED, RETRY_AFTER

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from recollect.errors import RecollectError, RequestInProgress
-from recollect.ports.idempotency import Claim, KeptAnswer
+from recollect.ports.history import Claim, KeptAnswer
 from recollect.server.access import Access
 from recollect.server.admin.logins import is_console
 from recollect.server.errors import error_response, http_refusal, refusal
@@ -25,7 +25,7 @@ from recollect.server.headers import header
 from recollect.server.mcp.http import PATH as MCP
 from recollect.server.run_response import EVENT_STREAM
 from recollect.server.threads import Threads
-from recollect.services.idempotency import Idempotency
+from recollect.services.access.idempotency import Idempotency
 
 log = logging.getLogger("recollect.server")
 

@@ -15,7 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.errors import RecollectError
 from recollect.server.errors import METHODS
 from recollect.server.scopes import UNKNOWN_PATH

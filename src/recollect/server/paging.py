@@ -10,8 +10,8 @@ from typing import Generic, NamedTuple, TypeVar
 
 from pydantic_core import to_json
 
-from recollect.agent_memory import MAX_PAGE
-from recollect.services.recall import checked_limit
+from recollect.api.agent import MAX_PAGE
+from recollect.services.recall.recall import checked_limit
 
 MAX_PAGE_BYTES = 4 * 1024 * 1024
 """Bytes of JSON a page holds at most; one item is sent whatever its size."""

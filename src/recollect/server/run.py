@@ -17,7 +17,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.errors import Invalid
 from recollect.providers.otlp import exporting
 from recollect.server.addresses import raise_open_file_limit

@@ -14,8 +14,8 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
-from recollect.services.lanes import LANE, Lane
-from recollect.services.workers import do
+from recollect.services.background.lanes import LANE, Lane
+from recollect.services.background.workers import do
 
 T = TypeVar("T")
 
@@ -128,7 +128,7 @@ class Turns(Threads):
     """Threads for work that mostly computes: more of it at once than there is room for takes longer, not less.
 
     Work that takes long lets the next begin. A recall among it that hangs is done again by one of the `others`, which
-    goes on with what was begun (see `recollect.services.lanes`).
+    goes on with what was begun (see `recollect.services.background.lanes`).
     """
 
     def __init__(self, *, at_once: int, others: Threads) -> None:

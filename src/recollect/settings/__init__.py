@@ -7,13 +7,10 @@ A key nobody knows is an error that names the nearest known one: a typing mistak
 
 from __future__ import annotations
 
-from recollect.settings.arithmetic import use_one_thread_each
 from recollect.settings.choices import Settings, default_url, table
 from recollect.settings.heaps import share_heaps
-from recollect.settings.markdown import markdown
-from recollect.settings.rows import SettingRow, setting
 from recollect.settings.sources import FILES
-from recollect.settings.values import MASK, masked
+from recollect.settings.values import MASK, SettingRow, markdown, masked, setting, use_one_thread_each
 
 __all__ = [
     "FILES",

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_type_hints
 
 from recollect.errors import Invalid
-from recollect.settings.rows import SettingRow, setting
 from recollect.settings.sources import PREFIX, SHARED_FILE, from_environment, from_table, read_file, settings_files
-from recollect.settings.values import as_text, shown
+from recollect.settings.values import SettingRow, as_text, setting, shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from recollect.errors import Invalid
-from recollect.settings.rows import SettingRow
-from recollect.settings.values import converted_value
+from recollect.settings.values import SettingRow, converted_value
 
 FILES = ("recollect.toml", "recollect.yaml", "recollect.yml", "agent.json")
 SHARED_FILE = "agent.json"  # other programs keep their settings in it too

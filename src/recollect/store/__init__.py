@@ -51,7 +51,7 @@ def _opened(url: str, *, busy_timeout: float, pool_size: int, index_cache_mb: in
     if is_postgres(url):
         # Imported here and not above: psycopg is optional and slow to import.
         try:
-            postgres = import_module("recollect.store.postgres")
+            postgres = import_module("recollect.store.postgres.engine")
         except ModuleNotFoundError as error:
             raise Invalid("PostgreSQL needs its driver; run: pip install 'recollect[postgres]'") from error
         connected = postgres.PostgresEngine(
@@ -59,7 +59,7 @@ def _opened(url: str, *, busy_timeout: float, pool_size: int, index_cache_mb: in
         )
         return cast(Engine, connected)
     path = sqlite_path(url)
-    sqlite = import_module("recollect.store.sqlite")  # brings NumPy, which takes longer than all of ours
+    sqlite = import_module("recollect.store.sqlite.engine")  # brings NumPy, which takes longer than all of ours
     engine = sqlite.SqliteEngine(path, busy_timeout=busy_timeout, index_cache_bytes=index_cache_mb * MEGABYTE)
     return cast(Engine, engine)
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from recollect.errors import Invalid
 from recollect.model import Kind, Match, Owner
-from recollect.policy.similarity import Evidence
+from recollect.policy.recall.similarity import Evidence
 from recollect.ports import Vector
 
 T = TypeVar("T")

@@ -10,12 +10,12 @@ import numpy as np
 
 from recollect.model import Kind, Match, Memory
 from recollect.policy.names import memory_seq
-from recollect.policy.similarity import Evidence
+from recollect.policy.recall.similarity import Evidence
 from recollect.policy.text import terms
 from recollect.ports import EmbedTexts, Vector
-from recollect.store.encoding import encode_terms, encode_vector
 from recollect.store.engine import Registered
-from recollect.store.index import OwnerIndex, Wanted
+from recollect.store.search.encoding import encode_terms, encode_vector
+from recollect.store.search.index import OwnerIndex, Wanted
 
 EVERYTHING = Wanted([Kind.NOTE.value], float("-inf"))
 OURS = 1

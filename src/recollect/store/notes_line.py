@@ -15,10 +15,10 @@ from typing import Any
 
 from recollect.errors import Invalid
 from recollect.model import Kind, Memory, Owner, Scope
-from recollect.policy.kinds import BLANK, RULES, checked_tags
+from recollect.policy.memories.kinds import BLANK, RULES, checked_tags
 from recollect.policy.names import memory_seq
 from recollect.policy.text import checked_text, fold
-from recollect.store.rows import folded_tags
+from recollect.store.tables.rows import folded_tags
 
 MAX_SEQ = 2**53 - 1
 """Every reader of JSON counts this far exactly; a higher number in a file would only use up the ids."""

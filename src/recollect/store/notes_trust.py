@@ -19,19 +19,19 @@ from typing import TYPE_CHECKING, Any, Self
 
 from recollect.lazy import LazyModule
 from recollect.model import Memory, Origin, Owner
+from recollect.policy.memories.trust import SUSPICIOUS
 from recollect.policy.names import memory_seq
-from recollect.policy.trust import SUSPICIOUS
-from recollect.store.embeddings import NOBODY
 from recollect.store.engine import Unit
 from recollect.store.notes_claim import CLAIM
 from recollect.store.notes_disk import FOLDERS
 from recollect.store.notes_line import digest_of
+from recollect.store.tables.embeddings import NOBODY
 from recollect.store.units import Units
 
 if TYPE_CHECKING:
-    from recollect.policy import instructions
+    from recollect.policy.memories import instructions
 else:
-    instructions = LazyModule("recollect.policy.instructions")
+    instructions = LazyModule("recollect.policy.memories.instructions")
 
 CAME_WITH_IT = "came with the workspace"
 CHANGED = "changed in the workspace's file"

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from importlib.resources import files
 
-from recollect.store.columns import COLUMNS
+from recollect.store.tables.columns import COLUMNS
 
 _HEAD = re.compile(r"^-- (name|fragment): (\w+)\s*$", re.MULTILINE)
 _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)

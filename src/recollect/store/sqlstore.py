@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from recollect.ports import EmbedTexts
-from recollect.store.agents import AgentRows
-from recollect.store.allowances import AllowanceRows
-from recollect.store.audit import AuditRows
-from recollect.store.checkup import CheckupRows
-from recollect.store.context import ContextRows
-from recollect.store.details import DetailRows
-from recollect.store.embeddings import EmbeddingRows
-from recollect.store.erasure import ErasureRows
-from recollect.store.idempotency import IdempotencyRows
-from recollect.store.keys import KeyRows
-from recollect.store.knowledge import KnowledgeRows
-from recollect.store.maintenance import MaintenanceRows
-from recollect.store.memories import MemoryRows
-from recollect.store.proposals import ProposalRows
-from recollect.store.transcripts import TranscriptRows
-from recollect.store.transfer import TransferRows
-from recollect.store.workflows import WorkflowRows
+from recollect.store.tables.access import AllowanceRows, IdempotencyRows, KeyRows
+from recollect.store.tables.agents import AgentRows
+from recollect.store.tables.audit import AuditRows
+from recollect.store.tables.checkup import CheckupRows
+from recollect.store.tables.context import ContextRows
+from recollect.store.tables.details import DetailRows
+from recollect.store.tables.embeddings import EmbeddingRows
+from recollect.store.tables.erasure import ErasureRows
+from recollect.store.tables.knowledge import KnowledgeRows
+from recollect.store.tables.memories import MaintenanceRows, MemoryRows
+from recollect.store.tables.proposals import ProposalRows
+from recollect.store.tables.transcripts import TranscriptRows
+from recollect.store.tables.transfer import TransferRows
+from recollect.store.tables.workflows import WorkflowRows
 
 
 class SqlStore(

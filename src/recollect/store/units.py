@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from recollect.errors import ReadOnly, RequestInProgress, StoreError
-from recollect.ports.idempotency import CLAIM, Claim
+from recollect.ports.history import CLAIM, Claim
 from recollect.store.engine import Engine, SearchIndex, Unit
 
 T = TypeVar("T")

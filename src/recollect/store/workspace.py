@@ -14,18 +14,18 @@ from pathlib import Path
 
 from recollect.errors import Invalid, NotFound
 from recollect.model import Erased, Key, Kind, Match, Memory, MemoryVersion, Origin, Owner, State, Trace
+from recollect.policy.memories.trust import is_low
 from recollect.policy.names import memory_seq
-from recollect.policy.similarity import Evidence
+from recollect.policy.recall.similarity import Evidence
 from recollect.policy.text import content_hash
-from recollect.policy.trust import is_low
 from recollect.ports import EmbedTexts, Glimpse, Vector
-from recollect.store.audit import refuse_foreign
 from recollect.store.engine import Engine
-from recollect.store.erasure import NOTES_FILE
 from recollect.store.notes_claim import claimant, is_claimed_by
 from recollect.store.notes_file import NotesFile
 from recollect.store.notes_index import NotesIndex
 from recollect.store.notes_trust import SPARE, Imported, WorkspaceTrust
+from recollect.store.tables.audit import refuse_foreign
+from recollect.store.tables.erasure import NOTES_FILE
 from recollect.store.workspace_transfer import WorkspaceTransfer
 
 NOT_EDITED = "A note that lives in a file is not edited in place; delete it and store the new text."

@@ -13,9 +13,9 @@ from recollect.policy.transfer import KEYS
 from recollect.ports import ContentDraft, Vector
 from recollect.store.notes_claim import claimant
 from recollect.store.notes_file import NotesFile
-from recollect.store.rows import memory_values, moment
 from recollect.store.sqlstore import SqlStore
-from recollect.store.transfer_tables import BY_NAME, portable
+from recollect.store.tables.rows import memory_values, moment
+from recollect.store.tables.transfer_tables import BY_NAME, portable
 
 MEMORIES = "memories"
 BEHIND = tuple(KEYS)[tuple(KEYS).index(MEMORIES) + 1 :]

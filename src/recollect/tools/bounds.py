@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recollect.model import Json, Memory
-from recollect.policy.prompt_text import as_data
-from recollect.policy.references import safe_cut
-from recollect.policy.trust import is_low, is_suspicious
+from recollect.policy.details.references import safe_cut
+from recollect.policy.memories.trust import is_low, is_suspicious
+from recollect.policy.prompt.escaping import as_data
 
 MAX_CHARS = 20_000
 """Of the texts of one answer: about five thousand tokens."""

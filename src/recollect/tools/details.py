@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import Invalid, NotFound
 from recollect.model import Detail, Json
-from recollect.policy.references import REFERENCE, reference
+from recollect.policy.details.references import REFERENCE, reference
 from recollect.tools.spec import Parameter, Tool
 
 if TYPE_CHECKING:
-    from recollect.agent_memory import AgentMemory
+    from recollect.api.agent import AgentMemory
 
 NO_AGENT = {"ok": False, "error": "There is no agent in this conversation, so there are no stored texts."}
 NOT_FOUND = "There is no stored text under this key. Copy the key exactly, or look for it with search_memory."

@@ -10,7 +10,7 @@ from recollect.model import Json, Kind, Memory
 from recollect.tools.spec import Parameter, Tool
 
 if TYPE_CHECKING:
-    from recollect.agent_memory import AgentMemory
+    from recollect.api.agent import AgentMemory
 
 NO_AGENT = {"error": "This tool only works in group conversations, where it is clear which agent is speaking."}
 

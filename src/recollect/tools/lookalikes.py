@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import RecollectError
 from recollect.model import Memory
-from recollect.policy.kinds import UNIQUE
+from recollect.policy.memories.kinds import UNIQUE
 
 if TYPE_CHECKING:
-    from recollect.agent_memory import AgentMemory
+    from recollect.api.agent import AgentMemory
 
 log = logging.getLogger("recollect")
 

@@ -12,7 +12,7 @@ from recollect.tools.lookalikes import lookalikes
 from recollect.tools.spec import Parameter, Tool
 
 if TYPE_CHECKING:
-    from recollect.agent_memory import AgentMemory
+    from recollect.api.agent import AgentMemory
 
 NO_AGENT = {"ok": False, "error": "There is no agent in this conversation, so there are no notes."}
 SEARCH_LIMIT = 20

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from recollect.model import Hit, Json
-from recollect.policy.purposes import PURPOSES, is_unverified
+from recollect.policy.recall.purposes import PURPOSES, is_unverified
 from recollect.tools.bounds import bounded, shown_text
 from recollect.tools.spec import Parameter, Tool
 
 if TYPE_CHECKING:
-    from recollect.agent_memory import AgentMemory
+    from recollect.api.agent import AgentMemory
 
 NO_AGENT = {"ok": False, "error": "There is no agent in this conversation, so there is nothing to recall."}
 DEFAULT_LIMIT = 5

@@ -24,7 +24,7 @@ from recollect.cli.run import Run
 from recollect.cli.view import safe
 from recollect.errors import Invalid, NotFound, RecollectError
 from recollect.model import AgentAnswer, AgentQuestion, Delta, Image, RunEvent
-from recollect.policy.images import MAX_IMAGE_BYTES, checked_image
+from recollect.policy.prompt.images import MAX_IMAGE_BYTES, checked_image
 from recollect.runner import AgentRunner
 
 PROMPT = "you> "

@@ -8,7 +8,7 @@ import typer
 
 from recollect.cli.memories import given_text
 from recollect.cli.run import Command, Run
-from recollect.policy.window import Layout
+from recollect.policy.prompt.window import Layout
 
 
 def context(

@@ -28,7 +28,7 @@ from recollect.cli.view import View
 from recollect.settings import Settings
 
 if TYPE_CHECKING:
-    from recollect.api import AgentMemory, Recollect
+    from recollect.api.recollect import AgentMemory, Recollect
 
 OF_DETAILS = "details"
 PATIENCE = 60.0

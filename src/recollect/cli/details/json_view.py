@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from recollect.cli.json_text import write_json
 from recollect.cli.view import json_record
 from recollect.model import Detail, DetailPage, Json
-from recollect.policy.references import reference
+from recollect.policy.details.references import reference
 
 
 class JsonDetails:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from recollect.cli.view import one_line, plain_time
 from recollect.model import Detail, DetailPage
-from recollect.policy.references import reference
+from recollect.policy.details.references import reference
 
 
 class PlainDetails:

@@ -11,7 +11,7 @@ from rich.text import Text
 from recollect.cli.table import new_table
 from recollect.cli.view import mark, one_line, safe
 from recollect.model import Detail, DetailPage
-from recollect.policy.references import reference
+from recollect.policy.details.references import reference
 
 
 class TerminalDetails:

@@ -14,7 +14,7 @@ from recollect.cli.progress import Bar
 from recollect.cli.run import REFUSED, Command, Run
 from recollect.errors import Invalid
 from recollect.model import Recalled
-from recollect.services.ingested import Ingested, IngestFailure
+from recollect.services.knowledge.report import Ingested, IngestFailure
 
 STANDARD_INPUT = Path("-")
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from recollect.cli.json_text import write_json
 from recollect.cli.view import json_record
 from recollect.model import Chunk, Document, Json, Skill
-from recollect.services.ingested import Ingested
+from recollect.services.knowledge.report import Ingested
 
 
 class JsonKnowledge:

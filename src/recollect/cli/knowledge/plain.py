@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from recollect.cli.view import one_line, plain_time, safe
 from recollect.model import Chunk, Document, Skill
-from recollect.services.ingested import Ingested, IngestFailure
+from recollect.services.knowledge.report import Ingested, IngestFailure
 
 EVERYBODY = NONE = "-"
 

@@ -13,7 +13,7 @@ from recollect.cli.knowledge.plain import about, failed, state
 from recollect.cli.table import new_table
 from recollect.cli.view import one_line, safe
 from recollect.model import Chunk, Document, Skill
-from recollect.services.ingested import Change, Ingested
+from recollect.services.knowledge.report import Change, Ingested
 
 
 class TerminalKnowledge:

@@ -18,8 +18,8 @@ from typing import IO, Any
 from recollect.deadline import check_deadline
 from recollect.errors import Invalid
 from recollect.model import ForeignItem, Kind, Refused
-from recollect.policy.json_size import count_json_parts
-from recollect.policy.kinds import MAX_TAG_CHARS, MAX_TAGS, RULES
+from recollect.policy.json_values import count_json_parts
+from recollect.policy.memories.kinds import MAX_TAG_CHARS, MAX_TAGS, RULES
 from recollect.policy.names import is_session
 
 HEAD_CHARS = 64 * 1024

@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
-from recollect.agent_memory import ANY_STATE, PAGE
+from recollect.api.agent import ANY_STATE, PAGE
 from recollect.errors import Conflict, Invalid, NotFound
 from recollect.server.admin.logins import PATH
 from recollect.server.admin.pages import page, place

@@ -11,7 +11,7 @@ from recollect.caller import current_caller
 from recollect.errors import Forbidden, Invalid
 from recollect.model import KeyScope, Origin
 from recollect.policy.keys import allows
-from recollect.policy.trust import is_within
+from recollect.policy.memories.trust import is_within
 from recollect.server.admin.logins import PATH
 from recollect.server.admin.pages import page
 from recollect.server.auth import CurrentTenant

@@ -13,7 +13,7 @@ import threading
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.errors import Unauthorized
 from recollect.model import ApiKey
 

@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from recollect import __version__
 from recollect.model import KeyScope, Kind, Memory, Origin, Outcome, State
 from recollect.policy.keys import allows
-from recollect.policy.trust import is_within
+from recollect.policy.memories.trust import is_within
 from recollect.server.access import Access
 from recollect.server.admin.logins import PATH
 

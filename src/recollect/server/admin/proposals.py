@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
-from recollect.agent_memory.consolidation import ANY_STATE, PAGE
+from recollect.api.agent_details import ANY_STATE, PAGE
 from recollect.model import ProposalState
 from recollect.server.admin.logins import PATH
 from recollect.server.admin.pages import page, place

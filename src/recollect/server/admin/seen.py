@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
-from recollect.agent_memory.context import CALLS_PAGE
+from recollect.api.agent import CALLS_PAGE
 from recollect.server.admin.logins import PATH
 from recollect.server.admin.pages import page
 from recollect.server.auth import CurrentAgent, CurrentTenant

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from recollect.policy.purposes import PURPOSES
+from recollect.policy.recall.purposes import PURPOSES
 from recollect.server.admin.logins import PATH
 from recollect.server.admin.pages import page
 from recollect.server.auth import CurrentAgent, CurrentTenant

@@ -18,7 +18,7 @@ from sse_starlette.sse import AppStatus
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.errors import Invalid, Unauthorized
 from recollect.model import KeyScope
 from recollect.policy.keys import allows

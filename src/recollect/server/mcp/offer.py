@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from recollect.api import AgentMemory
+from recollect.api.recollect import AgentMemory
 from recollect.errors import Invalid
 from recollect.settings import Settings
 from recollect.tools import catalog

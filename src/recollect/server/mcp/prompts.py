@@ -1,4 +1,4 @@
-"""Prompts: what is remembered before something is decided, for the purposes of `policy.purposes`.
+"""Prompts: what is remembered before something is decided, for the purposes of `policy.recall.purposes`.
 
 They recall, so they are offered with the set `recall`.
 """
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from mcp.types import GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage, TextContent
 
 from recollect.errors import Invalid
-from recollect.policy.prompt_text import wrapped
-from recollect.policy.purposes import PURPOSES, Purpose
+from recollect.policy.prompt.escaping import wrapped
+from recollect.policy.recall.purposes import PURPOSES, Purpose
 from recollect.server.mcp.offer import Offer
 from recollect.tools.bounds import shortened
 

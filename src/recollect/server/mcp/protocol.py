@@ -39,7 +39,7 @@ from mcp.types import (
 from pydantic import ValidationError
 
 from recollect import __version__
-from recollect.api import AgentMemory
+from recollect.api.recollect import AgentMemory
 from recollect.errors import Invalid, NotFound, RecollectError, TimedOut
 from recollect.model import Json
 from recollect.server.mcp import completions, prompts, resources

@@ -23,7 +23,7 @@ from mcp.types import (
 
 from recollect.errors import Invalid, NotFound
 from recollect.model import Detail, DetailPage
-from recollect.policy.prompt_text import wrapped
+from recollect.policy.prompt.escaping import wrapped
 from recollect.server.mcp.offer import Offer
 from recollect.server.rest.cursor import decode_place, encode_place
 from recollect.tools.bounds import MAX_CHARS

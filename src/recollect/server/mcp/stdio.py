@@ -18,7 +18,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from recollect.api import Recollect
+from recollect.api.recollect import Recollect
 from recollect.caller import MCP, acting_as
 from recollect.server.mcp.offer import existing_sets
 from recollect.server.mcp.protocol import build_server

@@ -16,7 +16,7 @@ from starlette.datastructures import UploadFile
 from recollect.caller import current_caller
 from recollect.errors import Invalid
 from recollect.model import AgentQuestion, Image
-from recollect.policy.images import MAX_IMAGES, checked_image, decoded_image
+from recollect.policy.prompt.images import MAX_IMAGES, checked_image, decoded_image
 from recollect.runner import AgentRunner
 from recollect.server.auth import CurrentRecollect, CurrentTenant
 from recollect.server.errors import located

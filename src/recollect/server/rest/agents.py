@@ -8,7 +8,7 @@ from typing import Annotated, cast
 
 from fastapi import APIRouter, Path, Query
 
-from recollect.api import TenantMemory
+from recollect.api.recollect import TenantMemory
 from recollect.model import Agent
 from recollect.policy.agents import AgentFields
 from recollect.server.auth import CurrentTenant

@@ -13,14 +13,14 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, model_validator
 from pydantic_core import PydanticCustomError
 
-from recollect.agent_memory import ANY_STATE, MAX_PAGE, PAGE
+from recollect.api.agent import ANY_STATE, MAX_PAGE, PAGE
 from recollect.model import KeyScope, Kind, Origin, Role, Scope, Source, State
 from recollect.policy.agents import MAX_CHARS, MAX_TOOLS
 from recollect.policy.keys import MAX_AGENTS
-from recollect.policy.kinds import MAX_TAGS, RULES
-from recollect.policy.purposes import PURPOSES
-from recollect.policy.relevance import Mode
-from recollect.services.recall import MAX_LIMIT
+from recollect.policy.memories.kinds import MAX_TAGS, RULES
+from recollect.policy.prompt.relevance import Mode
+from recollect.policy.recall.purposes import PURPOSES
+from recollect.services.recall.recall import MAX_LIMIT
 
 NOTE_CHARS, MEMORY_CHARS = RULES[Kind.NOTE].max_chars, RULES[Kind.EPISODE].max_chars
 

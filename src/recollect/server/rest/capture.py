@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from recollect.policy.numbers import MAX_SECONDS
 from recollect.server.auth import CurrentAgent
 from recollect.server.rest.bodies import Given, Number
-from recollect.services.capture import COMMAND_OUTPUT
+from recollect.services.details.capture import COMMAND_OUTPUT
 
 router = APIRouter(prefix="/api/agents/{agent}", tags=["details"])
 

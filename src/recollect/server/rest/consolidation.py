@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from recollect.agent_memory.consolidation import ANY_STATE
+from recollect.api.agent_details import ANY_STATE
 from recollect.model import Kind, Origin, ProposalState
 from recollect.server.auth import CurrentAgent
 from recollect.server.paging import read_page

@@ -7,12 +7,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from recollect.agent_memory.context import MAX_CALLS
+from recollect.api.agent import MAX_CALLS
 from recollect.server.auth import CurrentAgent
 from recollect.server.paging import READ_LARGE_AT_ONCE, read_page
 from recollect.server.rest import cursor
 from recollect.server.rest.context_shapes import CallBody, CallFilter, CallPage, ContextBody, Prompting, SeenCallBody
-from recollect.services.recall import checked_limit
+from recollect.services.recall.recall import checked_limit
 
 LISTING = "context-calls"
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, Strict
 
-from recollect.agent_memory.context import CALLS_PAGE, MAX_CALLS
+from recollect.api.agent import CALLS_PAGE, MAX_CALLS
 from recollect.policy.numbers import MAX_TOKENS
-from recollect.policy.window import Layout
+from recollect.policy.prompt.window import Layout
 from recollect.server.rest.bodies import Given
 
 LayoutName = Annotated[str, Field(json_schema_extra={"enum": [*Layout]})]

@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import BaseModel, Field, Strict
 
 from recollect.model import Detail, DetailPage, Json
-from recollect.policy.details import MAX_CHARS, MAX_CONTEXT_LINES, MAX_DESCRIPTION_CHARS, PAGE_CHARS, PART_CHARS
-from recollect.policy.references import reference
+from recollect.policy.details.keys import MAX_CHARS, MAX_CONTEXT_LINES, MAX_DESCRIPTION_CHARS, PAGE_CHARS, PART_CHARS
+from recollect.policy.details.references import reference
 from recollect.server.rest.bodies import Given, Paging, Patch
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from recollect.api import AgentMemory
+from recollect.api.recollect import AgentMemory
 from recollect.server.auth import CurrentAgent
 from recollect.server.paging import read_page
 from recollect.server.rest import cursor

@@ -16,7 +16,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
 from recollect import __version__
-from recollect.api import Recollect, TenantMemory
+from recollect.api.recollect import Recollect, TenantMemory
 from recollect.errors import StoreError
 from recollect.server.auth import CurrentRecollect, PossibleAccess
 from recollect.server.errors import error_response

@@ -35,7 +35,7 @@ from recollect.server.rest.knowledge_shapes import (
     WholeDocument,
 )
 from recollect.server.threads import BodyReader
-from recollect.services.ingested import Ingested
+from recollect.services.knowledge.report import Ingested
 
 LISTING = "documents"
 FORM = "multipart/form-data"

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, Strict
 from recollect.model import Hit, Source
 from recollect.policy.documents import MAX_CATEGORY_CHARS, MAX_TITLE_CHARS
 from recollect.server.rest.bodies import Given, Paging, Patch
-from recollect.services.ingested import Change, IngestedDocument
-from recollect.services.recall import MAX_LIMIT
+from recollect.services.knowledge.report import Change, IngestedDocument
+from recollect.services.recall.recall import MAX_LIMIT
 
 Title = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": MAX_TITLE_CHARS})]
 Category = Annotated[str, Field(json_schema_extra={"maxLength": MAX_CATEGORY_CHARS}, examples=["policy"])]

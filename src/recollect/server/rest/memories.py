@@ -14,7 +14,7 @@ from fastapi import APIRouter, Path, Query
 
 from recollect.caller import current_caller
 from recollect.model import Origin, State
-from recollect.policy.trust import check_claim
+from recollect.policy.memories.trust import check_claim
 from recollect.server.auth import CurrentAgent, CurrentRecollect
 from recollect.server.paging import fit_page, read_page
 from recollect.server.rest import cursor

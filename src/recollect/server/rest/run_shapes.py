@@ -7,9 +7,9 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, Strict
 
 from recollect.model import AgentAnswer
-from recollect.policy.images import KINDS, MAX_IMAGE_BYTES, MAX_IMAGES
+from recollect.policy.prompt.images import KINDS, MAX_IMAGE_BYTES, MAX_IMAGES
 from recollect.server.rest.bodies import Given
-from recollect.services.transcripts import MAX_MESSAGE_CHARS
+from recollect.services.prompt.transcripts import MAX_MESSAGE_CHARS
 
 
 class RunBody(Given):

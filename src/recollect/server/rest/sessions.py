@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from recollect.api import AgentMemory, TenantMemory
+from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.ports import place_of
 from recollect.server.auth import CurrentTenant, readable_agent
 from recollect.server.paging import READ_LARGE_AT_ONCE, read_page

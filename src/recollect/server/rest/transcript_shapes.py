@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, Strict
 from recollect.model import Conversation, Message, Role, Session
 from recollect.policy.names import MAX_SESSION_CHARS
 from recollect.server.rest.bodies import Given, Paging
-from recollect.services.transcripts import MAX_MESSAGE_CHARS
+from recollect.services.prompt.transcripts import MAX_MESSAGE_CHARS
 
 SummarizedCount = Annotated[
     int,

@@ -20,8 +20,7 @@ from typing import IO, Any, NoReturn
 from recollect.deadline import check_deadline
 from recollect.errors import Invalid
 from recollect.model import Json
-from recollect.policy.json_size import has_too_many_values
-from recollect.policy.json_values import MAX_DEPTH, check_depth
+from recollect.policy.json_values import MAX_DEPTH, check_depth, has_too_many_values
 from recollect.ports import ArchiveFiles
 
 VERSION = 1

@@ -26,7 +26,6 @@ FOREIGN = (
     "checked; its events are sealed anew, each with its old hash."
 )
 
-Progress = Callable[[int, int], None]
 """Told now and then: how much is done, and of how much; 0: nobody knows."""
 
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from recollect.model import Json
 from recollect.policy.transfer import TEXTS
 from recollect.ports import AllowanceStore, Clock
-from recollect.services.secrets import FLAG, SecretGuard
+from recollect.services.memories.secrets import FLAG, SecretGuard
 
 
 class Cleaning:

@@ -8,9 +8,9 @@ from typing import IO
 from recollect.deadline import check_deadline
 from recollect.model import AuditEvent, Exported, Json
 from recollect.ports import ArchiveFiles, Clock, Store
-from recollect.services.noting import note
+from recollect.services.history.noting import note
 from recollect.services.transfer.archive import ArchiveWriter
-from recollect.services.transfer.check import Progress
+from recollect.services.walk import Progress
 
 
 class Export:

@@ -14,11 +14,12 @@ from recollect.model import AuditEvent, ForeignItem, ForeignMemory, ForeignTurn,
 from recollect.policy.names import checked_owner, checked_session
 from recollect.policy.text import content_hash, fold
 from recollect.ports import Clock, Store
-from recollect.services.drafts import Draft, checked
-from recollect.services.remember import Remember
-from recollect.services.secrets import SecretGuard
-from recollect.services.transcripts import Transcripts, checked_turn
-from recollect.services.transfer.check import MAX_TOLD, Progress
+from recollect.services.memories.drafts import Draft, checked
+from recollect.services.memories.remember import Remember
+from recollect.services.memories.secrets import SecretGuard
+from recollect.services.prompt.transcripts import Transcripts, checked_turn
+from recollect.services.transfer.check import MAX_TOLD
+from recollect.services.walk import Progress
 
 MEMORIES = "memories"
 TURNS = "turns"

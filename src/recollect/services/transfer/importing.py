@@ -9,9 +9,9 @@ from recollect.errors import Invalid
 from recollect.model import Imported
 from recollect.ports import ArchiveFiles, ForeignFormats
 from recollect.services.transfer.archive import is_export
-from recollect.services.transfer.check import Progress
 from recollect.services.transfer.foreign import ForeignImport
 from recollect.services.transfer.restore import FORMAT, Restore
+from recollect.services.walk import Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

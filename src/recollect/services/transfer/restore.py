@@ -19,10 +19,11 @@ from recollect.errors import Conflict
 from recollect.model import ACTOR, AuditEvent, Imported, Json
 from recollect.policy.transfer import CONTENTS, key_of
 from recollect.ports import ArchiveFiles, Clock, ContentDraft, Store, Vector
-from recollect.services.embedding import Embedding
+from recollect.services.background.embedding import Embedding
 from recollect.services.transfer.archive import ArchiveReader, Line
-from recollect.services.transfer.check import BATCH, Check, Findings, Progress, event_of
+from recollect.services.transfer.check import BATCH, Check, Findings, event_of
 from recollect.services.transfer.cleaning import Cleaning
+from recollect.services.walk import Progress
 
 FORMAT = "recollect"
 PROGRESS_BYTES = 1024

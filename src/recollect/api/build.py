@@ -1,0 +1,276 @@
+"""How the services are put together; `api` asks for it once for every store it opens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from recollect.model import Kind, Owner
+from recollect.policy.memories.trust import Judge, judged
+from recollect.ports import ArchiveFiles, Clock, DocumentFiles, ForeignFormats, Models, Store, TokenCounter
+from recollect.services.access.idempotency import Idempotency
+from recollect.services.access.keys import Keys
+from recollect.services.background.embedding import Embedding
+from recollect.services.background.resting import RestedModel
+from recollect.services.background.workers import AT_ONCE, WAITING_AT_ONCE
+from recollect.services.details.capture import Capture
+from recollect.services.details.describe import Describe
+from recollect.services.details.details import Details
+from recollect.services.history.workflows import Workflows
+from recollect.services.knowledge.ingest import Ingest
+from recollect.services.knowledge.search import Passages, SearchKnowledge
+from recollect.services.knowledge.skills import Skills
+from recollect.services.memories.consolidate import Consolidate
+from recollect.services.memories.loop_guard import Echoes
+from recollect.services.memories.remember import Remember
+from recollect.services.memories.secrets import Scan, SecretGuard
+from recollect.services.memories.similar import Similar
+from recollect.services.prompt.assemble import Assemble
+from recollect.services.prompt.blocks import Inject
+from recollect.services.prompt.conversation import Conversations
+from recollect.services.prompt.fold import Fold
+from recollect.services.prompt.gather import Gather
+from recollect.services.prompt.prompt_log import ContextCalls, Seen
+from recollect.services.prompt.references import Move
+from recollect.services.prompt.transcripts import Transcripts
+from recollect.services.recall.audit_source import Audit
+from recollect.services.recall.knowledge_source import Knowledge
+from recollect.services.recall.marks import Retrieved
+from recollect.services.recall.memory_source import OwnMemories
+from recollect.services.recall.question import RecallSource
+from recollect.services.recall.recall import Recall
+from recollect.services.recall.steps_source import Steps
+from recollect.services.transfer.export import Export
+from recollect.services.transfer.foreign import ForeignImport
+from recollect.services.transfer.importing import Import
+from recollect.services.transfer.restore import Restore
+from recollect.services.upkeep.checkup import Checkup, MendIndex
+from recollect.services.upkeep.erase import Erase
+from recollect.services.upkeep.maintain import Maintain
+from recollect.settings import Settings
+
+PARTS = ("similarity", "recency", "importance", "source")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """One store and everything that works on it."""
+
+    store: Store
+    now: Clock
+    judge: Judge
+    rested_models: Sequence[RestedModel]
+    remember: Remember
+    transcripts: Transcripts
+    conversations: Conversations
+    recall: Recall
+    inject: Inject
+    similar: Similar
+    consolidate: Consolidate
+    scan: Scan
+    details: Details
+    capture: Capture
+    guard: SecretGuard
+    echoes: Echoes
+    maintain: Maintain
+    checkup: Checkup
+    mend_index: MendIndex
+    retrieved: Retrieved
+    workflows: Workflows
+    tokens: TokenCounter
+    skills: Skills
+    keys: Keys
+    idempotency: Idempotency
+    ingest: Ingest
+    search_knowledge: SearchKnowledge
+    assemble: Assemble
+    context_calls: ContextCalls
+    seen: Seen
+    erase: Erase
+    export: Export
+    import_: Import
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """What the services reach the world beyond the store by."""
+
+    models: Models
+    tokens: TokenCounter
+    skills: Skills
+    files: DocumentFiles
+    archives: ArchiveFiles
+    formats: ForeignFormats
+
+
+def wired(store: Store, embedding: Embedding, outside: Outside, *, now: Clock, settings: Settings) -> Services:
+    """The services of one store, as the settings want them."""
+    summary, fast = _rested(outside.models, now)
+    tokens, skills = outside.tokens, outside.skills
+    echoes, retrieved, guard = Echoes(), _retrieved(store, settings), SecretGuard(store, now, mode=settings.secrets)
+    details = Details(store, guard, Describe(fast if settings.detail_summary == "model" else None), now)
+    limits = {Kind.NOTE: settings.max_total}
+    remember = Remember(store, embedding, guard, echoes, now, max_counts=limits, suspicious=settings.suspicious)
+    transcripts = Transcripts(store, remember, guard, now, is_capturing=settings.capture_turns)
+    conversations = _conversations(store, guard, summary, now, settings)
+    judge = partial(judged, mode=settings.suspicious)
+    recall = _recall(store, embedding, echoes, retrieved, judge, now, settings)
+    inject = _inject(store, embedding, echoes, judge, now, settings)
+    context_calls = ContextCalls(store, keep=settings.context_calls_kept)
+    consolidate = _consolidate(store, remember, guard, summary, now, settings)
+    keys, waiting = Keys(store, now), (retrieved, context_calls)
+    gather = Gather(store, judge, inject=inject, recall=recall, skills=skills, converse=conversations)
+    assemble = _assemble(store, guard, gather, fast, tokens, echoes, retrieved, context_calls, now, settings)
+    return Services(
+        store=store,
+        now=now,
+        judge=judge,
+        rested_models=tuple(dict.fromkeys(model for model in (summary, fast) if model is not None)),
+        remember=remember,
+        transcripts=transcripts,
+        conversations=conversations,
+        recall=recall,
+        inject=inject,
+        similar=Similar(store, embedding, now),
+        consolidate=consolidate,
+        scan=Scan(store, guard, now),
+        details=details,
+        capture=Capture(details, tokens, threshold=settings.capture_threshold),
+        guard=guard,
+        echoes=echoes,
+        maintain=Maintain(store, embedding, now, quota=settings.episode_quota),
+        checkup=Checkup(store, now, agent=Owner(settings.tenant, settings.agent)),
+        mend_index=MendIndex(store, now),
+        retrieved=retrieved,
+        workflows=Workflows(store, guard, now),
+        tokens=tokens,
+        skills=skills,
+        keys=keys,
+        idempotency=Idempotency(store, now),
+        ingest=Ingest(store, embedding, guard, outside.files, now),
+        search_knowledge=SearchKnowledge(Passages(store, words_share=settings.similarity_words), embedding, echoes),
+        assemble=assemble,
+        context_calls=context_calls,
+        seen=Seen(store, skills, context_calls),
+        erase=Erase(store, consolidate, now, waiting=waiting, caches=[echoes, assemble, context_calls, keys]),
+        export=Export(store, outside.archives, now),
+        import_=_import(
+            outside,
+            Restore(store, embedding, outside.archives, now, secrets=settings.secrets, audit_key=settings.audit_key),
+            ForeignImport(store, remember, transcripts, guard, now, max_notes=settings.max_total),
+            settings,
+        ),
+    )
+
+
+def _rested(models: Models, now: Clock) -> tuple[RestedModel | None, RestedModel | None]:
+    """The models for summaries and for what is wanted fast. One that serves both rests for both."""
+    summary = None if models.summary is None else RestedModel(models.summary, now)
+    if models.fast is models.summary:
+        return summary, summary
+    return summary, None if models.fast is None else RestedModel(models.fast, now)
+
+
+def _retrieved(store: Store, settings: Settings) -> Retrieved:
+    return Retrieved(store, unmarked=() if settings.workspace is None else (Kind.NOTE,))
+
+
+def _import(outside: Outside, restore: Restore, foreign: ForeignImport, settings: Settings) -> Import:
+    return Import(outside.archives, restore, foreign, outside.formats, agent=settings.agent)
+
+
+def _assemble(
+    store: Store,
+    guard: SecretGuard,
+    gather: Gather,
+    fast: RestedModel | None,
+    tokens: TokenCounter,
+    echoes: Echoes,
+    retrieved: Retrieved,
+    calls: ContextCalls,
+    now: Clock,
+    settings: Settings,
+) -> Assemble:
+    return Assemble(
+        store,
+        now,
+        gather=gather,
+        fold=Fold(store, guard, fast, now, max_input_chars=settings.summary_input_chars),
+        move=Move(Details(store, guard, Describe(None), now)),  # a prompt waits for no summary
+        tokens=tokens,
+        echoes=echoes,
+        retrieved=retrieved,
+        calls=calls,
+        budget=settings.context_budget,
+        layout=settings.context_layout,
+    )
+
+
+def is_local(embedding: Embedding, settings: Settings) -> bool:
+    """Whether neither the database nor the embedder is across a network."""
+    return not embedding.is_remote and not settings.store_url.startswith(("postgresql://", "postgres://"))
+
+
+def _recall(
+    store: Store,
+    embedding: Embedding,
+    echoes: Echoes,
+    retrieved: Retrieved,
+    judge: Judge,
+    now: Clock,
+    settings: Settings,
+) -> Recall:
+    sources: Sequence[RecallSource] = (
+        OwnMemories(store, judge, words_share=settings.similarity_words),
+        Audit(store),
+        Steps(store),
+        Knowledge(Passages(store, words_share=settings.similarity_words)),
+    )
+    weights = {name: getattr(settings, f"weight_{name}") for name in PARTS}
+    return Recall(
+        sources,
+        embedding,
+        echoes,
+        retrieved,
+        judge,
+        now,
+        weights=weights,
+        deadline=settings.recall_deadline,
+        at_once=AT_ONCE if is_local(embedding, settings) else WAITING_AT_ONCE,
+    )
+
+
+def _consolidate(
+    store: Store, remember: Remember, guard: SecretGuard, model: RestedModel | None, now: Clock, settings: Settings
+) -> Consolidate:
+    is_noted, policy = settings.workspace is None, settings.consolidation
+    return Consolidate(store, remember, guard, now, model=model, policy=policy, is_noted=is_noted)
+
+
+def _conversations(
+    store: Store, guard: SecretGuard, model: RestedModel | None, now: Clock, settings: Settings
+) -> Conversations:
+    return Conversations(
+        store,
+        guard,
+        model,
+        now,
+        is_enabled=settings.summary_enabled,
+        threshold=settings.summary_threshold,
+        keep_last=settings.summary_keep_last,
+        max_input_chars=settings.summary_input_chars,
+    )
+
+
+def _inject(store: Store, embedding: Embedding, echoes: Echoes, judge: Judge, now: Clock, settings: Settings) -> Inject:
+    return Inject(
+        store,
+        embedding,
+        echoes,
+        judge,
+        now,
+        mode=settings.inject_mode,
+        max_chars=settings.max_inject_chars,
+        max_count=settings.max_inject_count,
+    )

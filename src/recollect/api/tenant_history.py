@@ -1,0 +1,384 @@
+"""The verbs of a tenant's audit log, workflows and documents."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from recollect.api.agent import MAX_PAGE, PAGE, SEARCH_LIMIT
+from recollect.api.build import Services
+from recollect.caller import current_caller
+from recollect.errors import Invalid, SecretRejected
+from recollect.model import (
+    ACTOR,
+    AuditEvent,
+    AuditHead,
+    AuditReport,
+    Chunk,
+    Document,
+    HeadCheck,
+    Hit,
+    Json,
+    Owner,
+    Workflow,
+    WorkflowStep,
+)
+from recollect.policy.documents import checked_category
+from recollect.policy.history import COMPLETED, OWN_AREAS
+from recollect.policy.json_values import checked_json
+from recollect.policy.memories.trust import check_decision
+from recollect.policy.names import checked_owner
+from recollect.policy.numbers import checked_before, checked_whole
+from recollect.policy.text import checked_text
+from recollect.services.knowledge.ingest import Wishes
+from recollect.services.knowledge.report import Ingested
+from recollect.services.memories.secrets import REJECTED, Sighting
+from recollect.services.recall.recall import checked_limit
+from recollect.services.walk import Progress
+from recollect.tools import catalog
+
+
+class TenantView:
+    """One tenant in one store."""
+
+    def __init__(self, services: Services, id: str) -> None:
+        self.id = id
+        self._services = services
+        self._store = services.store
+
+    def _owner(self, agent: str) -> Owner:
+        """Raises: Invalid; Forbidden when the caller is limited to other agents."""
+        owner = checked_owner(agent, self.id)
+        current_caller().check_agent(owner.agent)
+        return owner
+
+
+MAX_MESSAGE_CHARS = 2_000
+MAX_META_CHARS = 10_000
+MAX_EVENT = 2**62
+_ACTION = re.compile(r"[a-z][a-z0-9_]*(?:[.][a-z0-9_]+){1,4}")
+
+
+class AuditLog(TenantView):
+    """The verbs on the audit log."""
+
+    def list(self, *, before: int | None = None, limit: int = SEARCH_LIMIT) -> Sequence[AuditEvent]:
+        """What was done, newest first; `before` (an event's number) continues a listing. `event.actor` is the id of the
+        key, or the name of the program, that did it.
+
+        Raises: Invalid.
+        """
+        return self.search("", before=before, limit=limit)
+
+    def search(self, query: str, *, before: int | None = None, limit: int = SEARCH_LIMIT) -> Sequence[AuditEvent]:
+        """Events whose message holds `query`, ignoring case, newest first. `recall` finds them by single words.
+
+        Raises: Invalid.
+        """
+        agents, limit, before = current_caller().agents, checked_limit(limit, most=MAX_PAGE), checked_before(before)
+        needle = checked_text(query, what="query")
+        return self._store.list_events(self.id, needle=needle, agents=agents, before=before, limit=limit)
+
+    def verify(self) -> AuditReport:
+        """Whether the log is whole: nothing changed, nothing missing."""
+        return self._store.verify_events(self.id)
+
+    def head(self) -> AuditHead:
+        """Return the number and the hash of the last event, to be kept where nobody who can change the store can."""
+        return self._store.audit_head(self.id)
+
+    def check_heads(self, heads: Sequence[AuditHead]) -> Sequence[HeadCheck]:
+        """Compare what `head` returned earlier with the log; a head that does not fit shows that it was written anew.
+
+        Raises: Invalid.
+        """
+        for each in heads:
+            is_number = type(each.id) is int and 0 < each.id < MAX_EVENT
+            if not is_number or not isinstance(each.hash, str):
+                raise Invalid("A head has the number of an event and its hash.")
+        return self._store.check_heads(self.id, heads)
+
+    def record(
+        self, action: str, message: str, *, agent: str | None = None, meta: Mapping[str, Any] | None = None
+    ) -> AuditEvent:
+        """Put an event of your own into the log, for good: `action` is a stable word such as "order.refund".
+        Without `agent`, it is about the agent the caller is limited to, if there is one.
+
+        Raises: Invalid, Forbidden; SecretRejected when it seems to hold a secret, whatever the mode: nothing is ever
+        taken out.
+        """
+        agent = current_caller().own_agent(agent)
+        event = AuditEvent(
+            tenant=self.id,
+            at=self._services.now(),
+            action=_checked_action(action),
+            agent_id=None if agent is None else self._owner(agent).agent,
+            message=_checked_message(message),
+            meta=_checked_meta({} if meta is None else meta),
+        )
+        said = f"{event.message}\n{json.dumps(event.meta, ensure_ascii=False)}"
+        if self._services.guard.findings(self.id, said):
+            refused = "An event was refused: it seems to hold a secret."
+            self._store.add_event(
+                AuditEvent(
+                    tenant=self.id, at=event.at, action="secret.refuse", agent_id=event.agent_id, message=refused
+                )
+            )
+            raise SecretRejected(REJECTED)
+        return self._store.add_event(event)
+
+
+def _checked_action(action: object) -> str:
+    if not isinstance(action, str) or len(action) > 100 or not _ACTION.fullmatch(action):
+        raise Invalid("An action is two or more words in lower case with dots between them, such as order.refund.")
+    area = action.partition(".")[0]
+    if area in OWN_AREAS:
+        raise Invalid(f"Actions that begin with {area!r} are recollect's own; begin yours with another word.")
+    return action
+
+
+def _checked_message(message: str) -> str:
+    message = checked_text(message, what="message").strip()
+    if not 1 <= len(message) <= MAX_MESSAGE_CHARS:
+        raise Invalid(f"A message has 1 to {MAX_MESSAGE_CHARS:,} characters.")
+    return message
+
+
+def _checked_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(meta, Mapping):
+        raise Invalid("The meta of an event is an object of names and values.")
+    if ACTOR in meta:
+        raise Invalid(f"The name {ACTOR!r} in an event's meta is reserved for the key that recorded it; use another.")
+    try:
+        text = json.dumps(dict(meta), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise Invalid("The meta of an event holds what JSON cannot say.") from None
+    if len(text) > MAX_META_CHARS or "\\u0000" in text:
+        raise Invalid(f"The meta of an event has at most {MAX_META_CHARS:,} characters as JSON, and no NUL.")
+    checked_json(meta, what="meta")
+    read: dict[str, Any] = json.loads(text)
+    return read
+
+
+class History(TenantView):
+    """The verbs that look back."""
+
+    def scan(self, *, progress: Progress | None = None) -> Iterator[Sighting]:
+        """Every stored memory that seems to hold a secret, found one by one. `progress` is told after each agent how
+        many are done, of how many.
+
+        Raises: Forbidden.
+        """
+        current_caller().check_whole_tenant()
+        return self._services.scan(self.id, progress=progress)
+
+    def allow_secret(self, text: str) -> int:
+        """Say that what looks like a secret in `text` is none; only its hash is kept.
+
+        Raises: Invalid when nothing does; Forbidden.
+        """
+        current_caller().check_whole_tenant()
+        check_decision(current_caller().trust)
+        allowed = self._services.guard.allow(self.id, checked_text(text))
+        message = f"Text that looked like a secret was allowed ({allowed} piece{'' if allowed == 1 else 's'})."
+        self._store.add_event(
+            AuditEvent(tenant=self.id, at=self._services.now(), action="secret.allow", message=message)
+        )
+        return allowed
+
+    def audit_events(
+        self, query: str = "", *, before: int | None = None, limit: int = SEARCH_LIMIT
+    ) -> Sequence[AuditEvent]:
+        """What was done, newest first.
+
+        Raises: Invalid.
+        """
+        return AuditLog(self._services, self.id).search(query, before=before, limit=limit)
+
+    def verify_audit(self) -> AuditReport:
+        """Whether the audit log is whole: nothing changed, nothing missing."""
+        return self._store.verify_events(self.id)
+
+    def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Json:
+        """Run a tool where no agent is speaking: tools that need one say so."""
+        return catalog.call(None, name, arguments)
+
+
+class Workflows(TenantView):
+    """The verbs on workflows and their steps. Agents find the steps by recall."""
+
+    def add_workflow(self, name: str) -> Workflow:
+        """Begin a workflow; its id is made of its name.
+
+        Raises: Invalid, SecretRejected.
+        """
+        return self._services.workflows.begin(self.id, name)
+
+    def record_step(
+        self,
+        *,
+        workflow: str,
+        step: str,
+        output: str = "",
+        agent: str | None = None,
+        status: str = COMPLETED,
+        is_new: bool = True,
+    ) -> WorkflowStep:
+        """Add a step, and what came out of it, to the workflow with this id, or else the newest with this name. One
+        that is not there is begun, unless `is_new` is false: then `workflow` is an id.
+
+        Raises: Invalid, SecretRejected, NotFound, Forbidden.
+        """
+        agent = current_caller().own_agent(agent)
+        if agent is not None:
+            self._owner(agent)
+        return self._services.workflows.record(
+            self.id, workflow=workflow, step=step, output=output, agent=agent, status=status, is_new=is_new
+        )
+
+    def get_workflow(self, id: str) -> Workflow:
+        """Raises: NotFound."""
+        return self._store.get_workflow(self.id, checked_text(id, what="id"))
+
+    def list_workflows(self, *, after: str = "", limit: int = PAGE) -> Sequence[Workflow]:
+        """By id, beginning behind `after`.
+
+        Raises: Invalid.
+        """
+        limit = checked_limit(limit, most=MAX_PAGE)
+        return self._store.list_workflows(self.id, after=checked_text(after, what="after"), limit=limit)
+
+    def list_steps(self, workflow: str, *, after: int = 0, limit: int = PAGE) -> Sequence[WorkflowStep]:
+        """The steps of a workflow (its id) in order, beginning behind the position `after`.
+
+        Raises: NotFound, Invalid.
+        """
+        limit, id, caller = checked_limit(limit, most=MAX_PAGE), checked_text(workflow, what="id"), current_caller()
+        after = checked_whole(after, "`after` (a position)")
+        found: list[WorkflowStep] = []
+        while page := self._store.list_steps(self.id, id, after=after, limit=limit):
+            found += [each for each in page if each.agent_id is None or caller.is_allowed(each.agent_id)]
+            if len(found) >= limit or not caller.agents:
+                break
+            after = page[-1].position
+        return found[:limit]
+
+
+class Knowledge(TenantView):
+    """The verbs that work on documents."""
+
+    def ingest(
+        self,
+        path_or_text: str | Path,
+        *,
+        title: str | None = None,
+        category: str | None = None,
+        is_published: bool | None = None,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        prune: bool = False,
+        progress: Progress | None = None,
+    ) -> Ingested:
+        """Take in a text, a file (Markdown, text, HTML, PDF) or every such file of a folder and below it. What is there
+        already is left alone; what has changed takes the place of its old self. Of a folder: `include` and `exclude`
+        are patterns such as `*.md`, `prune` removes documents whose file is gone, failures are in the answer.
+
+        Raises: Invalid, SecretRejected; for a folder only when it cannot be read.
+        """
+        wishes = Wishes(title=title, category=category, is_published=is_published)
+        ingest = self._services.ingest
+        if not ingest.is_folder(path_or_text):
+            return Ingested(documents=(ingest(self.id, path_or_text, wishes),))
+        return ingest.folder(
+            self.id,
+            Path(path_or_text),
+            wishes,
+            include=include,
+            exclude=exclude,
+            is_pruned=prune,
+            progress=progress,
+        )
+
+    def ingest_text(
+        self,
+        text: str,
+        *,
+        title: str | None = None,
+        category: str | None = None,
+        is_published: bool | None = None,
+    ) -> Ingested:
+        """Take in a text, also one that could be a path: for texts that come from elsewhere.
+
+        Raises: Invalid, SecretRejected.
+        """
+        wishes = Wishes(title=title, category=category, is_published=is_published)
+        content = checked_text(text).encode()
+        return Ingested(documents=(self._services.ingest.content(self.id, content, wishes, name="", source=""),))
+
+    def ingest_bytes(
+        self,
+        content: bytes,
+        name: str,
+        *,
+        title: str | None = None,
+        category: str | None = None,
+        is_published: bool | None = None,
+    ) -> Ingested:
+        """Take in the content of a file that is not on this machine; its name tells what it is, and is what it is
+        known by.
+
+        Raises: Invalid, SecretRejected.
+        """
+        wishes = Wishes(title=title, category=category, is_published=is_published)
+        base = Path(checked_text(name, what="name").replace("\\", "/")).name
+        return Ingested(documents=(self._services.ingest.content(self.id, content, wishes, name=base, source=base),))
+
+    def get_document(self, id: str) -> Document:
+        """Raises: NotFound."""
+        return self._store.get_document(self.id, id)
+
+    def list_passages(self, id: str) -> Sequence[Chunk]:
+        """What a document was cut into, in order.
+
+        Raises: NotFound.
+        """
+        return self._store.list_chunks(self.id, self._store.get_document(self.id, id).id)
+
+    def list_documents(self, *, category: str = "", after: str = "", limit: int = PAGE) -> Sequence[Document]:
+        """By id, beginning behind `after`; only those of a category if one is named.
+
+        Raises: Invalid.
+        """
+        return self._store.list_documents(
+            self.id,
+            category=checked_category(category),
+            after=checked_text(after, what="after"),
+            limit=checked_limit(limit, most=MAX_PAGE),
+        )
+
+    def update_document(
+        self, id: str, *, title: str | None = None, category: str | None = None, is_published: bool | None = None
+    ) -> Document:
+        """Say something else about a document; only a published one is found.
+
+        Raises: NotFound, Invalid, SecretRejected, Conflict.
+        """
+        wishes = Wishes(title=title, category=category, is_published=is_published)
+        return self._services.ingest.update(self.id, id, wishes)
+
+    def delete_document(self, id: str) -> None:
+        """Delete a document and its passages for good.
+
+        Raises: NotFound.
+        """
+        self._services.ingest.delete(self.id, id)
+
+    def search_knowledge(self, query: str, *, categories: Collection[str] = (), limit: int = 5) -> Sequence[Hit]:
+        """The passages of published documents that fit a question best, by words and by meaning; no category means all.
+
+        Raises: Invalid.
+        """
+        return self._services.search_knowledge(self.id, query, categories=categories, limit=limit)

@@ -1,0 +1,1 @@
+"""Rules for long texts behind references."""

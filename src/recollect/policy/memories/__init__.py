@@ -1,0 +1,1 @@
+"""Rules for memories: kinds, importance, lifetime, duplicates, trust."""

@@ -1,0 +1,149 @@
+"""How far a memory can be trusted, by where it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from recollect.errors import Forbidden
+from recollect.lazy import LazyModule
+from recollect.model import Kind, Memory, Origin
+
+if TYPE_CHECKING:
+    from recollect.policy.memories import instructions
+else:
+    instructions = LazyModule("recollect.policy.memories.instructions")
+
+Judge: TypeAlias = Callable[[Memory], Memory]
+"""Returns a memory as it is shown; `judged` with the setting `suspicious`."""
+
+TRUST: Mapping[Origin, float] = {
+    Origin.USER: 1.0,
+    Origin.AGENT: 0.8,
+    Origin.TOOL: 0.5,
+    Origin.IMPORT: 0.5,
+    Origin.MODEL: 0.4,
+}
+
+CORE_NEEDS = 0.8
+"""Core is in every prompt: what is trusted less waits for somebody to look at it."""
+
+LOW_TRUST = "low trust"
+SUSPICIOUS = "reads like instructions"
+"""Begins or is part of the flag of a memory whose text talks to the model as if it were in charge."""
+
+UNVERIFIED = "unverified"
+
+
+def lowered(origin: Origin, highest: Origin | None) -> Origin:
+    """The origin a memory gets from a key that is trusted up to `highest` (None: any).
+
+    >>> lowered(Origin.USER, Origin.TOOL).value, lowered(Origin.MODEL, Origin.TOOL).value
+    ('tool', 'model')
+    """
+    return origin if is_within(origin, highest) else highest or origin
+
+
+def is_within(origin: Origin, highest: Origin | None) -> bool:
+    """Return True if a key that is trusted up to `highest` may claim this origin."""
+    return highest is None or TRUST[origin] <= TRUST[highest]
+
+
+def check_claim(origin: Origin, highest: Origin | None) -> None:
+    """Raises: Forbidden."""
+    if not is_within(origin, highest):
+        raise Forbidden(
+            f"This key is trusted as {highest}; it cannot write what has the origin {origin.value}. Leave the origin "
+            "out, or use a key with more trust."
+        )
+
+
+def check_change(origin: Origin, highest: Origin | None) -> None:
+    """Refuse to edit, correct or delete a memory that is trusted more than the key.
+
+    Raises: Forbidden.
+    """
+    if not is_within(origin, highest):
+        raise Forbidden(
+            f"This key is trusted as {highest}; it cannot edit, correct or delete a memory of the origin "
+            f"{origin.value}. Use a key with more trust."
+        )
+
+
+def check_removal(highest: Origin | None) -> None:
+    """Refuse to delete or hide a conversation or a long text: nobody knows where it came from, so it counts as trusted.
+
+    Raises: Forbidden.
+    """
+    if highest is not None and is_low(highest):
+        raise Forbidden(
+            f"This key is trusted as {highest.value}; deleting a conversation and deleting or hiding a long text take "
+            "agent or user. Use a key with more trust."
+        )
+
+
+def check_document_change(highest: Origin | None) -> None:
+    """Refuse to change a document: nobody knows where it came from, so it counts as trusted.
+
+    Raises: Forbidden.
+    """
+    if highest is not None and is_low(highest):
+        raise Forbidden(
+            f"This key is trusted as {highest.value}; it can add documents, but replacing, changing or deleting one "
+            "takes agent or user. Use another title, or a key with more trust."
+        )
+
+
+def check_decision(highest: Origin | None) -> None:
+    """Refuse a key that is trusted too little to decide what enters every prompt.
+
+    Raises: Forbidden.
+    """
+    if highest is not None and is_low(highest):
+        raise Forbidden(f"This key is trusted as {highest.value}; deciding what agents trust takes agent or user.")
+
+
+def reason_to_hold(kind: Kind, origin: Origin) -> str | None:
+    """Why a memory has to wait for a person, if it has to.
+
+    >>> reason_to_hold(Kind.CORE, Origin.TOOL), reason_to_hold(Kind.NOTE, Origin.TOOL)
+    ('low trust', None)
+    """
+    return LOW_TRUST if kind is Kind.CORE and TRUST[origin] < CORE_NEEDS else None
+
+
+def is_low(origin: Origin) -> bool:
+    """Return True for what came from a tool, an import or a model."""
+    return TRUST[origin] < CORE_NEEDS
+
+
+def is_suspicious(memory: Memory) -> bool:
+    """Return True if somebody should look at the text before a model believes it."""
+    return memory.flag is not None and SUSPICIOUS in memory.flag
+
+
+def flagged(memory: Memory) -> Memory:
+    """Return the memory with a flag if it is little trusted and reads like instructions."""
+    if not is_low(memory.origin) or is_suspicious(memory):
+        return memory
+    rule = instructions.find_instruction("\n".join([memory.text, *memory.tags]))
+    if rule is None:
+        return memory
+    return replace(memory, flag="; ".join(filter(None, [memory.flag, f"{SUSPICIOUS}: {rule}"])))
+
+
+def judged(memory: Memory, mode: str) -> Memory:
+    """Return a stored memory with the flag it would get today; `mode` is the setting `suspicious`.
+
+    A memory of an earlier release, or one that was restored, was not looked at when it was written. One that has been
+    approved or edited has a higher version: what was decided then stands.
+    """
+    return memory if mode == "show" or memory.version > 1 else flagged(memory)
+
+
+def provenance(memory: Memory) -> str:
+    """Return what stands before a memory's text in a prompt: its origin, if that is little trusted."""
+    if not is_low(memory.origin):
+        return ""
+    return f"[from {memory.origin.value}{f', {UNVERIFIED}' if is_suspicious(memory) else ''}] "

@@ -1,0 +1,1 @@
+"""Rules for prompts: blocks, budget, escaping, tokens."""

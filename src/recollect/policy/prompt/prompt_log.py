@@ -1,0 +1,78 @@
+"""What a prompt shows and what it leaves out, by ids and digests: an answer for later that holds nobody's text."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from recollect.model import Block, BlockItem
+from recollect.policy.prompt.rendering import Drawing
+from recollect.policy.prompt.window import BLOCKS, STABLE_BLOCKS, Form, Layout, Part, Piece, Window
+
+DIGEST_CHARS = 16
+SOURCES = {
+    Part.SKILLS: "skill",
+    Part.CORE: "memory",
+    Part.JOURNAL: "memory",
+    Part.NOTES: "memory",
+    Part.MEMORIES: "memory",
+    Part.KNOWLEDGE: "knowledge",
+    Part.CONVERSATION: "conversation",
+    Part.TOOL_RESULTS: "tool_result",
+}
+
+
+def digest(text: str) -> str:
+    """Tells whether a text is still the same."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_CHARS]
+
+
+def blocks_of(window: Window, drawing: Drawing) -> tuple[Block, ...]:
+    """Every block with its cost and its items; a block that shows nothing only if something was left out of it."""
+    tokens = {block.name: block.tokens for block in drawing.blocks(window)}
+    blocks = []
+    for name, parts in BLOCKS[window.layout]:
+        items = tuple(item for part in parts for item in _items(window, part))
+        if name in tokens or items:
+            blocks.append(Block(name=name, tokens=tokens.get(name, 0), items=items))
+    return tuple(blocks)
+
+
+def stable_messages(window: Window, drawing: Drawing) -> int:
+    """How many messages begin the prompt that will begin the next one, too; none is promised in the standard layout."""
+    if window.layout is not Layout.CACHE_STABLE:
+        return 0
+    return sum(len(block.messages) for block in drawing.blocks(window) if block.name in STABLE_BLOCKS)
+
+
+def _items(window: Window, part: Part) -> Iterator[BlockItem]:
+    yield from _named(part, window.of(part), "")
+    for reason, left_out in groupby(window.left_out.get(part, ()), key=lambda each: each.reason):
+        yield from _named(part, [each.piece for each in left_out], reason)
+
+
+def _named(part: Part, pieces: Sequence[Piece], reason: str) -> Iterator[BlockItem]:
+    """One item for each piece; neighbouring turns, of which there may be many, are one together."""
+    for is_turn, group in groupby(pieces, key=lambda piece: piece.form is Form.TURN):
+        if is_turn:
+            yield _run(list(group), reason)
+            continue
+        for piece in group:
+            yield BlockItem(
+                id=piece.id,
+                source=piece.source or (SOURCES.get(part, part.value) if piece.form is Form.ITEM else piece.form.value),
+                score=piece.score,
+                digest=digest(piece.stored or piece.text),
+                left_out=reason,
+            )
+
+
+def _run(turns: Sequence[Piece], reason: str) -> BlockItem:
+    first, last = turns[0].turn, turns[-1].turn
+    return BlockItem(
+        id=f"turn {first}" if first == last else f"turns {first} to {last}",
+        source=Form.TURN.value,
+        digest=digest("\0".join(piece.text for piece in turns)),
+        left_out=reason,
+    )

@@ -1,0 +1,96 @@
+"""A digest of a conversation made without a model: the sentences that say most, in the order they were said.
+
+What says most is what is hard to guess again: references, decisions, numbers, names. Small talk goes first when there
+is too little room. The digest of a digest and of what followed is made the same way, so it never outgrows its room.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from recollect.policy.details.references import REFERENCE, safe_cut
+
+MAX_CHARS = 4_000
+MAX_SENTENCE_CHARS = 300
+CUT = "…"
+
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\s*\n+\s*")
+_DECISION = re.compile(
+    r"\b(?:decid|agree|approv|reject|refus|choos|chose|promis|prefer|remember|deadline|must|never|always|will|need|want|"
+    r"because|fail|error|fix|deploy|deliver|pay|paid|cost|budget|sign|cancel|plan|name|call|live|birthday|allerg)\w*",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"\d")
+_NAME = re.compile(r"(?<=[^\s.!?…:])\s+[A-ZÀ-ÖØ-Þ][\w'’-]+")
+_LINE = re.compile(r"- (\w+): ")
+
+REFERENCE_WEIGHT, DECISION_WEIGHT, NUMBER_WEIGHT, NAME_WEIGHT, FIRST_WEIGHT, USER_WEIGHT = 10.0, 2.0, 1.5, 1.0, 0.5, 0.5
+
+
+def digest(turns: Iterable[tuple[str, str]], *, before: str = "", max_chars: int = MAX_CHARS) -> str:
+    """The most telling sentences of `turns` (role and content each), behind those of the digest `before` them.
+
+    >>> print(digest([("user", "Hi! We ship on May 3rd."), ("assistant", "Noted.")], max_chars=30))
+    - user: We ship on May 3rd.
+    """
+    lines = [(_weight(line), line) for line in before.splitlines() if line.strip()]
+    for role, content in turns:
+        lines += _lines_of(role, content)
+    chosen = _chosen(lines, max_chars)
+    return "\n".join(line for place, (_, line) in enumerate(lines) if place in chosen)
+
+
+def clipped(text: str, max_chars: int) -> str:
+    """`text` with its middle left out if it is longer; its beginning and its end say most.
+
+    >>> clipped("The build failed after a long while: disk full", 24)
+    'The build fail … sk full'
+    """
+    if len(text) <= max_chars:
+        return text
+    mark = f" {CUT} "
+    room = max(max_chars - len(mark), 0)
+    tail = room // 3
+    head, rest = safe_cut(text, room - tail), safe_cut(text, len(text) - tail, is_end=False)
+    return text[:head] + mark + text[rest:]
+
+
+def _lines_of(role: str, content: str) -> list[tuple[float, str]]:
+    sentences = [part.strip() for part in _SENTENCE_END.split(content) if part.strip()]
+    found = []
+    for place, sentence in enumerate(sentences):
+        line = f"- {role}: {_short(sentence)}"
+        found.append((_weight(line) + (FIRST_WEIGHT if place == 0 else 0.0), line))
+    return found
+
+
+def _short(sentence: str) -> str:
+    """At most so many characters of a sentence; no reference is cut in half."""
+    one_line = " ".join(sentence.split())
+    if len(one_line) <= MAX_SENTENCE_CHARS:
+        return one_line
+    return one_line[: safe_cut(one_line, MAX_SENTENCE_CHARS)].rstrip() + CUT
+
+
+def _weight(line: str) -> float:
+    said = _LINE.sub("", line, count=1)
+    return (
+        REFERENCE_WEIGHT * bool(REFERENCE.search(said))
+        + DECISION_WEIGHT * bool(_DECISION.search(said))
+        + NUMBER_WEIGHT * bool(_NUMBER.search(said))
+        + NAME_WEIGHT * bool(_NAME.search(said))
+        + USER_WEIGHT * line.startswith("- user: ")
+    )
+
+
+def _chosen(lines: Sequence[tuple[float, str]], max_chars: int) -> set[int]:
+    """The places of the lines that fit, the weightiest first and of two that weigh the same the newer one."""
+    chosen: set[int] = set()
+    room = max_chars
+    for place in sorted(range(len(lines)), key=lambda place: (-lines[place][0], -place)):
+        length = len(lines[place][1]) + 1
+        if length <= room:
+            chosen.add(place)
+            room -= length
+    return chosen

@@ -1,0 +1,1 @@
+"""Rules for recall: questions, similarity, ranking, purposes."""

@@ -1,0 +1,277 @@
+"""Purposes of a recall, and the questions that call for one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from recollect.errors import Invalid
+from recollect.lazy import LazyModule
+from recollect.model import Hit, Recalled, Role, Source
+from recollect.policy.history import FAILURES, OWN_AREAS
+from recollect.policy.memories.importance import Category, known_category
+from recollect.policy.memories.trust import UNVERIFIED, is_suspicious, provenance
+from recollect.policy.prompt.escaping import as_line
+from recollect.policy.recall.ranking import weighted
+
+if TYPE_CHECKING:
+    from recollect.policy.memories import instructions
+else:
+    instructions = LazyModule("recollect.policy.memories.instructions")
+
+DEPTH = 4
+"""How many times as many candidates are looked at, because a filter leaves most of them out."""
+
+HEADING = "What you remember about this"
+"""Above a recall for no purpose in particular."""
+
+_FAILURE = re.compile(
+    r"\b(fail(s|ed|ure|ing)?|error|crash(ed|es)?|broke|broken|could ?n[o']t|unable|timed out|timeout|rejected|refused|"
+    r"went wrong|did ?n[o']t work|rolled back|rollback|aborted)\b",
+    re.IGNORECASE,
+)
+_TASK = re.compile(
+    r"\b(task|done|finished|completed|deployed|shipped|fixed|implemented|delivered|tried)\b", re.IGNORECASE
+)
+_TOOL = re.compile(r"\b(tool|command|script|api|cli|called|ran|query|exit code|stderr)\b", re.IGNORECASE)
+_DECISION = re.compile(
+    r"\b(approv(e|ed|al|als)|reject(ed|ion)?|refus(ed|al)|den(ied|ial)|declined|authori[sz](ed|ation)|sign(ed)? off|"
+    r"veto(ed)?|permission|granted|decision|decided|turned down|agreed)\b",
+    re.IGNORECASE,
+)
+_RESULTS = re.compile(
+    r"\b(views?|clicks?|click.through|likes?|shares?|comments?|engagement|impressions?|conversions?|subscribers?|"
+    r"sign.?ups?|reach|open rate|opens|downloads?|readers?|followers?|viral|performed|published|posted|reposts?|"
+    r"retweets?|audience|traffic|bounce)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purpose:
+    """One kind of question. A memory is wanted if its role, its category or its words say so; an event or a step, if it
+    is not our own bookkeeping and, where `words` narrow it down, if those are in its text, its action or its status."""
+
+    name: str
+    heading: str
+    sources: tuple[Source, ...]
+    weights: Mapping[str, float]
+    roles: Collection[Role] = ()
+    categories: Collection[str] = ()
+    words: re.Pattern[str] | None = None  # None: whatever it says
+    is_narrow: bool = False  # the words are asked of events and steps, too
+    failures_first: bool = False
+    by_agent: bool = False  # one hit for each agent, with how often it did well
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What a purpose looks at."""
+
+    source: Source
+    text: str
+    action: str = ""  # of an event; how a step ended
+    agent_id: str | None = None
+    role: Role | None = None  # the rest: of a memory
+    category: str | None = None
+    tags: Collection[str] = field(default_factory=tuple)
+
+
+def _weights(similarity: float, recency: float, importance: float, source: float) -> Mapping[str, float]:
+    return {"similarity": similarity, "recency": recency, "importance": importance, "source": source}
+
+
+PURPOSES: Mapping[str, Purpose] = {
+    each.name: each
+    for each in (
+        Purpose(
+            name="task_intake",
+            heading="Similar tasks in the past, what failed first",
+            sources=(Source.MEMORY, Source.AUDIT, Source.WORKFLOW),
+            weights=_weights(0.6, 0.1, 0.2, 0.1),
+            categories=(Category.TASK_COMPLETION, Category.ERROR, Category.DECISION),
+            words=re.compile(f"{_FAILURE.pattern}|{_TASK.pattern}", re.IGNORECASE),
+            failures_first=True,
+        ),
+        Purpose(
+            name="tool_selection",
+            heading="Which tools worked or failed for such work",
+            sources=(Source.MEMORY, Source.AUDIT, Source.WORKFLOW),
+            weights=_weights(0.6, 0.2, 0.1, 0.1),
+            roles=(Role.TOOL_RESULT,),
+            words=_TOOL,
+        ),
+        Purpose(
+            name="decision_memo",
+            heading="Past approvals and refusals",
+            sources=(Source.MEMORY, Source.AUDIT, Source.WORKFLOW),
+            weights=_weights(0.5, 0.1, 0.3, 0.1),
+            categories=(Category.DECISION,),
+            words=_DECISION,
+            is_narrow=True,
+        ),
+        Purpose(
+            name="content",
+            heading="How past pieces did",
+            sources=(Source.MEMORY, Source.AUDIT, Source.WORKFLOW),
+            weights=_weights(0.5, 0.3, 0.1, 0.1),
+            words=_RESULTS,
+            is_narrow=True,
+        ),
+        Purpose(
+            name="delegation",
+            heading="Which agents did such work well",
+            sources=(Source.WORKFLOW, Source.AUDIT),
+            weights=_weights(0.4, 0.1, 0.4, 0.1),
+            by_agent=True,
+        ),
+    )
+}
+
+
+def checked_purpose(name: str | None) -> Purpose | None:
+    """Raises: Invalid."""
+    if name is None:
+        return None
+    if name not in PURPOSES:
+        raise Invalid(f"There is no purpose {str(name)[:40]!r}; choose {', '.join(PURPOSES)}.")
+    return PURPOSES[name]
+
+
+def is_wanted(purpose: Purpose, facts: Facts) -> bool:
+    """Whether a purpose has a use for a candidate."""
+    if facts.source is Source.MEMORY:
+        if facts.role in purpose.roles or known_category(facts.category) in purpose.categories:
+            return True
+        return purpose.words is not None and bool(purpose.words.search(" ".join([facts.text, *facts.tags])))
+    is_ours = facts.source is Source.AUDIT and facts.action.partition(".")[0] in OWN_AREAS
+    if purpose.by_agent and not facts.agent_id:
+        return False
+    if purpose.is_narrow and purpose.words is not None:
+        return bool(purpose.words.search(f"{facts.text} {facts.action.replace('.', ' ')}"))
+    return not is_ours
+
+
+def is_failure(facts: Facts) -> bool:
+    """Whether something did not go well, as far as it says so itself.
+
+    >>> is_failure(Facts(source=Source.WORKFLOW, text="Shipped", action="failed"))
+    True
+    >>> is_failure(Facts(source=Source.WORKFLOW, text="No error was found", action="completed"))
+    False
+    """
+    if facts.source is Source.MEMORY:
+        return known_category(facts.category) is Category.ERROR or (
+            facts.category is None and bool(_FAILURE.search(facts.text))
+        )
+    if facts.source is Source.WORKFLOW:
+        return facts.action in FAILURES
+    return facts.action.rpartition(".")[2] in FAILURES or bool(_FAILURE.search(facts.text))
+
+
+def arranged(
+    purpose: Purpose, hits: Sequence[Hit], failed: Collection[str], *, limit: int
+) -> tuple[list[Hit], Mapping[str, str]]:
+    """The hits as a purpose wants them (`failed`: the ids of what did not go well), and which are part of another."""
+    if purpose.by_agent:
+        return _by_agent(purpose, hits, failed)
+    shown = hits[:limit]
+    if purpose.failures_first:
+        shown = sorted(shown, key=lambda hit: (is_unverified(hit), hit.id not in failed))
+    return [*shown, *hits[limit:]], {}
+
+
+def _by_agent(purpose: Purpose, hits: Sequence[Hit], failed: Collection[str]) -> tuple[list[Hit], Mapping[str, str]]:
+    """One hit for each agent, the one with the best record first.
+
+    The part `importance` is the share that went well, with one success and one failure added to everybody's: a single
+    success says less than ten.
+    """
+    done: dict[str, list[Hit]] = {}
+    for hit in hits:
+        if hit.agent_id is not None:
+            done.setdefault(hit.agent_id, []).append(hit)
+    records = [_record(agent, theirs, failed, purpose.weights) for agent, theirs in done.items()]
+    counted = {hit.id: theirs[0].id for theirs in done.values() for hit in theirs[1:]}
+    return sorted(records, key=lambda hit: (is_unverified(hit), -hit.score)), counted
+
+
+def _record(agent: str, hits: Sequence[Hit], failed: Collection[str], weights: Mapping[str, float]) -> Hit:
+    best, well = hits[0], sum(hit.id not in failed for hit in hits)
+    parts = {**best.parts, "importance": (well + 1) / (len(hits) + 2)}
+    text = f"{agent}: {well} of {len(hits)} went well; the most similar: {best.text}"
+    return replace(best, text=text, parts=parts, weights=weights, score=weighted(parts, weights))
+
+
+def recall_block(recalled: Recalled) -> str | None:
+    """What was recalled, for a prompt: a heading and a line for each hit; None when there is none.
+
+    What a hit says is data: it stays on its line.
+    """
+    if not recalled:
+        return None
+    lines = (
+        f"- ({hit.source.value} {as_line(hit.id)}, {hit.created_at:%Y-%m-%d}) {_mark(hit)}{as_line(hit.text)}"
+        for hit in sorted(recalled, key=is_unverified)
+    )
+    return "\n".join([f"## {recalled.heading or HEADING}", *lines])
+
+
+def is_unverified(hit: Hit) -> bool:
+    """Return True if what a hit says reads like instructions; what nobody approves is judged by its words."""
+    return is_suspicious(hit.memory) if hit.memory is not None else instructions.find_instruction(hit.text) is not None
+
+
+def _mark(hit: Hit) -> str:
+    if hit.memory is not None:
+        return provenance(hit.memory)
+    return f"[{UNVERIFIED}] " if is_unverified(hit) else ""
+
+
+MOST_AT_ONCE = 3
+"""Of the purposes a prompt calls for; more would crowd out the prompt itself."""
+
+_CALLS: Mapping[str, re.Pattern[str]] = {
+    name: re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
+    for name, words in {
+        "decision_memo": (
+            r"approv(?:e|ed|al|als|ing)|authori[sz](?:e|ed|ation)|sign(?:ed)? off|permission|decid(?:e|ed|ing)|"
+            r"decisions?|should (?:we|i)|may (?:we|i)|are we allowed|am i allowed|refunds?|discounts?|reject(?:ed|ion)?"
+        ),
+        "delegation": (
+            r"delegat(?:e|ed|ing|ion)|assign(?:ed|ing)?|hand(?:ing)? (?:this |that |it )?(?:over|off)|"
+            r"who (?:should|could|can) (?:do|handle|take|own)|which agent|whom"
+        ),
+        "content": (
+            r"(?:write|draft|compose|rewrite|edit|plan|publish|post)\b.{0,40}\b(?:posts?|articles?|blog|newsletters?|"
+            r"tweets?|threads?|captions?|headlines?|campaigns?|copy|ads?|emails?|announcements?|press release|scripts?|"
+            r"landing page|videos?)"
+        ),
+        "tool_selection": (
+            r"run|build|deploy|install|fix|debug|test|migrate|upgrade|convert|fetch|download|upload|query|scrape|"
+            r"compile|set up|configure|execute|search|look up|backup|restore|restart|benchmark|profile|render"
+        ),
+    }.items()
+}
+"""By purpose, the words that call for it; in the order in which they are asked."""
+
+
+def purposes_for(prompt: str, *, is_first: bool, has_tools: bool) -> Sequence[str]:
+    """The purposes a prompt calls for. `is_first`: a conversation begins with it, and so a task. `has_tools`: the agent
+    has a tool to choose.
+
+    >>> purposes_for("Should we approve the refund?", is_first=False, has_tools=True)
+    ['decision_memo']
+    >>> purposes_for("Deploy the release", is_first=True, has_tools=True)
+    ['task_intake', 'tool_selection']
+    >>> purposes_for("Thank you!", is_first=False, has_tools=True)
+    []
+    """
+    wanted = ["task_intake"] if is_first else []
+    wanted += [name for name, words in _CALLS.items() if words.search(prompt)]
+    if not has_tools and "tool_selection" in wanted:
+        wanted.remove("tool_selection")
+    assert set(wanted) <= set(PURPOSES)
+    return wanted[:MOST_AT_ONCE]

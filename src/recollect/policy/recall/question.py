@@ -1,0 +1,131 @@
+"""Parse a question: its words and their forms, whose words it asks about, and when."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+
+from recollect.model import Role
+from recollect.policy.recall.dates import Span, spans
+from recollect.policy.text import terms
+
+IRREGULAR = """
+    become became, begin began begun, bite bitten, blow blew blown, break broke broken, bring brought, build built,
+    buy bought, catch caught, choose chose chosen, come came, deal dealt, dig dug, draw drew drawn, drink drank drunk,
+    drive drove driven, eat ate eaten, fall fell fallen, feed fed, feel felt, fight fought, find found, fly flew flown,
+    forget forgot forgotten, forgive forgave forgiven, freeze froze frozen, get got gotten, give gave given,
+    go went gone, grow grew grown, hang hung, hear heard, hide hid hidden, hold held, keep kept, know knew known,
+    leave left, lend lent, lose lost, make made, mean meant, meet met, pay paid, prove proven, ride rode ridden,
+    ring rang rung, run ran, say said, see saw seen, seek sought, sell sold, send sent, sew sewn, shake shook shaken,
+    shine shone, shoot shot, show shown, shrink shrank shrunk, sing sang sung, sink sank sunk, sit sat, sleep slept,
+    slide slid, speak spoke spoken, spend spent, spin spun, stand stood, steal stole stolen, stick stuck, strike struck,
+    swear swore sworn, sweep swept, swim swam swum, swing swung, take took taken, teach taught, tear tore torn,
+    tell told, think thought, throw threw thrown, understand understood, wake woke woken, wear wore worn,
+    win won, withdraw withdrew withdrawn, write wrote written,
+    man men, woman women, child children, person people, foot feet, tooth teeth, mouse mice, goose geese, wife wives,
+    knife knives, shelf shelves, half halves, wolf wolves, thief thieves, loaf loaves"""
+
+
+def other_forms(term: str) -> Sequence[str]:
+    """The terms that the other forms of the same word are indexed as; mostly there are none.
+
+    >>> other_forms("bought"), other_forms("go"), other_forms("tree")
+    (('buy',), ('went', 'gone'), ())
+    """
+    return _families().get(term, ())
+
+
+@cache  # stemming them all takes a few milliseconds, which an import should not
+def _families() -> Mapping[str, Sequence[str]]:
+    families = [tuple(dict.fromkeys(terms(family))) for family in IRREGULAR.split(",")]
+    return {form: tuple(other for other in family if other != form) for family in families for form in family}
+
+
+MAX_TERMS = 64
+"""A question has few words that tell; a pasted page is searched by its first ones."""
+
+LIGHT = 0.5
+"""What a word of the next list counts for: it asks, counts or dates, and seldom names what is asked about."""
+
+LIGHT_WORDS = """
+    also any some many much number times total different order earliest latest first last start starting begin mention
+    mentioned ago past recent recently lately current currently previous previously time during before after since long
+    day days week weeks month months year years one two three think thinking suggest suggestion recommend recommendation
+    idea ideas tell remind know look looking want need like get got getting go going make making made good great new
+    sure thing things something really"""
+
+_TOLD = (
+    r"(?:told|said|mention(?:ed)?|ask(?:ed)?|shared|wrote|gave|talked|explained|described|brought|recommended|suggested"
+    r"|provided|listed|created|made|showed|advised|proposed|offered|named|used|called|included|calculated|came up)"
+)
+_I_SAID = re.compile(
+    rf"\b(?:i|we)(?:'ve| have| had|'d)? (?:just |already |previously |once )?{_TOLD}\b"
+    r"|\bdid i (?:say|tell|mention|ask)\b"
+)
+_YOU_SAID = re.compile(
+    rf"\byou(?:'ve| have| had|'d)? (?:just |already |previously |once |also )?{_TOLD}\b"
+    r"|\b(?:did|have|had) you\b|\byour (?:recommend|suggest|answer|advice|explanation|response|repl|list)"
+    r"|\b(?:our|the) (?:previous|last|earlier|past|prior) (?:chat|conversation|discussion|session|talk)|\bremind me\b"
+)
+_FIRST_PERSON = re.compile(r"\b(?:i|my|mine|me|myself|we|our|ours|us)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query as recall understands it."""
+
+    terms: Sequence[str]  # distinct, as they are indexed; those of one word side by side
+    forms: Sequence[int]  # how many of the terms are forms of each word
+    weights: Sequence[float]  # what each word counts for
+    speaker: Role | None = None  # who said what is asked for, if the question tells
+    spans: Sequence[Span] = ()  # when, if it tells
+
+    @classmethod
+    def read(cls, query: str, now: datetime) -> Asked:
+        """
+        >>> from datetime import UTC
+        >>> question = Asked.read("Which hotel did you recommend last May?", datetime(2026, 3, 1, tzinfo=UTC))
+        >>> question.terms, question.speaker, [str(span.first) for span in question.spans]
+        (['hotel', 'recommend', 'last'], <Role.ASSISTANT: 'assistant'>, ['2025-05-01'])
+        """
+        words = _words(query)
+        return cls(
+            terms=[form for word in words for form in word],
+            forms=[len(word) for word in words],
+            weights=[LIGHT if _light_terms().intersection(word) else 1.0 for word in words],
+            speaker=asked_speaker(query),
+            spans=spans(query, now),
+        )
+
+
+def _words(query: str) -> list[tuple[str, ...]]:
+    """The distinct words, each with its other forms: whoever says "went" and "go" has asked for one thing once."""
+    words: list[tuple[str, ...]] = []
+    seen: set[str] = set()
+    for term in list(dict.fromkeys(terms(query)))[:MAX_TERMS]:
+        if term not in seen:
+            words.append((term, *other_forms(term)))
+            seen.update(words[-1])
+    return words
+
+
+@cache  # stemming them all takes a few milliseconds, which an import should not
+def _light_terms() -> frozenset[str]:
+    return frozenset(terms(LIGHT_WORDS))
+
+
+def asked_speaker(query: str) -> Role | None:
+    """Who said what is asked for: one asks an assistant in the first person about oneself, in the second about it.
+
+    >>> asked_speaker("What breed is my dog?"), asked_speaker("What did you suggest?"), asked_speaker("Where is Ann?")
+    (<Role.USER: 'user'>, <Role.ASSISTANT: 'assistant'>, None)
+    """
+    text = query.lower().replace("’", "'")
+    if _I_SAID.search(text):
+        return Role.USER
+    if _YOU_SAID.search(text):
+        return Role.ASSISTANT
+    return Role.USER if _FIRST_PERSON.search(text) else None

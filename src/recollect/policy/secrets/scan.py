@@ -1,0 +1,234 @@
+"""Find credentials in text."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from recollect.policy.secrets.context import said_secrets
+from recollect.policy.secrets.rules import RULES
+from recollect.policy.secrets.shapes import MAX_JUDGED_CHARS, MAX_KEY_CHARS, REMOVED, Rule, is_placeholder, turns
+from recollect.policy.secrets.split import glued, split_keys
+from recollect.policy.secrets.text import (
+    View,
+    backwards,
+    busy,
+    decoded,
+    folded,
+    is_plain_text_encoded,
+    rotated,
+    spelled,
+)
+
+MIN_RUN_CHARS = 40
+MAX_RUN_CHARS = 1_500
+"""A longer run is a file, not a key."""
+
+MIN_TURN_SHARE = 0.22
+"""Random letters and digits change class at 45 of 100 places, CamelCase names at fewer than 20."""
+
+_RUN = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{MIN_RUN_CHARS},}}={{0,2}}")
+_PUBLIC = re.compile(
+    r"0x[0-9a-fA-F]+$|AAAA[BCE][23][NV]|iVBORw0KGgo|/9j/|R0lGOD|JVBERi0|UklGR|PHN2Zy|Qk0|AAABAA|T2dnUw|SUkqAA|UEsDB|H4sI"
+    r"|MIIBIjAN|MIICIjAN|MFkwEwYH|MCowBQYDK2Vw|MII[CDFGH](?!\w{0,12}IBAAK)|Qm[1-9A-HJ-NP-Za-km-z]{44}$|baf[yk]"
+    r"|[xyz]pub|age1|npub1|did:|urn:"
+)
+_NAMED = re.compile(
+    r"(?:sha-?\d+|md5|sha|digest|checksum|hash|integrity|etag|fingerprint|commit|revision|address|wallet|public key"
+    r"|pubkey|publickey|public|cid|ipfs|txid|transaction|signature of|doc|docs|document|sheet|spreadsheet|folder|drive"
+    r"|file id|file|playlist|video|channel|trace|id|ids|uuid|ulid|cache key|nonce|salt|certificate|cert"
+    r"|csr|image|thumbnail|font|slug|branch|tag|build|container|pod|ssh-rsa|ssh-ed25519|solana|polkadot|bitcoin"
+    r"|ethereum|contract|mint|account|program|arn|path|data:\S{0,40})[\s:=\"'`(<~-]{1,4}(?:is\s|was\s|of\s)?$",
+    re.IGNORECASE,
+)
+_ADDRESS = re.compile(r"(?i)[a-z]://|www\.|\w\.(?:com|org|net|io|dev|app|ai|co|de|me)/")
+_IN_A_PATH = ("/", "\\", ".", "@", "?", "&")
+MAX_ADDRESS_CHARS = 400
+
+
+def random_runs(view: View) -> Iterator[tuple[str, int, int]]:
+    """The rule and the span of every long run that only chance can have written."""
+    for run in _RUN.finditer(view.text):
+        if len(run[0]) <= MAX_RUN_CHARS and _is_key(view.text, run):
+            yield "random-run", run.start(), run.end()
+
+
+def _is_key(text: str, run: re.Match[str]) -> bool:
+    body = run[0].rstrip("=")
+    if not (any(c.islower() for c in body) and any(c.isupper() for c in body) and any(c.isdigit() for c in body)):
+        return False
+    if turns(body) < MIN_TURN_SHARE * min(len(body), MAX_JUDGED_CHARS) or is_placeholder(body) or _PUBLIC.match(body):
+        return False
+    before = text[max(0, run.start() - 60) : run.start()]
+    if body[0] == "/" or before.endswith(_IN_A_PATH) or _NAMED.search(before):
+        return False
+    near = max(0, run.start() - MAX_ADDRESS_CHARS)
+    word_at = max(near, *(text.rfind(blank, near, run.start()) + 1 for blank in " \n\t"))
+    if _ADDRESS.search(text, word_at, run.start()):
+        return False
+    return not is_plain_text_encoded(run[0])
+
+
+MAX_ROUNDS = 4
+"""What is left after redaction is looked at again, this often; then the whole text counts as one credential."""
+
+MAX_LEVELS = 2
+"""Encodings inside encodings that are undone."""
+
+MAX_HITS = 4_000
+"""Of one prefix in one text; more than the longest memory can hold."""
+
+
+MAX_LOOKED_BACK = 100
+_KEY_CHARS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_~-")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """A credential: which rule saw it, and where it stands. Never the credential itself."""
+
+    rule: str
+    start: int
+    end: int
+
+
+Span = tuple[str, int, int]
+_MARK = re.compile(r"\[secret removed: ([a-z0-9-]{1,40})\]")
+_SAID = ("password", "token", "pin", "login", "random-run", "secrets")
+RULE_NAMES = frozenset(rule.name for rule in RULES) | frozenset(_SAID)
+
+
+def find_secrets(text: str) -> list[Finding]:
+    """Every credential in `text`, in order and without overlaps. Redacting them all leaves nothing to find.
+
+    >>> find_secrets("my password is hunter2, the token is economics")
+    [Finding(rule='password', start=15, end=22)]
+    """
+    found: list[Finding] = []
+    rest = text
+    for _ in range(MAX_ROUNDS):
+        fresh = _scan(rest)
+        if not fresh:
+            return found
+        found = _merged([*found, *_in_original(fresh, found)])
+        rest = redact(text, found)
+    return [Finding("secrets", 0, len(text))] if _scan(rest) else found
+
+
+def redact(text: str, findings: Iterable[Finding]) -> str:
+    """`text` with a mark in the place of every finding.
+
+    >>> redact("the wifi password is hunter2", [Finding("password", 21, 28)])
+    'the wifi password is [secret removed: password]'
+    """
+    parts, done = [], 0
+    for finding in _merged(findings):
+        parts += [text[done : finding.start], _mark(finding)]
+        done = finding.end
+    return "".join([*parts, text[done:]])
+
+
+def _mark(finding: Finding) -> str:
+    return f"[secret removed: {finding.rule}]"
+
+
+def _merged(findings: Iterable[Finding]) -> list[Finding]:
+    """In order; of findings that overlap, the first gives the name."""
+    merged: list[Finding] = []
+    for finding in sorted(findings, key=lambda f: (f.start, -f.end)):
+        if merged and finding.start < merged[-1].end:
+            last = merged.pop()
+            finding = Finding(last.rule, last.start, max(last.end, finding.end))
+        merged.append(finding)
+    return merged
+
+
+def _in_original(fresh: Sequence[Finding], found: Sequence[Finding]) -> list[Finding]:
+    """Findings in a text redacted by `found`, moved to where they stand in the text before."""
+    starts, ends, longer = [], [], 0  # of the marks
+    for finding in found:
+        starts.append(finding.start + longer)
+        ends.append(starts[-1] + len(_mark(finding)))
+        longer = ends[-1] - finding.end
+
+    def moved(position: int, *, is_end: bool) -> int:
+        index = bisect_right(starts, position - is_end) - 1  # the last mark that starts before
+        if index < 0:
+            return position
+        if position - is_end < ends[index]:
+            return found[index].end if is_end else found[index].start
+        return position - ends[index] + found[index].end
+
+    return [Finding(one.rule, moved(one.start, is_end=False), moved(one.end, is_end=True)) for one in fresh]
+
+
+def _scan(text: str) -> list[Finding]:
+    """What one look at `text` finds."""
+    masked = _MARK.sub(lambda mark: REMOVED * len(mark[0]) if mark[1] in RULE_NAMES else mark[0], text)
+    found: list[Finding] = []
+    for view, spans in _readings(folded(masked)):
+        for rule, start, end in spans:
+            found.append(Finding(rule, *view.span(start, end)))
+    return _merged(found)
+
+
+def _readings(plain: View) -> Iterator[tuple[View, Iterator[Span]]]:
+    """Every way to read a text, with what is found in it."""
+    yield plain, _everything(plain)
+    letters = spelled(plain)
+    if letters:
+        yield letters, _everything(letters)
+    keyed = busy(plain)
+    if not keyed:
+        return
+    yield keyed, random_runs(keyed)
+    yield keyed, split_keys(keyed)
+    for pieces in glued(keyed):
+        yield pieces, _everything(pieces)
+    view: View | None = keyed
+    for _ in range(MAX_LEVELS):
+        view = decoded(view) if view else None
+        if view:
+            yield view, _everything(view)
+            yield view, split_keys(view)
+    for turned in (backwards(keyed), rotated(keyed)):
+        yield turned, _shapes(turned, _DISTINCT)
+
+
+def _everything(view: View) -> Iterator[Span]:
+    yield from _shapes(view, RULES)
+    yield from said_secrets(view)
+
+
+_DISTINCT = tuple(rule for rule in RULES if rule.name != "url-password")
+
+
+def _shapes(view: View, rules: Sequence[Rule]) -> Iterator[Span]:
+    """Credentials by their shape."""
+    for rule in rules:
+        for key, word in rule.keys:
+            if word not in view.words:
+                continue
+            at, hits = view.lower.find(key), 0
+            while at >= 0 and hits < MAX_HITS:
+                hits += 1
+                match = rule.pattern.match(view.text, at)
+                if match and rule.check(match[match.lastindex or 0]):
+                    start, end = _whole(view.text, match, rule)
+                    yield rule.name, start, end
+                    at = end - 1
+                at = view.lower.find(key, at + 1)
+
+
+def _whole(text: str, match: re.Match[str], rule: Rule) -> tuple[int, int]:
+    """The span of the credential: its group if only that is one, else with what the pattern merely looked back at."""
+    if match.lastindex and not rule.split:
+        return match.span(1)
+    start, end = match.span()
+    while end < len(text) and match.end() - match.start() >= MAX_KEY_CHARS and text[end] in _KEY_CHARS:
+        end += 1
+    while start > 0 and match.start() - start < MAX_LOOKED_BACK and text[start - 1] in _KEY_CHARS:
+        start -= 1
+    return start, end

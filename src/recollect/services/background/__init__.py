@@ -1,0 +1,1 @@
+"""Work done on background threads: writing, embedding, resting after failures."""

@@ -1,0 +1,1 @@
+"""Store, describe and read long texts."""

@@ -1,0 +1,1 @@
+"""Audit events, workflows and tracing spans."""

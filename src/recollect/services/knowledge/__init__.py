@@ -1,0 +1,1 @@
+"""Ingest and search documents; load skills."""

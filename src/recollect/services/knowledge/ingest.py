@@ -1,0 +1,301 @@
+"""The one way a document gets into a tenant's knowledge, is changed and leaves it.
+
+Before the transaction: the file is read into parts, searched for credentials, cut into passages, and those are given
+vectors; if the embedder fails, the document is stored without and a thread fills them in later. The same content again
+changes nothing. Other content from the same place takes the document's place: id and beginning stay.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NoReturn
+
+from recollect.caller import current_caller
+from recollect.deadline import check_deadline, checked_steps
+from recollect.errors import Conflict, Invalid, SecretRejected
+from recollect.model import AuditEvent, Chunk, Document
+from recollect.policy.chunking import Part, passages, retitled
+from recollect.policy.documents import (
+    MAX_PASSAGES,
+    MAX_SOURCE_CHARS,
+    WHITEBOARD,
+    checked_category,
+    checked_title,
+    document_hash,
+    document_id,
+    title_of,
+)
+from recollect.policy.memories.trust import check_decision, check_document_change
+from recollect.policy.text import checked_text
+from recollect.ports import Clock, DocumentFiles, Reading, Store, Vector
+from recollect.services.background.embedding import Embedding
+from recollect.services.knowledge.report import Change, Ingested, IngestedDocument, IngestFailure
+from recollect.services.memories.secrets import FLAG, SecretGuard
+from recollect.services.walk import Progress
+
+PAGE = 500
+CHANGES = {Change.ADDED: ("document.add", "added"), Change.UPDATED: ("document.update", "updated")}
+NO_TEXT = "has no text; if it holds pictures of text, make them text first (OCR)"
+
+"""Told after each file: how many are done, and of how many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What is said about a document besides its text; None: as it is, or as the document says itself."""
+
+    title: str | None = None
+    category: str | None = None
+    is_published: bool | None = None
+
+
+class Ingest:
+    """Everything that changes a tenant's documents."""
+
+    def __init__(
+        self, store: Store, embedding: Embedding, guard: SecretGuard, files: DocumentFiles, now: Clock
+    ) -> None:
+        self._store = store
+        self._embedding = embedding
+        self._guard = guard
+        self._files = files
+        self._now = now
+
+    def __call__(self, tenant: str, given: str | Path, wishes: Wishes) -> IngestedDocument:
+        """A text, or the file at a path.
+
+        Raises: Invalid, SecretRejected.
+        """
+        path = self._files.locate(given)
+        if path is None:
+            text = checked_text(str(given))
+            return self.content(tenant, text.encode(), wishes, name="", source="")
+        return self.content(tenant, self._files.load(path), wishes, name=path.name, source=_source(given))
+
+    def is_folder(self, given: str | Path) -> bool:
+        """Whether this names a folder.
+
+        Raises: Invalid when it can only be a path, and nothing is there.
+        """
+        path = self._files.locate(given)
+        return path is not None and self._files.is_folder(path)
+
+    def folder(
+        self,
+        tenant: str,
+        folder: Path,
+        wishes: Wishes,
+        *,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        is_pruned: bool = False,
+        progress: Progress | None = None,
+    ) -> Ingested:
+        """Every file of a folder and below it. What fails is told at the end and keeps nothing else from getting in.
+
+        Raises: Invalid when the folder cannot be read.
+        """
+        root, place = _source(folder), Path(folder).expanduser()
+        found = self._files.walk(place, include=include, exclude=exclude)
+        documents, failures = [], []
+        for count, path in enumerate(found, start=1):
+            source = f"{root}/{path.as_posix()}"
+            try:
+                content = self._files.load(place / path)
+                documents.append(self.content(tenant, content, wishes, name=path.name, source=source))
+            except Invalid as error:
+                failures.append(IngestFailure(source=source, reason=str(error)))
+            if progress is not None:
+                progress(count, len(found))
+        removed = self._prune(tenant, root, place) if is_pruned else ()
+        return Ingested(documents=tuple(documents), failures=tuple(failures), removed=tuple(removed))
+
+    def content(self, tenant: str, content: bytes, wishes: Wishes, *, name: str, source: str) -> IngestedDocument:
+        """The content of a file of this name; a text has no name and is read as Markdown.
+
+        Raises: Invalid, SecretRejected.
+        """
+        if len(checked_text(source, what="path")) > MAX_SOURCE_CHARS:
+            raise Invalid(f"The path of a document is too long (max {MAX_SOURCE_CHARS:,} characters).")
+        file_name = name or "text.md"
+        digest = document_hash(content, suffix=Path(file_name).suffix.lower())
+        known = self._store.find_documents(tenant, [document_id(source=source, title="")]) if source else {}
+        old = next(iter(known.values()), None)
+        if old is not None and old.content_hash == digest:
+            return self._changed(old, wishes)
+        reading = self._files.read(content, name=file_name if name else "")
+        title = title_of(wishes.title, reading.title, Path(name).stem, reading.parts)
+        if not any(part.text.strip() for part in reading.parts):
+            raise Invalid(f"{name or 'The text'} {NO_TEXT}.")
+        id = document_id(source=source, title=title)
+        old = old or self._store.find_documents(tenant, [id]).get(id)
+        if old is not None and old.content_hash == digest:
+            return self._changed(old, wishes)
+        now = self._now()
+        document = Document(
+            id=id,
+            tenant=tenant,
+            title=title,
+            category=_category(wishes, old),
+            source=source,
+            content_hash=digest,
+            is_published=wishes.is_published if wishes.is_published is not None else old is None or old.is_published,
+            created_at=now,
+            updated_at=now,
+        )
+        document, reading = self._without_secrets(document, reading, name)
+        return self._put(document, passages(document.title, reading.parts))
+
+    def update(self, tenant: str, id: str, wishes: Wishes) -> Document:
+        """Change a document's title or category, publish it or take it back.
+
+        Raises: NotFound, Invalid, SecretRejected.
+        """
+        return self._changed(self._store.get_document(tenant, id), wishes).document
+
+    def delete(self, tenant: str, id: str) -> None:
+        """Raises: NotFound, Forbidden."""
+
+        def delete() -> None:
+            there = self._store.get_document(tenant, id)
+            _check_change(there, there)
+            self._store.delete_document(tenant, id)
+            self._record(tenant, "document.delete", f"Document {id} was deleted.", id)
+
+        self._store.transaction(tenant, delete)
+
+    def _changed(self, old: Document, wishes: Wishes) -> IngestedDocument:
+        """The document with other things said about it, its text as it was."""
+        new = replace(
+            old,
+            title=old.title if wishes.title is None else checked_title(wishes.title),
+            category=_category(wishes, old),
+            is_published=old.is_published if wishes.is_published is None else wishes.is_published,
+        )
+        chunks = self._store.list_chunks(old.tenant, old.id)
+        if new == old:
+            return IngestedDocument(document=old, change=Change.UNCHANGED, passages=len(chunks))
+        if new.title != old.title or new.category != old.category:
+            self._checked_names(new)
+        texts = [retitled(chunk.text, old.title, new.title) for chunk in chunks]
+        return self._put(replace(new, updated_at=self._now()), texts, was=chunks)
+
+    def _put(self, document: Document, texts: Sequence[str], *, was: Sequence[Chunk] | None = None) -> IngestedDocument:
+        """Store the document, computing everything before the transaction that all other writers of a file wait for.
+
+        `was`: only if these are still the document's passages, which `texts` were made of.
+
+        Raises: Invalid, Conflict.
+        """
+        if len(texts) > MAX_PASSAGES:
+            raise Invalid(
+                f"The document has {len(texts):,} passages (max {MAX_PASSAGES:,}); split it into several documents."
+            )
+        vectors: list[Vector | None] = []
+        for start in range(0, len(texts), PAGE):
+            check_deadline()
+            vectors += self._embedding.of_texts(texts[start : start + PAGE])
+        write = self._store.prepare_document(document, texts, vectors)
+        tenant, id = document.tenant, document.id
+        count = f"{len(texts)} passage{'' if len(texts) == 1 else 's'}"
+
+        def put() -> tuple[Document, Change]:
+            check_deadline()
+            there = self._store.hold_document(tenant, id, now=document.updated_at)
+            if was is not None and self._store.list_chunks(tenant, id) != was:
+                self._store.get_document(tenant, id)  # it may be gone
+                raise Conflict("Someone else changed this document meanwhile; try again.")
+            if (
+                there is not None
+                and replace(document, created_at=there.created_at, updated_at=there.updated_at) == there
+            ):
+                return there, Change.UNCHANGED  # somebody else was given the same, and was quicker
+            _check_change(document, there)
+            stored = write()
+            change = Change.ADDED if there is None else Change.UPDATED
+            action, done = CHANGES[change]
+            self._record(tenant, action, f"Document {id} was {done} ({count}).", id)
+            return stored, change
+
+        stored, change = self._store.transaction(tenant, put)
+        if any(vector is None for vector in vectors):
+            self._embedding.wake()
+        return IngestedDocument(document=stored, change=change, passages=len(texts))
+
+    def _prune(self, tenant: str, root: str, place: Path) -> Sequence[str]:
+        """Delete the documents whose file is gone from the folder; their ids."""
+        there = {f"{root}/{path.as_posix()}" for path in self._files.walk(place, include=("*",), exclude=())}
+        removed = []
+        after = ""
+        while documents := self._store.list_documents(tenant, after=after, limit=PAGE):
+            after = documents[-1].id
+            gone = (each for each in documents if each.source.startswith(f"{root}/") and each.source not in there)
+            for document in gone:
+                self.delete(tenant, document.id)
+                removed.append(document.id)
+        return removed
+
+    def _without_secrets(self, document: Document, reading: Reading, name: str) -> tuple[Document, Reading]:
+        """The document as it may be stored: unchanged, redacted, or flagged with the rule that saw something.
+
+        Raises: SecretRejected, which says where, never what.
+        """
+        self._checked_names(document)
+        parts: list[Part] = []
+        for part in checked_steps(reading.parts):
+            found = self._guard.findings(document.tenant, part.text)
+            if found and self._guard.mode == "reject":
+                self._refuse(document, f"{_place(part, found[0].start)} of {name or 'the text'}", found[0].rule)
+            if found and self._guard.mode == "flag":
+                document = replace(document, flag=document.flag or f"{FLAG}: {found[0].rule}")
+            text = self._guard.redacted(document.tenant, part.text) if self._guard.mode == "redact" else part.text
+            parts.append(replace(part, text=text))
+        return document, replace(reading, parts=parts)
+
+    def _checked_names(self, document: Document) -> None:
+        """Raises: SecretRejected, whatever the mode: there is no redacting a name."""
+        for what, name in (("title", document.title), ("category", document.category), ("path", document.source)):
+            if found := self._guard.findings(document.tenant, name):
+                self._refuse(document, f"the {what}", found[0].rule)
+
+    def _refuse(self, document: Document, place: str, rule: str) -> NoReturn:
+        self._record(document.tenant, "document.refuse", "A document was refused: it seems to hold a secret.", None)
+        raise SecretRejected(f"{place[:1].upper()}{place[1:]} appears to contain a secret ({rule}) — not stored")
+
+    def _record(self, tenant: str, action: str, message: str, id: str | None) -> None:
+        meta = {} if id is None else {"id": id}
+        self._store.add_event(AuditEvent(tenant=tenant, at=self._now(), action=action, message=message, meta=meta))
+
+
+def _check_change(document: Document, there: Document | None) -> None:
+    """Raises: Forbidden when the caller may not put `document`, in place of `there` if that is not None."""
+    caller = current_caller()
+    if WHITEBOARD in (document.category, there and there.category):  # it is in every agent's prompt
+        caller.check_whole_tenant()
+        check_decision(caller.trust)
+    if there is not None:
+        check_document_change(caller.trust)
+
+
+def _category(wishes: Wishes, old: Document | None) -> str:
+    if wishes.category is not None:
+        return checked_category(wishes.category)
+    return "" if old is None else old.category
+
+
+def _source(path: str | Path) -> str:
+    """What a document from this path is known by: the path as it was given, made whole where it leads out of here."""
+    normal = os.path.normpath(os.path.expanduser(path))
+    outside = normal == os.curdir or normal.split(os.sep)[0] == os.pardir
+    return Path(os.path.abspath(normal) if outside else normal).as_posix()
+
+
+def _place(part: Part, start: int) -> str:
+    """Where in a file something stands, as far as that is known."""
+    if not part.number:
+        return f"the part that begins with {' '.join(part.text.split())[:30]!r}" if start > 30 else "a part"
+    below = part.text.count("\n", 0, start) if part.place == "line" else 0
+    return f"{part.place} {part.number + below}"

@@ -1,0 +1,1 @@
+"""Write memories: drafts, secrets, loop guard, duplicates, consolidation."""

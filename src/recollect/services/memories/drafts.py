@@ -1,0 +1,137 @@
+"""A memory as the caller gives it, and what the rules of its kind make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeVar
+
+from recollect.caller import current_caller
+from recollect.errors import Invalid
+from recollect.lazy import LazyModule
+from recollect.model import Kind, Memory, Origin, Owner, Role, Scope
+from recollect.policy.memories import kinds, trust
+from recollect.policy.names import memory_seq
+from recollect.policy.text import checked_text
+
+if TYPE_CHECKING:
+    from recollect.policy.memories import importance
+else:
+    importance = LazyModule("recollect.policy.memories.importance")
+
+MAX_NAME_CHARS = 200
+MAX_NAMED_CHARS = 16
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A memory as the caller gives it: unchecked, and with gaps the rules of its kind will fill."""
+
+    text: str
+    kind: str = Kind.NOTE
+    tags: Sequence[str] = ()
+    scope: str | None = None
+    role: str | None = None
+    session_id: str | None = None
+    importance: float | None = None
+    category: str | None = None
+    origin: str | None = None
+    created_at: datetime | None = None
+    expires_at: datetime | None = None
+    supersedes: str | None = None
+    valid_from: datetime | None = None
+
+
+def checked(draft: Draft, owner: Owner, now: datetime) -> Memory:
+    """The memory a draft describes.
+
+    Raises: Invalid.
+    """
+    kind = kinds.checked_kind(draft.kind)
+    created_at = _checked_time(draft.created_at, "created_at") or now
+    text = kinds.checked_content(draft.text, kind)
+    role = _choice(Role, draft.role, Role.USER)
+    origin = trust.lowered(_choice(Origin, draft.origin, Origin.USER), current_caller().trust)
+    category, weight, expires_at = _judged(draft, kind, text, role, created_at)
+    held = trust.reason_to_hold(kind, origin)
+    return Memory(
+        owner=owner,
+        kind=kind,
+        text=text,
+        tags=kinds.checked_tags(draft.tags),
+        scope=_choice(Scope, draft.scope, Scope.WORKSPACE),
+        role=role,
+        session_id=_checked_name(draft.session_id, "session_id"),
+        importance=weight,
+        category=category,
+        origin=origin,
+        created_at=created_at,
+        expires_at=expires_at,
+        supersedes=_checked_id(draft.supersedes),
+        valid_from=_checked_time(draft.valid_from, "valid_from"),
+        held_at=now if held else None,
+        flag=held,
+    )
+
+
+def _judged(
+    draft: Draft, kind: Kind, text: str, role: Role, created_at: datetime
+) -> tuple[str | None, float, datetime | None]:
+    """Category, importance and end of life: as given, or by the rules of the kind."""
+    category = _checked_name(draft.category, "category")
+    weight = None if draft.importance is None else kinds.checked_importance(draft.importance)
+    expires_at = _checked_time(draft.expires_at, "expires_at")
+    if kind is not Kind.EPISODE:
+        return (
+            category,
+            kinds.RULES[kind].importance if weight is None else weight,
+            expires_at or kinds.expiry(kind, created_at),
+        )
+    judged = importance.categorise(text, role) if category is None else importance.Category.ROUTINE
+    known = importance.known_category(category) or judged  # one of the caller's own lives as long as routine does
+    weight = importance.importance_of(text, role, known) if weight is None else weight
+    lifetime = importance.TTL[known]
+    return category or known.value, weight, expires_at or (None if lifetime is None else created_at + lifetime)
+
+
+def _choice(choices: type[Choice], value: str | None, default: Choice) -> Choice:
+    if value is None:
+        return default
+    try:
+        return choices(value)
+    except ValueError:
+        # A long value is no mistyped word; it might be anything, and errors end up in logs.
+        word, given = choices.__name__.lower(), str(value)
+        named = f"{word} {given!r}" if len(given) <= MAX_NAMED_CHARS else f"such {word}"
+        raise Invalid(f"There is no {named}; choose {', '.join(choices)}.") from None
+
+
+def _checked_name(value: str | None, what: str) -> str | None:
+    if value is None:
+        return None
+    if not checked_text(value, what=what).strip() or len(value) > MAX_NAME_CHARS or not value.isprintable():
+        raise Invalid(f"A {what} is 1 to {MAX_NAME_CHARS} printable characters on one line.")
+    return value
+
+
+def _checked_id(value: str | None) -> str | None:
+    if value is not None and memory_seq(value) is None:
+        raise Invalid("`supersedes` is the id of a memory, such as m-7.")
+    return value
+
+
+def _checked_time(value: datetime | None, what: str) -> datetime | None:
+    return None if value is None else checked_moment(value, what)
+
+
+def checked_moment(value: object, what: str) -> datetime:
+    """Raises: Invalid."""
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise Invalid(f"{what} must be a time that says its zone, for example 2026-01-31T12:00:00Z.")
+    if not MINYEAR < value.year < MAXYEAR:  # a year to spare, for time zones and lifetimes
+        raise Invalid(f"{what} must lie within the years {MINYEAR + 1} to {MAXYEAR - 1}.")
+    return value.astimezone(UTC)

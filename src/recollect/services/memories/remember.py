@@ -1,0 +1,353 @@
+"""The one write path for every kind of memory.
+
+A draft is checked by the rules of its kind, held against what memory itself has said (echoes), searched for secrets
+and given a vector; all of that before the transaction. Inside it: a note or core memory that says the same as another
+is that other one, a correction ends what it corrects, the oldest make room, and the audit log tells what happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, TypeAlias, TypeVar
+
+from recollect.caller import current_caller
+from recollect.errors import Conflict, Forbidden, Invalid, NotFound, SecretRejected
+from recollect.model import AuditEvent, Kind, Memory, Owner
+from recollect.policy.memories import kinds, trust
+from recollect.policy.numbers import checked_whole
+from recollect.policy.text import content_hash
+from recollect.ports import Clock, Store, Vector
+from recollect.services.background.embedding import Embedding
+from recollect.services.memories.drafts import Draft, checked
+from recollect.services.memories.loop_guard import ECHO_REFUSED, Echoes
+from recollect.services.memories.secrets import SecretGuard
+
+T = TypeVar("T")
+AfterFold: TypeAlias = Callable[[Memory, Sequence[Memory], bool], T]
+
+CORE_NOT_CORRECTED = (
+    "What came from a tool, an import or a model does not correct a core memory; store it as core, to be reviewed."
+)
+
+NO_ROOM = (
+    "Memory is full of notes that are trusted more than this one, and those do not make room for it; forget some, or "
+    "raise max_total."
+)
+MAX_NAMED = 100
+"""How many of the memories that were corrected or made room an event names."""
+
+
+class Remember:
+    """Everything that changes an agent's memories."""
+
+    def __init__(
+        self,
+        store: Store,
+        embedding: Embedding,
+        guard: SecretGuard,
+        echoes: Echoes,
+        now: Clock,
+        *,
+        max_counts: Mapping[Kind, int],
+        suspicious: str = "last",
+    ) -> None:
+        self._store = store
+        self._embedding = embedding
+        self._guard = guard
+        self._echoes = echoes
+        self._now = now
+        self._max_counts = max_counts
+        self._suspicious = suspicious
+
+    def __call__(self, owner: Owner, drafts: Sequence[Draft]) -> Sequence[Memory]:
+        """All of them in one transaction, or none.
+
+        Raises: Invalid, SecretRejected; NotFound when a draft supersedes what is not there; Forbidden when that is
+        trusted more than the caller, or only what is trusted more could make room.
+        """
+        now = self._now()
+        memories = [self._admitted(checked(draft, owner, now), now) for draft in drafts]
+        ended = self._ended(memories)
+        vectors = self._embedding.of_texts([memory.text for memory in (*memories, *ended)])
+
+        def write() -> Sequence[Memory]:
+            self._end(ended, vectors[len(memories) :], now)
+            return self._add(owner, memories, vectors[: len(memories)], now)
+
+        return self._written(owner, write, vectors)
+
+    def with_episodes(self, owner: Owner, drafts: Sequence[Draft], work: Callable[[], T]) -> T:
+        """What `work` answers, done in one transaction with keeping the drafts. What only echoes memory is left out.
+
+        Raises: Invalid, SecretRejected, and whatever `work` raises, in which case nothing is kept.
+        """
+        now = self._now()
+        wanted = [memory for draft in drafts if not self._echoes.is_echo(memory := checked(draft, owner, now))]
+        memories = [self._screened(memory, now) for memory in wanted]
+        vectors = self._embedding.of_texts([memory.text for memory in memories])
+
+        def write() -> T:
+            self._add(owner, memories, vectors, now)
+            return work()
+
+        return self._written(owner, write, vectors)
+
+    def update(
+        self,
+        owner: Owner,
+        id: str,
+        *,
+        text: str | None = None,
+        tags: Sequence[str] | None = None,
+        importance: float | None = None,
+        version: int | None = None,
+    ) -> Memory:
+        """The memory, edited; what it said before is kept as a version.
+
+        Raises: NotFound, Invalid, SecretRejected; Conflict when it is no longer the `version` the caller has seen, or
+        another memory says the same already; Forbidden when it is trusted more than the caller.
+        """
+        old = self._store.get_memory(owner, id)
+        trust.check_change(old.origin, current_caller().trust)
+        if version is not None and checked_whole(version, "The version", least=1) != old.version:
+            raise Conflict(f"This memory is at version {old.version} by now, not {version}; read it again.")
+        wanted = replace(
+            old,
+            text=old.text if text is None else kinds.checked_content(text, old.kind),
+            tags=old.tags if tags is None else kinds.checked_tags(tags),
+            importance=old.importance if importance is None else kinds.checked_importance(importance),
+        )
+        is_changed = (wanted.text, wanted.tags) != (old.text, old.tags)
+        new = (self._screened if is_changed else self._without_secrets)(wanted, self._now())
+        is_reworded = content_hash(new.text) != content_hash(old.text)
+        return old if new == old else self._rewrite(new, "memory.update", "edited", is_reworded=is_reworded)
+
+    def approve(self, owner: Owner, id: str) -> Memory:
+        """Let a memory that was held for review into use, and take its flag away.
+
+        Raises: NotFound; Forbidden when the caller is not trusted to decide.
+        """
+        trust.check_decision(current_caller().trust)
+        old = self._store.get_memory(owner, id)
+        if old.held_at is None and trust.judged(old, self._suspicious).flag is None:
+            return old
+        approved = replace(old, held_at=None, flag=None)
+        try:
+            ended = self._ended([approved]) if old.held_at is not None else ()
+        except NotFound:  # what it would correct was deleted meanwhile
+            ended = ()
+        return self._rewrite(approved, "memory.approve", "approved", ended)
+
+    def approve_workspace(self, owner: Owner) -> int:
+        """Trust the notes that came with the workspace's file like the user's own; how many there were.
+
+        Raises: Invalid when there is no such file; Forbidden.
+        """
+        trust.check_decision(current_caller().trust)
+        now = self._now()
+
+        def approve() -> int:
+            count = self._store.approve_notes(owner)
+            message = f"{count:,} notes that came with the workspace were approved."
+            self._record(owner, "workspace.approve", message, {"notes": count}, now)
+            return count
+
+        return self._store.transaction(owner.tenant, approve)
+
+    def forget(self, owner: Owner, id: str) -> None:
+        """Delete a memory and its history.
+
+        Raises: NotFound; Forbidden when it is trusted more than the caller.
+        """
+        now, highest = self._now(), current_caller().trust
+        if highest is not None:
+            trust.check_change(self._store.get_memory(owner, id).origin, highest)
+
+        def forget() -> None:
+            self._store.delete_memory(owner, id)
+            self._record(owner, "memory.delete", f"Memory {id} was deleted.", {"id": id}, now)
+
+        self._store.transaction(owner.tenant, forget)
+
+    def fold(self, owner: Owner, draft: Draft, *, folded: Sequence[Memory], also: AfterFold[T]) -> T:
+        """Let one memory, which somebody has approved, stand for others: those are ended, not deleted. `also` runs in
+        the same transaction, on the new one, the others as they are now, and whether the new one is new.
+
+        Raises: Invalid, SecretRejected; NotFound, Conflict when one of the others is gone or was edited since.
+        """
+        now = self._now()
+        memory = self._without_secrets(replace(checked(draft, owner, now), held_at=None, flag=None), now)
+        vectors = self._embedding.of_texts([memory.text, *(old.text for old in folded)])
+
+        def write() -> T:
+            ended = [
+                self._store.update_memory(replace(old, valid_to=now), vector, replaced_at=now)
+                for old, vector in zip(folded, vectors[1:], strict=True)
+            ]
+            is_new = self._same(memory, now) is None
+            return also(self._add(owner, [memory], vectors[:1], now)[0], ended, is_new)
+
+        return self._written(owner, write, vectors)
+
+    def unfold(self, owner: Owner, restored: Sequence[Memory], *, made: str | None, also: Callable[[], T]) -> T:
+        """Undo `fold`: the others are true again, and what was `made` of them is deleted.
+
+        Raises: NotFound, Conflict when one of them was edited since.
+        """
+        now, vectors = self._now(), self._embedding.of_texts([memory.text for memory in restored])
+
+        def write() -> T:
+            if made is not None:
+                self._store.delete_memory(owner, made)
+            for memory, vector in zip(restored, vectors, strict=True):
+                self._store.update_memory(memory, vector, replaced_at=now)
+            return also()
+
+        return self._written(owner, write, vectors)
+
+    def _admitted(self, memory: Memory, now: datetime) -> Memory:
+        """The memory as it may be stored. A refusal is in the audit log, without the text."""
+        if self._echoes.is_echo(memory) and self._same(memory, now) is None:
+            self._record_refusal(memory, "it came out of memory", now)
+            raise Invalid(ECHO_REFUSED)
+        return self._screened(memory, now)
+
+    def _screened(self, memory: Memory, now: datetime) -> Memory:
+        """The memory as it may be stored: without secrets, and flagged or held if it reads like instructions."""
+        memory = self._without_secrets(memory, now)
+        flagged = memory if self._suspicious == "show" else trust.flagged(memory)
+        return replace(flagged, held_at=now) if flagged is not memory and self._suspicious == "hold" else flagged
+
+    def _without_secrets(self, memory: Memory, now: datetime) -> Memory:
+        try:
+            admitted = self._guard.checked(memory)
+        except SecretRejected:
+            self._record_refusal(memory, "it seems to hold a secret", now)
+            raise
+        if admitted is not memory:
+            kinds.checked_content(admitted.text, admitted.kind)  # the mark of what was removed takes room, too
+        return admitted
+
+    def _add(
+        self, owner: Owner, memories: Sequence[Memory], vectors: Sequence[Vector | None], now: datetime
+    ) -> Sequence[Memory]:
+        same = [self._same(memory, now) for memory in memories]
+        firsts: dict[object, int] = {}  # what is said, and where it is said first
+        for position, memory in enumerate(memories):
+            if same[position] is None:
+                firsts.setdefault(_said(memory, position), position)
+        fresh = list(firsts.values())
+        new = self._store.add_memories([memories[position] for position in fresh], [vectors[each] for each in fresh])
+        added = dict(zip(firsts, new, strict=True))
+        result = [known or added[_said(memories[position], position)] for position, known in enumerate(same)]
+        pruned = self._make_room(owner, new)
+        if new:
+            corrected = [each.supersedes for each in new if each.supersedes is not None and each.held_at is None]
+            meta = {
+                "ids": [new[0].id, new[-1].id],
+                **({"pruned": len(pruned), "pruned_ids": pruned[:MAX_NAMED]} if pruned else {}),
+                **({"corrected": corrected[:MAX_NAMED]} if corrected else {}),
+            }
+            self._record(owner, "memory.add", _added_message(new, len(pruned), corrected), meta, now)
+        return result
+
+    def _make_room(self, owner: Owner, new: Sequence[Memory]) -> Sequence[str]:
+        """Delete the oldest beyond each kind's limit; what came from a tool, an import or a model replaces only its
+        like. Return the ids of what went.
+
+        Raises: Forbidden when there is too little of that.
+        """
+        pruned: list[str] = []
+        for kind in {memory.kind for memory in new} & set(self._max_counts):
+            keep, added = self._max_counts[kind], [memory for memory in new if memory.kind is kind]
+            trusted = sum(not trust.is_low(memory.origin) for memory in added)
+            if trusted < len(added):
+                # As if only those of low trust had been added; the others make room for themselves below.
+                pruned += self._store.prune_memories(owner, kind, keep=keep + trusted, is_low_trust=True)
+                if len(added) <= keep and not {memory.id for memory in added}.isdisjoint(pruned):
+                    raise Forbidden(NO_ROOM)
+            if trusted:
+                pruned += self._store.prune_memories(owner, kind, keep=keep)
+        return pruned
+
+    def _same(self, memory: Memory, now: datetime) -> Memory | None:
+        if memory.kind not in kinds.UNIQUE or memory.supersedes is not None:
+            return None
+        same = self._store.find_same_memory(memory.owner, memory.kind, memory.text, now=now)
+        if same is not None and same.held_at is not None and memory.held_at is None:
+            return None  # a trusted word does not wait together with a doubtful one
+        return same
+
+    def _ended(self, corrections: Sequence[Memory]) -> Sequence[Memory]:
+        """What these correct, no longer true since they are; what is held corrects nothing before it is approved.
+
+        Raises: NotFound; Forbidden for what is trusted more than the caller.
+        """
+        ended: dict[str, Memory] = {}
+        for each in corrections:
+            if each.supersedes is None:
+                continue
+            old = ended.get(each.supersedes) or self._store.get_memory(each.owner, each.supersedes)
+            if old.kind is not each.kind and trust.reason_to_hold(old.kind, each.origin):
+                raise Invalid(CORE_NOT_CORRECTED)
+            if each.held_at is None:
+                trust.check_change(old.origin, current_caller().trust)
+                ends_at = each.valid_from or each.created_at
+                ended[old.id] = replace(old, valid_to=min(old.valid_to or ends_at, ends_at))
+        return list(ended.values())
+
+    def _end(self, ended: Sequence[Memory], vectors: Sequence[Vector | None], now: datetime) -> None:
+        for old, vector in zip(ended, vectors, strict=True):
+            self._store.update_memory(old, vector, replaced_at=now)
+
+    def _rewrite(
+        self, memory: Memory, action: str, done: str, ended: Sequence[Memory] = (), *, is_reworded: bool = False
+    ) -> Memory:
+        vectors = self._embedding.of_texts([memory.text, *(old.text for old in ended)])
+        owner, now = memory.owner, self._now()
+
+        def rewrite() -> Memory:
+            if is_reworded and (same := self._same(memory, now)) is not None:
+                raise Conflict(f"Memory {same.id} says that already; keep it and forget {memory.id}, or say more here.")
+            self._end(ended, vectors[1:], now)
+            written = self._store.update_memory(memory, vectors[0], replaced_at=now)
+            self._record(owner, action, f"Memory {memory.id} was {done}.", {"id": memory.id}, now)
+            return written
+
+        return self._written(owner, rewrite, vectors)
+
+    def _written(self, owner: Owner, work: Callable[[], T], vectors: Sequence[Vector | None]) -> T:
+        """Run `work` in one transaction; what has no vector is embedded once it is committed, and so can be found."""
+        result = self._store.transaction(owner.tenant, work)
+        if any(vector is None for vector in vectors):
+            self._embedding.wake()
+        return result
+
+    def _record_refusal(self, memory: Memory, reason: str, now: datetime) -> None:
+        message = f"A {memory.kind.value} was refused: {reason}."
+        self._record(memory.owner, "memory.refuse", message, {"kind": memory.kind.value}, now)
+
+    def _record(self, owner: Owner, action: str, message: str, meta: Mapping[str, Any], now: datetime) -> None:
+        event = AuditEvent(tenant=owner.tenant, at=now, action=action, agent_id=owner.agent, message=message, meta=meta)
+        self._store.add_event(event)
+
+
+def _said(memory: Memory, position: int) -> object:
+    """The same for two drafts at different positions if they are to become one memory."""
+    if memory.kind not in kinds.UNIQUE or memory.supersedes is not None:
+        return position
+    return memory.kind, memory.held_at is None, content_hash(memory.text)
+
+
+def _added_message(memories: Sequence[Memory], pruned: int, corrected: Sequence[str]) -> str:
+    """What was stored, what it corrects and how many made room for it, without a word of their text."""
+    first, last = memories[0], memories[-1]
+    room = f"; the oldest {pruned:,} made room" if pruned else ""
+    if corrected:
+        many = f"{len(corrected):,} memories were"
+        room += f"; {f'{corrected[0]} was' if len(corrected) == 1 else many} corrected"
+    if len(memories) == 1:
+        return f"{first.kind.value.capitalize()} {first.id} was stored{' for review' if first.held_at else ''}{room}."
+    return f"{len(memories):,} memories, {first.id} to {last.id}, were stored{room}."

@@ -1,0 +1,1 @@
+"""Build prompts: gather, fold, fit the budget, log what was shown."""

@@ -1,0 +1,158 @@
+"""Blocks of notes and private memory for a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import islice
+
+from recollect.deadline import check_deadline
+from recollect.errors import NotFound
+from recollect.model import Kind, Memory, Owner
+from recollect.policy.memories.trust import Judge, is_suspicious
+from recollect.policy.names import memory_id, memory_seq
+from recollect.policy.prompt.escaping import keys_in, without_false_references
+from recollect.policy.prompt.relevance import Mode, checked_mode, render_notes, select
+from recollect.policy.text import checked_text
+from recollect.ports import Clock, DetailStore, MemoryStore, Store
+from recollect.services.background.embedding import Embedding
+from recollect.services.memories.loop_guard import Echoes
+
+MAX_KEYS = 200
+"""References looked up for one prompt; those beyond are broken like forged ones."""
+
+
+def with_real_references(store: DetailStore, owner: Owner, texts: Sequence[str]) -> Sequence[str]:
+    """Return the texts with every `[MemoryRef: …]` broken that names no detail of this agent.
+
+    Raises: StoreError.
+    """
+    keys = dict.fromkeys(key for text in texts for key in keys_in(text))
+    if not keys:
+        return texts
+    known = {key for key in islice(keys, MAX_KEYS) if _is_there(store, owner, key)}
+    return [without_false_references(text, known) if keys_in(text) else text for text in texts]
+
+
+def memories_to_show(store: DetailStore, owner: Owner, memories: Sequence[Memory]) -> Sequence[Memory]:
+    """Return the memories as a block shows them: forged references broken, all else as stored."""
+    texts = with_real_references(store, owner, [memory.text for memory in memories])
+    return [
+        memory if text == memory.text else replace(memory, text=text)
+        for memory, text in zip(memories, texts, strict=True)
+    ]
+
+
+def _is_there(store: DetailStore, owner: Owner, key: str) -> bool:
+    try:
+        return store.get_detail(owner, key).is_active
+    except NotFound:
+        return False
+
+
+MAX_NOTES = 10_000
+
+
+class Inject:
+    """Picks the notes that belong into a prompt and writes them as a block."""
+
+    def __init__(
+        self,
+        store: Store,
+        embedding: Embedding,
+        echoes: Echoes,
+        judge: Judge,
+        now: Clock,
+        *,
+        mode: str,
+        max_chars: int,
+        max_count: int,
+    ) -> None:
+        self._store = store
+        self._embedding = embedding
+        self._echoes = echoes
+        self._judge = judge
+        self._now = now
+        self._mode = mode
+        self._max_chars = max_chars
+        self._max_count = max_count
+
+    def __call__(self, owner: Owner, message: str, *, mode: str | None = None) -> str | None:
+        """The block for the last user message; None when there is nothing to show.
+
+        Raises: Invalid.
+        """
+        picked = self.picked(owner, message, mode=mode)
+        self._echoes.shown(owner, [note.text for note in picked])
+        return render_notes(memories_to_show(self._store, owner, picked))
+
+    def picked(self, owner: Owner, message: str, *, mode: str | None = None) -> Sequence[Memory]:
+        """The notes for the last user message, best first and what reads like instructions last, on their way to a
+        prompt but not in it yet.
+
+        Raises: Invalid.
+        """
+        chosen = checked_mode(self._mode if mode is None else mode)
+        message = checked_text(message, what="message")
+        if chosen is Mode.OFF:
+            return []
+        now = self._now()
+        notes = self._store.list_memories(owner, kind=Kind.NOTE, now=now, limit=MAX_NOTES)
+        meaning = self._meaning(owner, message, notes, now) if chosen is Mode.HYBRID else None
+        return select(
+            notes,
+            message,
+            mode=chosen,
+            now=now,
+            max_chars=self._max_chars,
+            max_count=self._max_count,
+            meaning=meaning,
+            judge=self._judge,
+        )
+
+    def _meaning(self, owner: Owner, message: str, notes: Sequence[Memory], now: datetime) -> Mapping[str, float]:
+        vector = self._embedding.of_query(message) if message.strip() else None
+        if vector is None:
+            return {}
+        near = self._store.nearest_memories(owner, vector, kinds=[Kind.NOTE], now=now, limit=len(notes) or 1)
+        return {memory_id(match.seq): match.score for match in near}
+
+
+PAGE = 100
+
+MAX_CHARS = 1_000_000
+"""Characters of one kind that are read for a prompt. Reading and rendering more would hold up other requests."""
+
+
+def private_memories(
+    store: MemoryStore, owner: Owner, judge: Judge, *, now: datetime
+) -> tuple[Sequence[Memory], Sequence[Memory]]:
+    """Return the live core memories and journal entries, each oldest first, what reads like instructions last.
+
+    Beyond `MAX_CHARS` characters of a kind, its oldest memories are left out.
+    """
+    core, journal = (
+        sorted(
+            map(judge, _list_newest(store, owner, kind, now)),
+            key=lambda memory: (is_suspicious(memory), memory.created_at, memory_seq(memory.id) or 0),
+        )
+        for kind in (Kind.CORE, Kind.JOURNAL)
+    )
+    return core, journal
+
+
+def _list_newest(store: MemoryStore, owner: Owner, kind: Kind, now: datetime) -> Sequence[Memory]:
+    found: list[Memory] = []
+    room, before = MAX_CHARS, None
+    while True:
+        check_deadline()
+        page = store.list_memories(owner, kind=kind, now=now, before=before, limit=PAGE)
+        for memory in page:
+            room -= len(memory.text)
+            if room < 0:
+                return found
+            found.append(memory)
+        if len(page) < PAGE:
+            return found
+        before = memory_seq(page[-1].id)

@@ -1,0 +1,172 @@
+"""Keeping what was said: sessions, and turns of a user's prompt and the final answer to it.
+
+A turn is kept whole or not at all, behind the turns before it. Nothing in it is lost except a secret: refusing a turn
+because of one would leave a hole in the conversation, so in its place stands a mark (unless secrets are only flagged).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from recollect.errors import Conflict, Invalid
+from recollect.model import AuditEvent, Kind, Message, Origin, Owner, Role, Session
+from recollect.policy.memories.kinds import RULES
+from recollect.policy.names import checked_session
+from recollect.policy.prompt.transcript_digest import clipped
+from recollect.policy.text import checked_text
+from recollect.ports import Clock, Store
+from recollect.services.memories.drafts import Draft, checked_moment
+from recollect.services.memories.remember import Remember
+from recollect.services.memories.secrets import SecretGuard
+
+MAX_MESSAGE_CHARS = 100_000
+MAX_REASON_CHARS = 500
+ORIGINS = {Role.USER: Origin.USER, Role.ASSISTANT: Origin.AGENT}
+
+
+class Transcripts:
+    """Everything that changes an agent's conversations, their summaries aside."""
+
+    def __init__(
+        self, store: Store, remember: Remember, guard: SecretGuard, now: Clock, *, is_capturing: bool = False
+    ) -> None:
+        self._store = store
+        self._remember = remember
+        self._guard = guard
+        self._now = now
+        self._is_capturing = is_capturing
+
+    def add_session(self, owner: Owner, id: str | None = None) -> Session:
+        """A new conversation; without an id it gets one nobody can guess.
+
+        Raises: Invalid; Conflict when the tenant has a session of that id.
+        """
+        now = self._now()
+        session = Session(
+            id=f"s-{uuid.uuid4().hex}" if id is None else checked_session(id),
+            owner=owner,
+            created_at=now,
+            updated_at=now,
+        )
+
+        def add() -> Session:
+            added = self._store.add_session(session)
+            self._record(owner, "session.add", f"Session {session.id} was begun.", {"session_id": session.id}, now)
+            return added
+
+        return self._store.transaction(owner.tenant, add)
+
+    def log_turn(
+        self,
+        owner: Owner,
+        session_id: str,
+        *,
+        user: str,
+        assistant: str,
+        remember: bool | None = None,
+        said_at: datetime | None = None,
+    ) -> Sequence[Message]:
+        """Keep one turn, said now or at `said_at`; the session is made by its first. `remember` also keeps it as
+        episodes, all at once.
+
+        Raises: Invalid; Conflict when the session is another agent's.
+        """
+        id, now = checked_session(session_id), self._now()
+        then = now if said_at is None else checked_moment(said_at, "said_at")
+        said = checked_turn(user, assistant)
+        cleaned = {role: self._guard.cleaned(owner.tenant, text) for role, text in said.items()}
+        messages = [
+            Message(session_id=id, role=role, content=text, created_at=then) for role, (text, _) in cleaned.items()
+        ]
+        rules = sorted({rule for _, found in cleaned.values() for rule in found})
+
+        def log() -> Sequence[Message]:
+            self._begin(owner, id, then)
+            placed = self._store.add_messages(owner, id, messages)
+            positions = [each.position for each in placed]
+            message = f"Messages {positions[0]} and {positions[1]} of session {id} were logged."
+            self._record(owner, "turn.add", message, {"session_id": id, "positions": positions}, now)
+            if rules:
+                what = f"What seems to be a secret in messages {positions[0]} and {positions[1]} of session {id} was "
+                done = "flagged" if self._guard.is_flagging else "removed"
+                self._record(owner, "turn.secret", f"{what}{done}.", {"session_id": id, "rules": rules}, now)
+            return placed
+
+        is_remembered = self._is_capturing if remember is None else remember
+        drafts = [self._draft(owner, message) for message in messages] if is_remembered else []
+        return self._remember.with_episodes(owner, drafts, log)
+
+    def log_failure(self, owner: Owner, session_id: str, reason: str) -> None:
+        """Raises: Invalid."""
+        id = checked_session(session_id)
+        cleaned, _ = self._guard.cleaned(owner.tenant, checked_text(reason, what="reason"))
+        message = f"A turn of session {id} did not come about: {cleaned[:MAX_REASON_CHARS]}"
+        self._record(owner, "turn.fail", message, {"session_id": id}, self._now())
+
+    def delete_session(self, owner: Owner, id: str) -> None:
+        """Remove a conversation and its messages; what was remembered of it stays.
+
+        Raises: NotFound.
+        """
+        now = self._now()
+
+        def delete() -> None:
+            self._store.delete_session(owner, id)
+            self._record(owner, "session.delete", f"Session {id} was deleted.", {"session_id": id}, now)
+
+        self._store.transaction(owner.tenant, delete)
+
+    def _begin(self, owner: Owner, id: str, now: datetime) -> None:
+        """Make the session if this is its first turn.
+
+        Raises: Conflict when it is another agent's.
+        """
+        if self._store.find_session(owner, id) is not None:
+            return
+        try:
+            self._store.add_session(Session(id=id, owner=owner, created_at=now, updated_at=now))
+        except Conflict:  # somebody was faster, which is fine if it was the same agent
+            if self._store.find_session(owner, id) is None:
+                raise
+
+    def _draft(self, owner: Owner, message: Message) -> Draft:
+        """The message as an episode; of one too long for that, its beginning and its end."""
+        text = clipped(message.content, RULES[Kind.EPISODE].max_chars)
+        if text is not message.content:  # the cut may have made a secret of what was none
+            text, _ = self._guard.cleaned(owner.tenant, text)
+        return Draft(
+            text=text,
+            kind=Kind.EPISODE,
+            role=message.role,
+            session_id=message.session_id,
+            origin=ORIGINS[message.role],
+            created_at=message.created_at,
+        )
+
+    def _record(self, owner: Owner, action: str, message: str, meta: Mapping[str, Any], now: datetime) -> None:
+        event = AuditEvent(tenant=owner.tenant, at=now, action=action, agent_id=owner.agent, message=message, meta=meta)
+        self._store.add_event(event)
+
+
+def checked_turn(user: str, assistant: str) -> dict[Role, str]:
+    """What both sides said.
+
+    Raises: Invalid when there is no turn of these.
+    """
+    return {Role.USER: _checked(user, "user"), Role.ASSISTANT: _checked(assistant, "assistant")}
+
+
+def _checked(text: str, what: str) -> str:
+    """Raises: Invalid."""
+    checked_text(text, what=f"{what} message")
+    if not text.strip():
+        raise Invalid(f"The {what} message is blank; a turn is a user's prompt and the final answer to it.")
+    if len(text) > MAX_MESSAGE_CHARS:
+        raise Invalid(
+            f"The {what} message has {len(text):,} characters, at most {MAX_MESSAGE_CHARS:,} fit; capture the long "
+            "part and log its reference."
+        )
+    return text

@@ -1,0 +1,1 @@
+"""Answer recalls from four sources and explain them."""

@@ -1,0 +1,241 @@
+"""Why something was recalled, or was not.
+
+The question is asked again, by the same code and with the same weights; only nothing is marked as retrieved. If the
+thing in question is not among the answers, what is known about it says why.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from recollect.caller import current_caller
+from recollect.errors import NotFound
+from recollect.model import Appearance, Document, Explanation, Hit, Memory, Outcome, Owner, Source, State
+from recollect.policy.names import memory_seq
+from recollect.policy.recall.question import other_forms
+from recollect.policy.text import terms
+from recollect.ports import Clock, Store
+from recollect.services.prompt.prompt_log import ContextCalls
+from recollect.services.recall.recall import Ranking, Recall, Wish
+
+DEEPEST = 200
+"""How many times as many candidates as a recall are looked at to find out where something stands."""
+
+MAX_WAITING = 10_000
+"""How many of those that wait for a vector are looked through."""
+
+LATEST_PROMPTS = 20
+"""How many of an agent's prompts are looked through for the thing in question."""
+
+_EVENT = re.compile(r"a-([1-9][0-9]{0,17})")
+_STEP = re.compile(r"(.+)/([1-9][0-9]{0,17})")
+_PASSAGE = re.compile(r".+#[0-9]{1,18}")
+_WORD = re.compile(r"[\w'’]+")
+
+GONE: Mapping[Outcome, str] = {
+    Outcome.ARCHIVED: "It was archived, because it faded, expired or exceeded the quota, and is no longer recalled.",
+    Outcome.HELD: "It is held back until somebody approves it, because of where it came from.",
+    Outcome.EXPIRED: "It has expired; what has is kept for a while but not recalled.",
+    Outcome.SUPERSEDED: "It was corrected: something else is true instead.",
+    Outcome.LATER: "It was not known yet at the time the question is about.",
+}
+NOBODYS = "There is nothing of this id, or it is not yours."
+
+
+class Explain:
+    """Looks at one thing through the eyes of a recall."""
+
+    def __init__(self, store: Store, recall: Recall, calls: ContextCalls, *, now: Clock) -> None:
+        self._store = store
+        self._recall = recall
+        self._calls = calls
+        self._now = now
+
+    def __call__(self, owner: Owner, wish: Wish, id: str) -> Explanation:
+        """Raises: Invalid; StoreError when no source could answer."""
+        ranking = self._recall.ranked(owner, wish)
+        explanation = (
+            self._shown(ranking, wish, id)
+            or self._double(ranking, wish, id)
+            or self._kept_out(owner, ranking, wish, id)
+            or self._deep(owner, wish, id)
+            or self._unlike(owner, wish, id)
+        )
+        return replace(explanation, shown=tuple(ranking.hits[: wish.limit]), prompts=tuple(self._prompts(owner, id)))
+
+    def _prompts(self, owner: Owner, id: str) -> Iterator[Appearance]:
+        """What is recalled may still find no room: what became of it in the prompts the agent was given."""
+        if source_of(id) is None:
+            return
+        for call in self._calls.latest(owner, session_id="", before="", limit=LATEST_PROMPTS):
+            for block in call.blocks:
+                yield from (
+                    Appearance(
+                        call_id=call.id,
+                        session_id=call.session_id,
+                        at=call.at,
+                        block=block.name,
+                        left_out=item.left_out,
+                    )
+                    for item in block.items
+                    if item.id == id
+                )
+
+    def _shown(self, ranking: Ranking, wish: Wish, id: str) -> Explanation | None:
+        """It is in the list: where, and if that is too far down, behind what."""
+        place = next((place for place, hit in enumerate(ranking.hits, 1) if hit.id == id), None)
+        if place is None:
+            return None
+        hit, shown = ranking.hits[place - 1], ranking.hits[: wish.limit]
+        last = min(shown, key=lambda each: each.score)
+        if place <= wish.limit:
+            outcome, said = (
+                Outcome.RECALLED,
+                f"It is recalled, as number {place} of {len(shown)}.",
+            )
+        else:
+            outcome = Outcome.OUT_RANKED
+            said = (
+                f"It is number {place}, and {wish.limit} {'was' if wish.limit == 1 else 'were'} asked for: "
+                f"{last.id}, the last one shown, scores {last.score:.3f}, {last.score - hit.score:.3f} more."
+            )
+        return Explanation(
+            id=id,
+            outcome=outcome,
+            sentence=f"{said} {hit.explain}.",
+            rank=place,
+            hit=hit,
+            words=shared_words(wish.query, hit.text),
+            rival=None if outcome is Outcome.RECALLED else last,
+            unanswered=tuple(ranking.unanswered),
+        )
+
+    def _double(self, ranking: Ranking, wish: Wish, id: str) -> Explanation | None:
+        if id not in ranking.doubles:
+            return None
+        better = ranking.doubles[id]
+        rival = next((hit for hit in ranking.hits if hit.id == better), None)
+        said = f"It says the same as {better}, which scores higher and is shown instead."
+        return _plain(id, Outcome.DOUBLE, said, ranking, rival=rival)
+
+    def _kept_out(self, owner: Owner, ranking: Ranking, wish: Wish, id: str) -> Explanation | None:
+        """It is not there, not yours, not asked for or not for use."""
+        source = source_of(id)
+        if source is None or not self._exists(owner, source, id):
+            return _plain(id, Outcome.MISSING, NOBODYS, ranking)
+        if id in ranking.counted:
+            said = f"It counts towards its agent's record, which is shown as {ranking.counted[id]}."
+            return _plain(id, Outcome.FILTERED, said, ranking)
+        if id in ranking.unwanted and wish.purpose is not None:
+            said = f"It does not help with {wish.purpose.name}, by what it is and says."
+            return _plain(id, Outcome.FILTERED, said, ranking)
+        if source not in wish.asked():
+            asked = ", ".join(wish.asked())
+            return _plain(
+                id, Outcome.FILTERED, f"Its source, {source.value}, was not asked; asked were {asked}.", ranking
+            )
+        late = [each for each in ranking.unanswered if each.source == source]
+        if late:
+            return _plain(id, Outcome.UNANSWERED, f"Its source did not answer: {late[0].reason}", ranking)
+        if source is Source.KNOWLEDGE and not self._find_passage(owner, id).is_published:
+            return _plain(id, Outcome.FILTERED, "Its document is not published.", ranking)
+        return self._memory_kept_out(owner, ranking, wish, id) if source is Source.MEMORY else None
+
+    def _memory_kept_out(self, owner: Owner, ranking: Ranking, wish: Wish, id: str) -> Explanation | None:
+        memory = self._store.get_memory(owner, id)
+        if wish.kinds is not None and memory.kind not in wish.kinds:
+            asked = ", ".join(wish.kinds)
+            return _plain(id, Outcome.FILTERED, f"It is of the kind {memory.kind}; asked were {asked}.", ranking)
+        outcome = out_of_use(memory, self._now() if wish.as_of is None else wish.as_of, is_past=wish.as_of is not None)
+        return None if outcome is None else _plain(id, outcome, GONE[outcome], ranking)
+
+    def _deep(self, owner: Owner, wish: Wish, id: str) -> Explanation | None:
+        """It was not even proposed: where it would stand if everything was."""
+        return self._shown(self._recall.ranked(owner, wish, depth=DEEPEST), wish, id)
+
+    def _unlike(self, owner: Owner, wish: Wish, id: str) -> Explanation:
+        seq = memory_seq(id)
+        waiting = self._store.list_unembedded(owner.tenant, limit=MAX_WAITING) if seq is not None else ()
+        if any(each.owner == owner and each.seq == seq for each in waiting):
+            said = "It shares no word with the question, and has no vector yet by which its meaning could be found."
+            return Explanation(id=id, outcome=Outcome.NOT_EMBEDDED, sentence=said)
+        said = "It shares no word with the question, and its meaning is not near enough to count."
+        return Explanation(id=id, outcome=Outcome.NO_MATCH, sentence=said)
+
+    def _exists(self, owner: Owner, source: Source, id: str) -> bool:
+        looks: Mapping[Source, Callable[[], object]] = {
+            Source.MEMORY: lambda: self._store.get_memory(owner, id),
+            Source.AUDIT: lambda: self._find_event(owner.tenant, id),
+            Source.WORKFLOW: lambda: self._find_step(owner.tenant, id),
+            Source.KNOWLEDGE: lambda: self._find_passage(owner, id),
+        }
+        try:
+            return bool(looks[source]())
+        except NotFound:
+            return False
+
+    def _find_event(self, tenant: str, id: str) -> object:
+        found, agents = self._store.find_events(tenant, [_number(_EVENT, id)]), current_caller().agents
+        return [event for event in found.values() if not agents or event.agent_id in agents]
+
+    def _find_step(self, tenant: str, id: str) -> object:
+        workflow, _, position = id.rpartition("/")
+        found = self._store.list_steps(tenant, workflow, after=int(position) - 1, limit=1)
+        caller = current_caller()
+        return [each for each in found if each.id == id and (not each.agent_id or caller.is_allowed(each.agent_id))]
+
+    def _find_passage(self, owner: Owner, id: str) -> Document:
+        """Raises: NotFound, also for what is in no category the agent may see."""
+        document, agent = self._store.get_document(owner.tenant, id.rpartition("#")[0]), self._store.find_agent(owner)
+        limits = agent.knowledge_categories if agent is not None else ()
+        if limits and document.category not in limits:
+            raise NotFound(NOBODYS)
+        return document
+
+
+def source_of(id: str) -> Source | None:
+    """Which source gives such ids.
+
+    >>> [str(source_of(id)) for id in ("m-7", "a-12", "refund-run/1", "handbook#3", "x")]
+    ['memory', 'audit', 'workflow', 'knowledge', 'None']
+    """
+    if memory_seq(id) is not None:
+        return Source.MEMORY
+    shapes = ((_EVENT, Source.AUDIT), (_PASSAGE, Source.KNOWLEDGE), (_STEP, Source.WORKFLOW))
+    return next((source for shape, source in shapes if shape.fullmatch(id)), None)
+
+
+def out_of_use(memory: Memory, now: datetime, *, is_past: bool) -> Outcome | None:
+    """Why a memory cannot be recalled at `now`, if so."""
+    state = memory.state(now)
+    if is_past and (memory.valid_from or memory.created_at) > now:
+        return Outcome.LATER
+    if state is State.EXPIRED and memory.valid_to is not None and memory.valid_to <= now:
+        return Outcome.SUPERSEDED
+    known = {State.ARCHIVED: Outcome.ARCHIVED, State.HELD: Outcome.HELD, State.EXPIRED: Outcome.EXPIRED}
+    return known.get(state)
+
+
+def shared_words(question: str, text: str) -> tuple[str, ...]:
+    """The words of the question that a text holds in any form, as the question writes them.
+
+    >>> shared_words("Which refunds were approved?", "A refund was approved")
+    ('refunds', 'approved')
+    """
+    held = set(terms(text))
+    words = {word: terms(word) for word in _WORD.findall(question)}
+    return tuple(
+        word for word, stems in words.items() if any(held.intersection((stem, *other_forms(stem))) for stem in stems)
+    )
+
+
+def _number(shape: re.Pattern[str], id: str) -> int:
+    match = shape.fullmatch(id)
+    return int(match[1]) if match else 0
+
+
+def _plain(id: str, outcome: Outcome, sentence: str, ranking: Ranking, rival: Hit | None = None) -> Explanation:
+    return Explanation(id=id, outcome=outcome, sentence=sentence, rival=rival, unanswered=tuple(ranking.unanswered))

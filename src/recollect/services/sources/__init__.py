@@ -1,1 +1,0 @@
-"""Where recall looks: each source proposes candidates, and `services.recall` ranks them together."""

@@ -1,0 +1,1 @@
+"""Maintain, check and erase."""

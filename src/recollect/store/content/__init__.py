@@ -1,0 +1,1 @@
+"""Contents of long texts, in files or in rows."""

@@ -1,0 +1,315 @@
+"""PostgreSQL: a pool of connections, one short transaction for each unit of work.
+
+Row-level security is the second wall behind the statements' own `tenant_id = …`. Each transaction begins by naming its
+tenant with `SET LOCAL` (a plain literal, because Citus forwards nothing else to its workers), which ends with the
+transaction; without it no row is visible. A role that the wall does not hold, a superuser or one with BYPASSRLS, is
+refused at start.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import errors
+from psycopg.pq import TransactionStatus
+from psycopg_pool import PoolTimeout
+
+from recollect.errors import (
+    Conflict,
+    DiskFull,
+    Invalid,
+    ReadOnly,
+    RecollectError,
+    SchemaMismatch,
+    StoreAway,
+    StoreBusy,
+    StoreError,
+)
+from recollect.policy.names import checked_tenant
+from recollect.store import adopt_chat_tables
+from recollect.store.engine import FORKED, LACKING, UNSTORABLE, Registered, Row, Unit
+from recollect.store.migrations import Migration, check_applied, load_migrations
+from recollect.store.postgres.index import MAX_INDEXED_DIMENSIONS, PostgresIndex
+from recollect.store.postgres.link import Connection, PostgresLink
+from recollect.store.postgres.scrub import scrubbed
+from recollect.store.queries import as_pyformat, load_queries
+
+T = TypeVar("T")
+
+MIGRATION_LOCK = 7_263_554_201
+"""The advisory lock only one migrating server holds."""
+
+RETRY_AFTER_BUSY = 1.0
+BROKEN = (
+    "The connection to the database broke while this was under way. If it was a write, look whether it was done before "
+    "you send it again."
+)
+NODE_AWAY = "The node of the database cluster that holds this tenant cannot be reached; see the database's log."
+
+
+class PostgresEngine:
+    """One PostgreSQL database with pgvector."""
+
+    name = "postgres"
+    content_folder = None
+    store_id = 0
+
+    def __init__(self, url: str, *, busy_timeout: float, pool_size: int, index_cache_bytes: int) -> None:
+        """Connect, make or upgrade the schema, and check that row-level security holds.
+
+        Raises: StoreError, SchemaMismatch.
+        """
+        self._templates = {name: as_pyformat(sql) for name, sql in load_queries(self.name).items()}
+        self._queries = self._templates
+        self._pid = os.getpid()
+        self._cut_off: set[str] = set()  # tenants whose node of a cluster did not answer when it was last asked
+        self._link = PostgresLink(url, busy_timeout=busy_timeout, pool_size=pool_size, configure=_configure)
+        try:
+            with translated():
+                with self._link.connect() as connection:
+                    _check_role(connection)
+                    _migrate(connection)
+                    _check_tables(connection)
+                self._link.open()
+        except BaseException:
+            self._link.close()
+            raise
+        self.index = PostgresIndex(self.read, numbers=self.numbers, max_bytes=index_cache_bytes)
+        self._link.on_return = self.index.clear  # it may come back with an older state: a backup's, a stand-by's
+
+    def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        return self._run(tenant, work, begin="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+    def write(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        return self._run(tenant, work, begin="BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+
+    def numbers(self, seqs: Sequence[int]) -> list[int]:
+        return list(seqs)
+
+    def texts(self, texts: Sequence[str]) -> list[str]:
+        return list(texts)
+
+    def use_embedder(self, embedder: Registered) -> None:
+        # An approximate index knows its vectors' length, and is used only by a statement that names the same length.
+        self._queries = {
+            name: sql.replace("{dimensions}", str(embedder.dimensions)).replace("{embedder_id}", str(embedder.id))
+            for name, sql in self._templates.items()
+        }
+        self.index.use(embedder)
+        if 0 < embedder.dimensions <= MAX_INDEXED_DIMENSIONS:
+            with translated(), self._connection() as connection:
+                self._make_chunk_index(connection)
+
+    def _make_chunk_index(self, connection: Connection) -> None:
+        unit = _PostgresUnit(connection, self._queries, "")
+        if unit.one("find_nearest_index") == (None,):
+            try:
+                unit.run("make_nearest_index")
+            except errors.InsufficientPrivilege:
+                # This role may not change tables. The statements give the same answers without the index, more slowly.
+                return
+            except (errors.UniqueViolation, errors.DuplicateTable):
+                return  # another server made it at the same moment
+
+    def forget(self, tenant: str) -> None:
+        self.index.forget(tenant)
+
+    def scrub(self, tables: Sequence[str], *, compact: bool | None) -> Sequence[str]:
+        with translated(), self._connection() as connection:
+            return scrubbed(connection, tables, compact=bool(compact))
+
+    def problems(self) -> Sequence[str]:
+        cut_off = len(self._cut_off)
+        return (
+            (f"A node of the database cluster is away; tenants that cannot be served: {cut_off}.",) if cut_off else ()
+        )
+
+    def close(self) -> None:
+        if os.getpid() == self._pid:  # a forked child would hang up on its parent's connections
+            self._link.close()
+
+    def _connection(self) -> AbstractContextManager[Connection]:
+        if os.getpid() != self._pid:  # two processes on one connection would read each other's answers
+            raise StoreError(FORKED)
+        return self._link.connection()
+
+    def _run(self, tenant: str, work: Callable[[Unit], T], *, begin: str) -> T:
+        """Do `work` in a transaction. A connection that died in the pool, as all do when the server restarts, shows it
+        when the transaction is to begin: then nothing has been done yet, and the next one is tried."""
+        if tenant:  # the registries belong to no tenant, and need none to be read
+            begin = f"{begin}; SET LOCAL recollect.tenant = '{checked_tenant(tenant)}'"
+        with translated():
+            for _ in range(self._link.pool_size + 1):
+                with self._connection() as connection:  # takes the transaction back if an error passes by
+                    is_begun = False
+                    try:
+                        connection.execute(begin, prepare=False)  # in one go: each costs a way to the server and back
+                        is_begun = True
+                        done = work(_PostgresUnit(connection, self._queries, tenant))
+                        if connection.pgconn.transaction_status == TransactionStatus.INERROR:
+                            raise StoreError("A statement failed and nobody said so; nothing was written.")
+                        connection.commit()
+                        self._cut_off.discard(tenant)
+                        return done
+                    except psycopg.OperationalError as error:
+                        if not connection.broken:
+                            if is_from_node(error):
+                                self._cut_off.add(tenant)
+                            raise
+                        self.index.clear()
+                        if is_begun:
+                            raise StoreError(BROKEN) from error
+            raise StoreAway("The PostgreSQL server hangs up on every connection; check its log.")
+
+
+class _PostgresUnit:
+    """One transaction."""
+
+    __slots__ = ("_connection", "_queries", "tenant")
+
+    def __init__(self, connection: Connection, queries: Mapping[str, str], tenant: str) -> None:
+        self._connection = connection
+        self._queries = queries
+        self.tenant = tenant
+
+    def all(self, name: str, /, **values: Any) -> Sequence[Row]:
+        return self._connection.execute(self._queries[name], values).fetchall()
+
+    def one(self, name: str, /, **values: Any) -> Row | None:
+        return self._connection.execute(self._queries[name], values).fetchone()
+
+    def run(self, name: str, /, **values: Any) -> int:
+        return self._connection.execute(self._queries[name], values).rowcount
+
+    def run_many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(self._queries[name], rows)
+
+
+def _configure(connection: Connection) -> None:
+    """On Citus, let what a transaction sets travel to the workers; elsewhere this sets a name nobody reads."""
+    connection.execute("SET citus.propagate_set_commands = 'local'")
+
+
+def _migrate(connection: Connection) -> None:
+    """Bring the schema up to date. One server migrates, others that start meanwhile wait for it."""
+    migrations = load_migrations("postgres")
+    if not check_applied(migrations, _applied(connection)) and not adopt_chat_tables.is_lacking(_columns(connection)):
+        return
+    connection.execute("SELECT pg_advisory_lock(%s)", (MIGRATION_LOCK,))
+    try:
+        if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone():
+            _add_pgvector(connection)
+        applied = _applied(connection)
+        before, after = adopt_chat_tables.around(
+            "postgres", applied, _columns(connection), _columns(connection, adopt_chat_tables.MESSAGES)
+        )
+        for place, migration in enumerate(check_applied(migrations, applied) or [None]):
+            with connection.transaction():
+                connection.execute("SET LOCAL citus.multi_shard_modify_mode TO 'sequential'")
+                _apply(connection, migration, *((before, after) if place == 0 else ((), ())))
+    finally:
+        connection.execute("SELECT pg_advisory_unlock(%s)", (MIGRATION_LOCK,))
+
+
+def _applied(connection: Connection) -> Mapping[int, str]:
+    if connection.execute("SELECT to_regclass('schema_migrations')").fetchone() == (None,):
+        return {}
+    return dict(connection.execute("SELECT number, checksum FROM schema_migrations").fetchall())
+
+
+def _add_pgvector(connection: Connection) -> None:
+    try:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    except (errors.InsufficientPrivilege, errors.UndefinedFile, errors.FeatureNotSupported) as error:
+        raise StoreError(
+            "The database has no pgvector. Install it on the server and, as a superuser, run in this database: "
+            "CREATE EXTENSION vector"
+        ) from error
+
+
+def _columns(connection: Connection, table: str = adopt_chat_tables.SESSIONS) -> set[str]:
+    rows = connection.execute(
+        "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped", [table]
+    ).fetchall()
+    return {name for (name,) in rows}
+
+
+def _apply(connection: Connection, migration: Migration | None, before: Sequence[str], after: Sequence[str]) -> None:
+    for statement in before:
+        connection.execute(statement)
+    if migration is None:
+        return
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS schema_migrations "
+        "(number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL)"
+    )
+    for statement in (*migration.statements, *after):
+        connection.execute(statement)
+    connection.execute(
+        "INSERT INTO schema_migrations (number, name, checksum) VALUES (%s, %s, %s)",
+        (migration.number, migration.name, migration.checksum),
+    )
+
+
+def _check_role(connection: Connection) -> None:
+    """Raises: StoreError when row-level security would not hold this role."""
+    row = connection.execute(
+        "SELECT rolname, rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+    ).fetchone()
+    if row is None or row[1]:
+        raise StoreError(
+            f"The role {row[0] if row else '?'!r} is a superuser or has BYPASSRLS, so one tenant could read another. "
+            "Connect as an ordinary role: CREATE ROLE recollect LOGIN PASSWORD '…'; and make it the database's owner."
+        )
+
+
+def _check_tables(connection: Connection) -> None:
+    """Raises: StoreError when row-level security is off on a tenant's table."""
+    unguarded = connection.execute(
+        "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id' "
+        "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND c.relname <> 'tenants' "
+        "AND NOT (c.relrowsecurity AND c.relforcerowsecurity) ORDER BY c.relname"
+    ).fetchall()
+    if unguarded:
+        names = ", ".join(name for (name,) in unguarded)
+        raise StoreError(f"Row-level security is off on {names}; ENABLE and FORCE it, then start again.")
+
+
+def is_from_node(error: psycopg.Error) -> bool:
+    """Return True if the coordinator of a cluster says that it cannot connect to the node with the rows."""
+    return (error.sqlstate or "").startswith("08")
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn the driver's errors into ours, the original kept as the cause."""
+    try:
+        yield
+    except RecollectError:
+        raise
+    except (PoolTimeout, errors.QueryCanceled, errors.LockNotAvailable, errors.DeadlockDetected) as error:
+        raise StoreBusy("The database is busy. Try again.", retry_after=RETRY_AFTER_BUSY) from error
+    except (errors.SerializationFailure, errors.TooManyConnections) as error:
+        raise StoreBusy("The database is busy. Try again.", retry_after=RETRY_AFTER_BUSY) from error
+    except errors.DiskFull as error:
+        raise DiskFull("The database's disk is full; nothing was written. Free some space and try again.") from error
+    except errors.ReadOnlySqlTransaction as error:
+        raise ReadOnly("The PostgreSQL server only lets itself be read: it is a stand-by, or was set so.") from error
+    except (OverflowError, UnicodeEncodeError, errors.NumericValueOutOfRange, errors.ProgramLimitExceeded) as error:
+        raise Invalid(UNSTORABLE) from error
+    except errors.IntegrityError as error:
+        # Not the driver's words: they quote the row.
+        raise Conflict(f"The database refused the write ({error.diag.constraint_name}).") from error
+    except (errors.UndefinedTable, errors.UndefinedColumn) as error:
+        raise SchemaMismatch(LACKING) from error
+    except psycopg.OperationalError as error:
+        if is_from_node(error):
+            raise StoreAway(NODE_AWAY) from error
+        raise StoreError("The PostgreSQL server cannot be reached or went away; check its address and log.") from error
+    except psycopg.Error as error:
+        raise StoreError(f"PostgreSQL failed ({error.sqlstate}: {type(error).__name__}).") from error

@@ -1,0 +1,197 @@
+"""Search on PostgreSQL: in memory, but for a tenant's shared shelf that is too large for it.
+
+Words: the program cuts and stems them, PostgreSQL keeps them as a tsvector. Vectors: kept in half precision. What is
+searched inside the database is scored with the same BM25 as in memory, and has an approximate index of its vectors
+(HNSW). Such an index answers a filtered question with too few rows and no warning, so it is asked to go on until it has
+enough, and if it still falls short the exact way is taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from math import isnan
+from typing import Any
+
+import numpy as np
+
+from recollect.model import Match
+from recollect.policy.recall.ranking import BM25_B, BM25_K1
+from recollect.ports import Vector
+from recollect.store.engine import Row, Unit
+from recollect.store.search.encoding import Codes, Encoding, Floats, Numbers, once, word_code
+from recollect.store.search.index import ALWAYS, OwnerIndex, Wanted
+from recollect.store.search.index_cache import Read, Shelf
+from recollect.store.search.memory_search import MemorySearch
+
+EXACT_BELOW = 20_000
+"""A tenant with fewer chunks than this is searched exactly: it is fast enough, and finds everything."""
+
+MAX_INDEXED_DIMENSIONS = 4000
+"""pgvector cannot index longer half-precision vectors; they are searched exactly."""
+
+MAX_POSITIONS = 255
+"""A tsvector keeps at most this many places of one word."""
+
+
+SHELF_SHARE = 0.5
+"""Of the memory for indexes may be one tenant's shelf."""
+
+CHUNK_BYTES = 700
+"""About what a chunk takes in memory, but for its vector: some eighty words."""
+
+
+class PostgresIndex(MemorySearch):
+    """`engine.SearchIndex` in memory and in SQL."""
+
+    def __init__(self, read: Read, *, numbers: Callable[[Sequence[int]], Any], max_bytes: int) -> None:
+        super().__init__(read, encoding=SENT, numbers=numbers, max_bytes=max_bytes)
+        self._read = read
+        self._max_bytes = max_bytes
+
+    def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
+        self._embedder.check(vectors)
+        return [
+            {
+                "words": tsvector_literal(words),
+                "length": sum(_counted(words).values()),
+                "embedder_id": None if vector is None else self._embedder.id,
+                "vector": None if vector is None else vector_literal(vector),
+            }
+            for words, vector in zip(terms, vectors, strict=True)
+        ]
+
+    def has_words(self, stored: Any, terms: Sequence[str]) -> bool:
+        held = {_unquoted(term): len(places.split(",")) if places else 0 for term, places in _ANY_WORD.findall(stored)}
+        return held == _counted(terms)
+
+    def search_chunks(
+        self, tenant: str, terms: Sequence[str], *, categories: Collection[str], limit: int
+    ) -> Sequence[Match]:
+        index = self._held_chunks(tenant)
+        if index is not None:
+            return index.search(terms, Wanted(categories, ALWAYS), limit)
+        values = {"terms": _distinct(terms), "limit": limit, **_in_categories(categories), **_BM25}
+        return _matches(self._read(tenant, lambda unit: unit.all("search_chunks", tenant=tenant, **values)))
+
+    def nearest_chunks(
+        self, tenant: str, vector: Vector, *, categories: Collection[str], limit: int
+    ) -> Sequence[Match]:
+        index = self._held_chunks(tenant)
+        if index is not None:
+            return index.nearest(vector, Wanted(categories, ALWAYS), limit)
+        values = {
+            "tenant": tenant,
+            "embedder_id": self._embedder.id,
+            "vector": vector_literal(vector),
+            "limit": limit,
+            **_in_categories(categories),
+        }
+
+        def nearest(unit: Unit) -> Sequence[Row]:
+            row = unit.one("chunks_ever", tenant=tenant)
+            if row is not None and row[0] >= EXACT_BELOW and self._embedder.dimensions <= MAX_INDEXED_DIMENSIONS:
+                unit.run("scan_until_enough")
+                found = unit.all("nearest_chunks_by_index", **values)
+                if len(found) == limit:
+                    return found
+            return unit.all("nearest_chunks", **values)
+
+        return _matches(self._read(tenant, nearest))
+
+    def _held_chunks(self, tenant: str) -> OwnerIndex | None:
+        """The index of a tenant's shelf; None if it is too large to be held."""
+        shelf, most = Shelf(tenant), SHELF_SHARE * self._max_bytes
+        if not self._indexes.is_held(shelf):
+            row = self._read(tenant, lambda unit: unit.one("chunks_ever", tenant=tenant))
+            if row is not None and row[0] * (CHUNK_BYTES + 4 * self._embedder.dimensions) > most:
+                return None
+        index = self._indexes.current(shelf)
+        if index.nbytes > most:
+            self._indexes.drop(shelf)
+        return index
+
+
+_BM25 = {"k1": BM25_K1, "b": BM25_B}
+
+
+def tsvector_literal(terms: Sequence[str]) -> str:
+    """Words and how often each occurs, as PostgreSQL writes a tsvector.
+
+    >>> tsvector_literal(["tab", "space", "tab", "o'neil"])
+    "'tab':1,2 'space':1 'o''neil':1"
+    """
+    return " ".join(
+        f"{_quoted(term)}:{','.join(map(str, range(1, count + 1)))}" for term, count in _counted(terms).items()
+    )
+
+
+def _counted(terms: Sequence[str]) -> dict[str, int]:
+    """How often each word occurs, as far as a tsvector tells."""
+    return {term: min(count, MAX_POSITIONS) for term, count in Counter(terms).items()}
+
+
+def _quoted(term: str) -> str:
+    return "'" + term.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def vector_literal(vector: Vector) -> str:
+    """A vector as pgvector writes it; six digits are more than half precision keeps."""
+    return "[" + ",".join(f"{value:.6g}" for value in vector.tolist()) + "]"
+
+
+def _distinct(terms: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(terms))
+
+
+_WORD = re.compile(r"'((?:[^'\\]|''|\\\\)*)':([0-9,]+)")
+_ANY_WORD = re.compile(r"'((?:[^'\\]|''|\\\\)*)'(?::([0-9A-D,]+))?")
+"""Also a word without places, or with weights: recollect writes neither, so such an entry is wrong."""
+
+
+def _words(stored: Sequence[str]) -> tuple[Codes, Numbers]:
+    """The words of tsvectors that PostgreSQL wrote."""
+    codes: list[int] = []
+    per_row = []
+    for each in stored:
+        before = len(codes)
+        if "," in each or "''" in each or "\\" in each:
+            codes += [_word_code(term, places) for term, places in _WORD.findall(each)]
+        elif each:  # plain words, once each, as mostly
+            codes += map(once, each[1:-3].split("':1 '"))
+        per_row.append(len(codes) - before)
+    return np.array(codes, np.uint64), np.array(per_row, np.int64)
+
+
+def _word_code(term: str, places: str) -> int:
+    if "'" in term or "\\" in term:
+        term = _unquoted(term)
+    return once(term) if places == "1" else word_code(term, places.count(",") + 1)
+
+
+def _unquoted(term: str) -> str:
+    return term.replace("''", "'").replace("\\\\", "\\")
+
+
+def _vectors(sent: Sequence[bytes], dimensions: int) -> Floats:
+    """What `halfvec_send` makes of vectors: their length and an unused number of two bytes each, then the values."""
+    stored = np.frombuffer(b"".join(sent), np.dtype([("head", "V4"), ("values", ">f2", (dimensions,))]))
+    return stored["values"].astype(np.float32)
+
+
+def _versions(rows: Sequence[Row]) -> Numbers:
+    ((sent,),) = rows
+    return np.frombuffer(sent or b"", ">i8").astype(np.int64).reshape(-1, 3)
+
+
+SENT = Encoding(words=_words, vectors=_vectors, versions=_versions)
+
+
+def _in_categories(categories: Collection[str]) -> dict[str, object]:
+    return {"any_category": not categories, "categories": list(categories)}
+
+
+def _matches(rows: Sequence[Row]) -> list[Match]:
+    # A text without meaning has no direction: pgvector's cosine to it is NaN.
+    return [Match(seq, 0.0 if isnan(score) else float(score)) for seq, score in rows]

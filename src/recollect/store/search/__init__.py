@@ -1,0 +1,1 @@
+"""The search index held in memory."""

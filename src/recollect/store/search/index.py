@@ -1,0 +1,398 @@
+"""One owner's search index in memory: a matrix of meanings and an inverted list of words.
+
+The database keeps each record's index entry as two short byte strings. Here they become NumPy arrays that answer a
+search in well under a millisecond for ten thousand records, without asking the database and whatever else it holds.
+
+Words: an inverted list, see `store.search.postings`.
+Vectors: kept in half precision on disk (see `store.search.encoding`) and computed as float32, because NumPy has no
+fast arithmetic for shorter types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from operator import is_not
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.model import Kind, Match
+from recollect.policy.recall.ranking import BM25_B, BM25_K1
+from recollect.policy.recall.similarity import SPEAKERS, Evidence, Frame, conversations_of
+from recollect.store.engine import Registered, Row
+from recollect.store.search.encoding import SHORT, Encoding, Floats, Numbers, word_key
+from recollect.store.search.postings import NO_WORDS, Packed, Words, row_numbers
+from recollect.store.tables.rows import moment
+
+NEVER = np.inf
+ALWAYS = HIDDEN = -np.inf
+"""Before any moment: what ends then is never found, and all else is found as of then."""
+
+HIDDEN_SHARE = 0.05
+"""Of an index may be rows that cannot be found any more."""
+
+SCORE_DIGITS = 5
+
+MAX_VIEWS = 4
+"""For how many choices of groups an index keeps what does not depend on the question."""
+
+EMPTY_BYTES = 4096
+"""About what an index takes that holds nothing: of many small owners this is the most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which rows may be found: those of these groups (none: all) that have begun by `until` and not ended at `now`."""
+
+    groups: Collection[str]
+    now: float
+    until: float | None = None
+
+
+class OwnerIndex:
+    """The index of one owner, or of one tenant's shared shelf.
+
+    `append` and `remove` must not run at the same time as each other; searches may run at any time, on the state they
+    find when they begin.
+    """
+
+    def __init__(self, embedder: Registered, encoding: Encoding = SHORT) -> None:
+        self.embedder = embedder
+        self.encoding = encoding
+        self.last_seq = 0  # the highest ever held: what lies above it in the database is new
+        self._rows = _Rows.empty(embedder.dimensions)
+        self._words = Words(NO_WORDS, NO_WORDS)
+        self._views: Mapping[frozenset[str], _View] = {}
+        self._counted: tuple[tuple[object, ...], int] = ((), 0)  # what `nbytes` was last asked of, and what it was
+
+    @property
+    def count(self) -> int:
+        return self._rows.count
+
+    @property
+    def nbytes(self) -> int:
+        rows, words, views = held = (self._rows, self._words, self._views)
+        known, nbytes = self._counted
+        if not known or any(map(is_not, known, held)):  # seldom, and it is asked at every search
+            nbytes = EMPTY_BYTES + rows.nbytes + int(words.inverted.nbytes + words.tail.nbytes)
+            nbytes += sum(view.nbytes for view in views.values())
+            self._counted = (held, nbytes)
+        return nbytes
+
+    @property
+    def seqs(self) -> Numbers:
+        """The numbers of the records that can be found, in the order in which they came."""
+        return self._rows.seqs[: self._rows.count][self._rows.is_kept]
+
+    def differing(self, stored: Numbers) -> tuple[Numbers, Numbers]:
+        """Of rows (seq, version, embedder), the numbers that are held otherwise or no longer stored, and those that are
+        stored and not held so. What lies above `last_seq` is left out."""
+        stored = stored[stored[:, 0] <= self.last_seq]
+        stored = stored[np.argsort(stored[:, 0])]
+        rows, seqs, kept = self._rows, self.seqs, np.flatnonzero(self._rows.is_kept)
+        at = np.searchsorted(stored[:, 0], seqs)
+        is_same = at < len(stored)
+        number, version, embedder_id = stored[at[is_same]].T
+        is_same[is_same] = (
+            (number == seqs[is_same])
+            & (version == rows.versions[kept[is_same]])
+            & ((embedder_id == self.embedder.id) == rows.embedded[kept[is_same]])
+        )
+        return seqs[~is_same], np.setdiff1d(stored[:, 0], seqs[is_same], assume_unique=True)
+
+    def append(self, stored: Sequence[Row]) -> None:
+        """Add rows (seq, version, group, end, terms, embedder_id, vector, session_id, role, since), all new. An end is
+        None, a time or its seconds; terms and vector are in this index's encoding."""
+        if not stored:
+            return
+        seqs, versions, groups, expiries, entries, embedder_ids, vectors, sessions, roles, since = zip(
+            *stored, strict=True
+        )
+        first = self._rows.count
+        numbers = np.arange(first, first + len(stored), dtype=np.uint64)
+        words, per_row = self.encoding.words(entries)
+        packed = words | (np.repeat(numbers, per_row) << np.uint64(8))
+        embedded = np.fromiter(
+            (id == self.embedder.id and blob is not None for id, blob in zip(embedder_ids, vectors, strict=True)),
+            np.bool_,
+            len(stored),
+        )
+        matrix = np.zeros((len(stored), self.embedder.dimensions), np.float32)
+        if embedded.any():
+            blobs = [blob for blob, ready in zip(vectors, embedded, strict=True) if ready]
+            matrix[embedded] = self.encoding.vectors(blobs, self.embedder.dimensions)
+        lengths = np.bincount(
+            np.repeat(np.arange(len(stored)), per_row), weights=(words & np.uint64(0xFF)), minlength=len(stored)
+        )
+        self._rows = self._rows.extended(
+            seqs=np.array(seqs, np.int64),
+            versions=np.array(versions, np.int64),
+            groups=groups,
+            expiries=np.fromiter(map(_seconds, expiries), np.float64, len(stored)),
+            lengths=lengths.astype(np.float32),
+            embedded=embedded,
+            matrix=matrix,
+            sessions=np.fromiter(map(_session, sessions), np.int64, len(stored)),
+            speakers=np.fromiter(map(_speaker, groups, roles), np.int8, len(stored)),
+            since=np.array(since, np.int64),
+        )
+        self.last_seq = max(self.last_seq, *seqs)
+        self._words = self._words.extended(packed)
+
+    def hiding(self, seqs: Numbers) -> OwnerIndex:
+        """The same index in which these records are not found any more. Their place is taken back once it is worth it:
+        to leave out one of ten thousand, ten thousand vectors would have to be moved."""
+        rows = self._rows
+        stays = rows.is_kept & ~np.isin(rows.seqs[: rows.count], seqs)
+        if np.count_nonzero(stays) < (1 - HIDDEN_SHARE) * rows.count:
+            return self._with_only(stays)
+        kept = self._like(replace(rows, expiries=np.where(stays, rows.expiries[: rows.count], HIDDEN)))
+        kept._words = self._words
+        return kept
+
+    def without(self, seqs: Numbers) -> OwnerIndex:
+        """The same index with these records left out."""
+        rows = self._rows
+        return self._with_only(rows.is_kept & ~np.isin(rows.seqs[: rows.count], seqs))
+
+    def _with_only(self, stays: NDArray[np.bool_]) -> OwnerIndex:
+        kept = self._like(self._rows.filtered(stays))
+        new_number = np.cumsum(stays, dtype=np.uint64) - np.uint64(1)
+        packed = np.concatenate((self._words.inverted, self._words.tail))
+        numbers = row_numbers(packed)
+        packed, numbers = packed[stays[numbers]], numbers[stays[numbers]]
+        outer = packed & np.uint64(0xFFFFFFFF000000FF)
+        kept._words = Words(np.sort(outer | (new_number[numbers] << np.uint64(8))), NO_WORDS)
+        return kept
+
+    def _like(self, rows: _Rows) -> OwnerIndex:
+        other = OwnerIndex(self.embedder, self.encoding)
+        other.last_seq, other._rows = self.last_seq, rows
+        return other
+
+    def search(self, terms: Sequence[str], wanted: Wanted, limit: int) -> list[Match]:
+        """Rows that hold any of the words, by BM25 with the statistics of the wanted rows."""
+        rows, words = self._rows, self._words  # in this order: words of rows that came in between are passed over
+        return _search(rows, _holding(words, terms), wanted, limit) if rows.count else []
+
+    def covered(self, terms: Sequence[str], limit: int) -> list[Match]:
+        """The same among all rows; a score is the share of what a text of average length would have that holds every
+        one of the words once, also those nobody holds: 1 at most."""
+        rows, words = self._rows, self._words
+        holding, total = _holding(words, terms), rows.count
+        if not any(map(len, holding)):
+            return []
+        full = float(sum(np.log1p((total - min(len(each), total) + 0.5) / (len(each) + 0.5)) for each in holding))
+        found = _search(rows, holding, Wanted((), ALWAYS), limit)
+        return [Match(match.seq, min(1.0, match.score / full)) for match in found]
+
+    def nearest(self, vector: Floats, wanted: Wanted, limit: int) -> list[Match]:
+        """Rows by cosine to `vector`."""
+        rows = self._rows
+        if not rows.count:
+            return []
+        # Rounded, because the last bit of equal rows differs with their place in the matrix, and equals go by age.
+        scores = np.round(rows.matrix[: rows.count] @ vector, SCORE_DIGITS)
+        scores[~(rows.allowed(wanted) & rows.embedded[: rows.count])] = -np.inf
+        return rows.best(scores, limit, above=-np.inf)
+
+    def evidence(self, terms: Sequence[str], vector: Floats | None, wanted: Wanted) -> Evidence:
+        """What is known of the wanted rows with regard to a question, for `policy.recall.similarity` to judge."""
+        rows, words = self._rows, self._words
+        view = self._view(rows, wanted)
+        cosines: Floats | None = None
+        if vector is not None:
+            cosines = np.round(rows.matrix[: rows.count] @ vector, SCORE_DIGITS)
+            if not view.is_embedded:
+                cosines[~rows.embedded[: rows.count]] = np.nan
+            cosines = cosines[view.kept]
+        return replace(
+            view.evidence,
+            cosines=cosines,
+            occurrences=[words.occurrences(word_key(term), view.places) for term in terms],
+        )
+
+    def _view(self, rows: _Rows, wanted: Wanted) -> _View:
+        """The wanted rows as evidence has them, kept until others are wanted of the same groups."""
+        allowed, groups = rows.allowed(wanted), frozenset(wanted.groups)
+        view = self._views.get(groups)
+        if view is None or view.rows is not rows or not np.array_equal(view.allowed, allowed):
+            view = _View.of(rows, allowed)
+            self._views = {**dict(list(self._views.items())[-MAX_VIEWS + 1 :]), groups: view}
+        return view
+
+
+def _holding(words: Words, terms: Sequence[str]) -> list[Packed]:
+    """The occurrences of each word."""
+    return [words.holding(key) for key in {word_key(term) for term in terms}]
+
+
+def _search(rows: _Rows, holding: Sequence[Packed], wanted: Wanted, limit: int) -> list[Match]:
+    allowed = rows.allowed(wanted)
+    total = int(np.count_nonzero(allowed))
+    if not total:
+        return []
+    lengths = rows.lengths[: rows.count]
+    average = max(float((lengths if total == rows.count else lengths[allowed]).mean()), 1e-9)
+    scores = np.zeros(rows.count, np.float32)
+    for found in holding:
+        numbers = row_numbers(found)
+        in_view = numbers < rows.count
+        numbers = numbers[in_view]
+        counts = (found[in_view] & np.uint64(0xFF)).astype(np.float32) * allowed[numbers]
+        holders = int(np.count_nonzero(counts))
+        weight = np.log1p((total - holders + 0.5) / (holders + 0.5))
+        norms = BM25_K1 * (1 - BM25_B + BM25_B * lengths[numbers] / average)
+        scores[numbers] += weight * counts * (BM25_K1 + 1) / (counts + norms)
+    return rows.best(scores, limit, above=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What evidence says of some rows whatever the question: each conversation together and in its order."""
+
+    rows: _Rows
+    allowed: NDArray[np.bool_]
+    kept: NDArray[np.int64]  # the rows' numbers, in that order
+    places: NDArray[np.int64]  # where each row stands in it; -1: nowhere
+    is_embedded: bool
+    evidence: Evidence
+
+    @classmethod
+    def of(cls, rows: _Rows, allowed: NDArray[np.bool_]) -> _View:
+        kept = np.flatnonzero(allowed)
+        seqs, speakers, since = rows.seqs[kept], rows.speakers[kept], rows.since[kept].astype(np.float64)
+        conversations = conversations_of(rows.sessions[kept], seqs=seqs, speakers=speakers, since=since)
+        order = np.lexsort((seqs, conversations))
+        kept, conversations = kept[order], conversations[order]
+        places = np.full(rows.count, -1)
+        places[kept] = np.arange(len(kept))
+        lengths = rows.lengths[kept]
+        evidence = Evidence(
+            seqs=seqs[order],
+            conversations=conversations,
+            lengths=lengths,
+            since=since[order],
+            speakers=speakers[order],
+            cosines=None,
+            occurrences=(),
+            frame=Frame.of(conversations, lengths) if len(kept) else None,
+        )
+        return cls(rows, allowed, kept, places, bool(rows.embedded[: rows.count].all()), evidence)
+
+    @property
+    def nbytes(self) -> int:
+        told, frame = self.evidence, self.evidence.frame
+        held = (self.allowed, self.kept, self.places, told.seqs, told.conversations, told.lengths, told.since)
+        return sum(int(each.nbytes) for each in held) + (0 if frame is None else frame.nbytes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Columns with room to grow: only the first `count` entries are valid, and those never change."""
+
+    count: int
+    seqs: NDArray[np.int64]
+    versions: NDArray[np.int64]
+    groups: NDArray[np.int16]  # numbers into group_names
+    group_names: tuple[str, ...]
+    expiries: NDArray[np.float64]
+    lengths: Floats
+    embedded: NDArray[np.bool_]
+    matrix: Floats
+    sessions: NDArray[np.int64]  # the same number: the same conversation; 0: none is named
+    speakers: NDArray[np.int8]
+    since: NDArray[np.int64]
+
+    @classmethod
+    def empty(cls, dimensions: int) -> _Rows:
+        return cls(
+            count=0,
+            seqs=np.empty(0, np.int64),
+            versions=np.empty(0, np.int64),
+            groups=np.empty(0, np.int16),
+            group_names=(),
+            expiries=np.empty(0, np.float64),
+            lengths=np.empty(0, np.float32),
+            embedded=np.empty(0, np.bool_),
+            matrix=np.empty((0, dimensions), np.float32),
+            sessions=np.empty(0, np.int64),
+            speakers=np.empty(0, np.int8),
+            since=np.empty(0, np.int64),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        return sum(int(getattr(self, name).nbytes) for name in _COLUMNS)
+
+    @property
+    def is_kept(self) -> NDArray[np.bool_]:
+        """Which rows can be found at all."""
+        return self.expiries[: self.count] > HIDDEN
+
+    def extended(self, *, groups: Sequence[str], **new: NDArray[np.generic]) -> _Rows:
+        """With more rows, written into spare room where there is some. Whoever holds the old value sees no change."""
+        names = (*self.group_names, *(name for name in dict.fromkeys(groups) if name not in self.group_names))
+        numbers = np.fromiter((names.index(name) for name in groups), np.int16, len(groups))
+        count = self.count + len(groups)
+        columns: dict[str, NDArray[np.generic]] = {"groups": numbers, **new}
+        grown = {name: _grown(getattr(self, name), self.count, values) for name, values in columns.items()}
+        return _Rows(count=count, group_names=names, **grown)  # type: ignore[arg-type]
+
+    def filtered(self, stays: NDArray[np.bool_]) -> _Rows:
+        kept = {name: getattr(self, name)[: self.count][stays] for name in _COLUMNS}
+        return _Rows(count=int(np.count_nonzero(stays)), group_names=self.group_names, **kept)
+
+    def allowed(self, wanted: Wanted) -> NDArray[np.bool_]:
+        allowed: NDArray[np.bool_] = self.expiries[: self.count] > wanted.now
+        if wanted.until is not None:
+            allowed &= self.since[: self.count] <= wanted.until
+        if wanted.groups:
+            numbers = [number for number, name in enumerate(self.group_names) if name in wanted.groups]
+            if len(numbers) < len(self.group_names):
+                allowed &= np.isin(self.groups[: self.count], numbers)
+        return allowed
+
+    def best(self, scores: Floats, limit: int, *, above: float) -> list[Match]:
+        """The `limit` best rows; of equals the newest."""
+        candidates = np.flatnonzero(scores > above)
+        if limit < len(candidates):
+            edge = np.partition(scores[candidates], -limit)[-limit]
+            candidates = candidates[scores[candidates] >= edge]
+        order = candidates[np.lexsort((-self.seqs[candidates], -scores[candidates]))[:limit]]
+        return list(map(Match, self.seqs[order].tolist(), scores[order].tolist()))
+
+
+_COLUMNS = tuple(column.name for column in fields(_Rows) if column.name not in ("count", "group_names"))
+
+
+def _grown(column: NDArray[np.generic], count: int, values: NDArray[np.generic]) -> NDArray[np.generic]:
+    """`column` with `values` behind its first `count` entries, in place if there is room."""
+    if not count:
+        return values
+    needed = count + len(values)
+    if needed > len(column):
+        roomy = np.empty((needed + needed // 4, *column.shape[1:]), column.dtype)
+        roomy[:count] = column[:count]
+        column = roomy
+    column[count:needed] = values
+    return column
+
+
+def _session(session_id: str | None) -> int:
+    """A number for a row's conversation; 0: it names none."""
+    return 0 if session_id is None else word_key(session_id) or 1
+
+
+def _speaker(kind: str, role: str) -> int:
+    return _SPEAKERS[role] if kind == Kind.EPISODE else 0
+
+
+_SPEAKERS = {role.value: number for number, role in enumerate(SPEAKERS) if role is not None}
+
+
+def _seconds(expiry: str | float | None) -> float:
+    if expiry is None:
+        return NEVER
+    return moment(expiry).timestamp() if isinstance(expiry, str) else expiry

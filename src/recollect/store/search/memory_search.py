@@ -1,0 +1,69 @@
+"""Searching memories, on any engine: in memory, over the index and the texts of the agents in use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from recollect.model import Kind, Match, Owner
+from recollect.policy.recall.similarity import Evidence
+from recollect.ports import Vector
+from recollect.store.engine import Registered
+from recollect.store.search.encoding import Encoding
+from recollect.store.search.index import Wanted
+from recollect.store.search.index_cache import NO_EMBEDDER, IndexCache, Read, Shelf
+from recollect.store.search.texts import Texts
+
+
+class MemorySearch:
+    """The part of `engine.SearchIndex` that is about memories."""
+
+    def __init__(
+        self, read: Read, *, encoding: Encoding, numbers: Callable[[Sequence[int]], Any], max_bytes: int
+    ) -> None:
+        self._indexes = IndexCache(read, encoding=encoding, numbers=numbers, max_bytes=max_bytes)
+        self._texts = Texts(read)
+        self._embedder = NO_EMBEDDER
+
+    def use(self, embedder: Registered) -> None:
+        self._embedder = embedder
+        self._indexes.use(embedder)
+
+    def forget(self, tenant: str) -> None:
+        """Let go of what is held of a tenant."""
+        self._texts.forget(tenant)
+        self._indexes.forget(tenant)
+
+    def clear(self) -> None:
+        """Let go of everything."""
+        self._texts.clear()
+        self._indexes.clear()
+
+    def search_memories(
+        self, owner: Owner, terms: Sequence[str], *, kinds: Collection[Kind], now: datetime, limit: int
+    ) -> Sequence[Match]:
+        index = self._indexes.current(Shelf(owner.tenant, owner.agent))
+        return index.search(terms, Wanted(kinds, now.timestamp()), limit)
+
+    def nearest_memories(
+        self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int
+    ) -> Sequence[Match]:
+        index = self._indexes.current(Shelf(owner.tenant, owner.agent))
+        return index.nearest(vector, Wanted(kinds, now.timestamp()), limit)
+
+    def weigh_memories(
+        self,
+        owner: Owner,
+        terms: Sequence[str],
+        vector: Vector | None,
+        *,
+        kinds: Collection[Kind],
+        now: datetime,
+        is_past: bool,
+    ) -> Evidence:
+        wanted = Wanted(kinds, now.timestamp(), until=int(now.timestamp()) if is_past else None)
+        return self._indexes.current(Shelf(owner.tenant, owner.agent)).evidence(terms, vector, wanted)
+
+    def numbers_holding(self, owner: Owner, needle: str) -> Iterator[int] | None:
+        return self._texts.holding(owner, needle)

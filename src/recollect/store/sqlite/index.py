@@ -1,0 +1,44 @@
+"""Search on SQLite: everything in memory, a tenant's chunks like an agent's memories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from recollect.model import Match
+from recollect.ports import Vector
+from recollect.store.search.encoding import SHORT, encode_terms, encode_vector, is_same_terms
+from recollect.store.search.index import ALWAYS, Wanted
+from recollect.store.search.index_cache import Read, Shelf
+from recollect.store.search.memory_search import MemorySearch
+
+
+class SqliteIndex(MemorySearch):
+    """`engine.SearchIndex` over rows of bytes."""
+
+    def __init__(self, read: Read, *, numbers: Callable[[Sequence[int]], Any], max_bytes: int) -> None:
+        super().__init__(read, encoding=SHORT, numbers=numbers, max_bytes=max_bytes)
+
+    def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
+        self._embedder.check(vectors)
+        return [
+            {
+                "terms": encode_terms(words),
+                "embedder_id": None if vector is None else self._embedder.id,
+                "vector": None if vector is None else encode_vector(vector),
+            }
+            for words, vector in zip(terms, vectors, strict=True)
+        ]
+
+    def has_words(self, stored: Any, terms: Sequence[str]) -> bool:
+        return is_same_terms(stored, terms)
+
+    def search_chunks(
+        self, tenant: str, terms: Sequence[str], *, categories: Collection[str], limit: int
+    ) -> Sequence[Match]:
+        return self._indexes.current(Shelf(tenant)).search(terms, Wanted(categories, ALWAYS), limit)
+
+    def nearest_chunks(
+        self, tenant: str, vector: Vector, *, categories: Collection[str], limit: int
+    ) -> Sequence[Match]:
+        return self._indexes.current(Shelf(tenant)).nearest(vector, Wanted(categories, ALWAYS), limit)

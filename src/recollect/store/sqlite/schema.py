@@ -1,0 +1,54 @@
+"""Schema of a SQLite file: which steps it has, and how it gets the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import apsw
+
+from recollect.store import adopt_chat_tables
+from recollect.store.migrations import Migration, check_applied, load_migrations
+
+
+def migrate(connection: apsw.Connection) -> None:
+    """Bring the schema up to date. Whoever gets the write lock takes the next step; others wait and find it taken."""
+    migrations = load_migrations("sqlite")
+    while check_applied(migrations, applied_steps(connection)) or adopt_chat_tables.is_lacking(_columns(connection)):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            _take_next_step(connection, migrations)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+def applied_steps(connection: apsw.Connection) -> Mapping[int, str]:
+    if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations'").fetchone():
+        return {}
+    return {row[0]: row[1] for row in connection.execute("SELECT number, checksum FROM schema_migrations")}
+
+
+def _columns(connection: apsw.Connection, table: str = adopt_chat_tables.SESSIONS) -> set[str]:
+    return {name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+
+
+def _take_next_step(connection: apsw.Connection, migrations: Sequence[Migration]) -> None:
+    applied = applied_steps(connection)
+    before, after = adopt_chat_tables.around(
+        "sqlite", applied, _columns(connection), _columns(connection, adopt_chat_tables.MESSAGES)
+    )
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS schema_migrations "
+        "(number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL) STRICT"
+    )
+    for statement in before:
+        connection.execute(statement)
+    for migration in check_applied(migrations, applied)[:1]:
+        for statement in (*migration.statements, *after):
+            connection.execute(statement)
+        connection.execute(
+            "INSERT INTO schema_migrations (number, name, checksum) VALUES (?, ?, ?)",
+            (migration.number, migration.name, migration.checksum),
+        )

@@ -1,0 +1,1 @@
+"""Rows of each table, one mixin per group of tables."""

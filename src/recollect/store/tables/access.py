@@ -1,0 +1,155 @@
+"""Rows of API keys, idempotency keys and allowed secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from recollect.errors import Conflict, NotFound
+from recollect.model import ApiKey, KeyScope, Origin
+from recollect.ports import Place
+from recollect.ports.history import CLAIM, Claim, KeptAnswer
+from recollect.store.engine import Row, Unit
+from recollect.store.tables.rows import BEHIND_ALL, json_list, json_text, maybe_moment, moment
+from recollect.store.units import Units, take_key
+
+BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
+
+
+class KeyRows(Units):
+    """`ports.KeyStore`."""
+
+    def add_key(self, key: ApiKey, hash: str) -> ApiKey:
+        def add(unit: Unit) -> int:
+            unit.run("add_tenant", tenant=key.tenant, now=key.created_at)
+            return unit.run("add_key", **_values(key), hash=hash)
+
+        if not self._write(key.tenant, add):
+            raise Conflict("There is a key of that id already.")
+        return key
+
+    def find_key(self, tenant: str, id: str) -> tuple[ApiKey, str] | None:
+        row = self._read(tenant, lambda unit: unit.one("find_key", tenant=tenant, id=id))
+        return None if row is None else (_key_from(row[:-1]), row[-1])
+
+    def list_keys(self, tenant: str, *, after: Place | None = None, limit: int | None = None) -> Sequence[ApiKey]:
+        at, id = (BEFORE_ALL, "") if after is None else after
+        page = {"at": at, "id": id, "limit": BEHIND_ALL if limit is None else limit}
+        rows = self._read(tenant, lambda unit: unit.all("list_keys", tenant=tenant, **page))
+        return [_key_from(row) for row in rows]
+
+    def revoke_key(self, tenant: str, id: str, *, at: datetime) -> None:
+        if not self._write(tenant, lambda unit: unit.run("revoke_key", tenant=tenant, id=id, at=at)):
+            raise NotFound("There is no such key.")
+
+    def mark_used(self, tenant: str, ids: Collection[str], *, at: datetime) -> None:
+        rows = [{"tenant": tenant, "id": id, "at": at} for id in sorted(ids)]
+        self._write(tenant, lambda unit: unit.run_many("mark_key_used", rows))
+
+
+def _key_from(row: Row) -> ApiKey:
+    tenant, id, scope, name, created_at, *ends, agents, trust = row
+    last_used_at, expires_at, revoked_at = map(maybe_moment, ends)
+    return ApiKey(
+        id=id,
+        tenant=tenant,
+        scope=KeyScope(scope),
+        name=name,
+        created_at=moment(created_at),
+        last_used_at=last_used_at,
+        expires_at=expires_at,
+        revoked_at=revoked_at,
+        agents=tuple(json_list(agents)),
+        trust=None if trust is None else Origin(trust),
+    )
+
+
+def _values(key: ApiKey) -> dict[str, Any]:
+    return {
+        "tenant_id": key.tenant,
+        "id": key.id,
+        "scope": key.scope.value,
+        "name": key.name,
+        "created_at": key.created_at,
+        "last_used_at": key.last_used_at,
+        "expires_at": key.expires_at,
+        "revoked_at": key.revoked_at,
+        "agents": json_text(key.agents),
+        "trust": None if key.trust is None else key.trust.value,
+    }
+
+
+ROW_BYTES = 1000
+"""What a row without an answer counts for, indexes included."""
+
+NO_HOLDER = "-"
+"""Stands for the holder of no row."""
+
+
+class IdempotencyRows(Units):
+    """`ports.IdempotencyStore`."""
+
+    def find_answer(self, claim: Claim) -> KeptAnswer | None:
+        row = self._read(claim.tenant, lambda unit: unit.one("find_answer", **_whose(claim), now=claim.at))
+        if row is None:
+            return None
+        at, request_hash, status, content_type, body = row
+        return KeptAnswer(at=moment(at), request_hash=request_hash, status=status, content_type=content_type, body=body)
+
+    def keep_answer(self, claim: Claim, answer: KeptAnswer) -> None:
+        values = {
+            "holder": claim.holder,
+            "request_hash": answer.request_hash,
+            "status": answer.status,
+            "content_type": answer.content_type,
+            "answer": answer.body,
+            "size": ROW_BYTES + len(answer.body or b""),
+        }
+
+        def keep(unit: Unit) -> None:
+            if claim.is_written or take_key(unit, claim):
+                unit.run("keep_answer", **_whose(claim), **values)
+
+        self._write(claim.tenant, keep)
+
+    def renew_key(self, claim: Claim, *, at: datetime, expires_at: datetime) -> None:
+        values = {"holder": claim.holder, "at": at, "expires_at": expires_at}
+        self._write(claim.tenant, lambda unit: unit.run("renew_key", **_whose(claim), **values))
+
+    def prune_answers(self, tenant: str, *, created_until: datetime, max_bytes: int) -> int:
+        def prune(unit: Unit) -> int:
+            count = unit.run("drop_expired_answers", tenant=tenant, created_until=created_until)
+            excess = unit.one("newest_excess_answer", tenant=tenant, max_bytes=max_bytes)
+            return count + (unit.run("drop_old_answers", tenant=tenant, at=excess[0]) if excess is not None else 0)
+
+        return self._write(tenant, prune)
+
+    def erase_answers(self, tenant: str, *, with_keys: bool = False) -> int:
+        statement = "erase_idempotency_keys" if with_keys else "erase_answers"
+        claim = CLAIM.get()
+        # The request that erases has not made its answer yet: it is the receipt, which quotes nothing.
+        holder = NO_HOLDER if claim is None or claim.is_over else claim.holder
+        values = {"size": ROW_BYTES, "but_holder": holder}
+        return self._write(tenant, lambda unit: unit.run(statement, tenant=tenant, **values))
+
+
+def _whose(claim: Claim) -> dict[str, Any]:
+    return {"tenant": claim.tenant, "key_hash": claim.key_hash}
+
+
+class AllowanceRows(Units):
+    """`ports.AllowanceStore`."""
+
+    def add_allowance(self, tenant: str, hash: str, *, now: datetime) -> None:
+        def add(unit: Unit) -> None:
+            unit.run("add_tenant", tenant=tenant, now=now)
+            unit.run("add_allowance", tenant=tenant, hash=hash, now=now)
+
+        self._write(tenant, add)
+
+    def list_allowances(self, tenant: str) -> Collection[str]:
+        return {row[0] for row in self._read(tenant, lambda unit: unit.all("list_allowances", tenant=tenant))}
+
+    def delete_allowance(self, tenant: str, hash: str) -> None:
+        self._write(tenant, lambda unit: unit.run("delete_allowance", tenant=tenant, hash=hash))

@@ -1,0 +1,225 @@
+"""The audit log as rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from recollect.caller import current_caller
+from recollect.deadline import check_deadline
+from recollect.errors import ReadOnly
+from recollect.model import ACTOR, AuditEvent, AuditHead, AuditReport, HeadCheck, Match
+from recollect.policy.audit import START, event_hash, is_foreign, is_keyed, seal_problem
+from recollect.policy.history import MAX_SEARCHED, history_terms
+from recollect.policy.text import fold, like_literal
+from recollect.store.engine import Row, Unit
+from recollect.store.search.words import SearchedByWords, Shelf, encoded
+from recollect.store.tables.history_rows import event_from, event_values, readable_event
+from recollect.store.tables.rows import BEHIND_ALL, MAX_PATTERN_BYTES, json_text
+
+SHELF = "audit"
+PAGE = 1000
+MAX_BROKEN = 20
+"""Of the events that do not fit, so many are named."""
+
+CUT = "Events are missing from the end of the log."
+NOTHING_KEYED = (
+    "No event is keyed although audit_key is set: if it was set only now, the next event begins the keyed part; if "
+    "not, somebody wrote the log anew."
+)
+NO_KEY = "The audit log of this tenant is keyed; to write, set audit_key to the key it was begun with."
+OTHER_KEY = "The audit log of this tenant is keyed with another audit_key; to write, set the one it was begun with."
+
+
+class AuditRows(SearchedByWords):
+    """`ports.AuditStore`. The tenant's shelf row is the chain's head: whoever writes an event holds it until commit."""
+
+    audit_key = ""
+    """What hashes are keyed with; `open_store` sets it."""
+
+    def add_event(self, event: AuditEvent) -> AuditEvent:
+        if actor := current_caller().actor:
+            event = replace(event, meta={**event.meta, ACTOR: actor})
+
+        def add(unit: Unit) -> AuditEvent:
+            head = unit.one("take_audit_number", tenant=event.tenant)
+            if head is None:
+                unit.run("add_tenant", tenant=event.tenant, now=event.at)
+                unit.run("add_shelf", tenant=event.tenant, shelf=SHELF)
+                head = unit.one("take_audit_number", tenant=event.tenant)
+            assert head is not None
+            number, previous_hash = head
+            refuse_foreign(previous_hash, self.audit_key)
+            # As it will be read back: keys that are numbers become text before they are put in order.
+            meta = json.loads(json_text(event.meta))
+            numbered = replace(event, id=number, previous_hash=previous_hash, meta=meta)
+            sealed = replace(numbered, hash=event_hash(numbered, previous_hash, self.audit_key))
+            unit.run("add_event", **event_values(sealed))
+            unit.run("keep_audit_hash", tenant=event.tenant, hash=sealed.hash)
+            return sealed
+
+        return self._write(event.tenant, add)
+
+    def list_events(
+        self,
+        tenant: str,
+        *,
+        needle: str = "",
+        agents: Collection[str] = (),
+        before: int | None = None,
+        limit: int = 20,
+    ) -> Sequence[AuditEvent]:
+        pattern = f"%{like_literal(fold(needle))}%"
+        if len(pattern.encode()) > MAX_PATTERN_BYTES:
+            return []
+        name, values = (
+            "list_events_of_agents" if agents else "list_events",
+            {
+                "tenant": tenant,
+                "needle": pattern,
+                "before": BEHIND_ALL if before is None else before,
+                "limit": limit,
+                "names": self._engine.texts(sorted(agents)),
+            },
+        )
+        return [readable_event(row) for row in self._read(tenant, lambda unit: unit.all(name, **values))]
+
+    def find_events(self, tenant: str, ids: Sequence[int]) -> Mapping[int, AuditEvent]:
+        if not ids:
+            return {}
+        numbers = self._engine.numbers(ids)
+        rows = self._read(tenant, lambda unit: unit.all("find_events", tenant=tenant, ids=numbers))
+        return {row[1]: readable_event(row) for row in rows}
+
+    def search_events(self, tenant: str, query: str, *, limit: int = 10) -> Sequence[Match]:
+        return self._found_by_words(tenant, EVENTS, history_terms(query), limit=limit)
+
+    def verify_events(self, tenant: str) -> AuditReport:
+        return self._read(tenant, lambda unit: verified(unit, self.audit_key))
+
+    def audit_head(self, tenant: str) -> AuditHead:
+        return self._read(tenant, head_of)
+
+    def check_heads(self, tenant: str, heads: Sequence[AuditHead]) -> Sequence[HeadCheck]:
+        def check(unit: Unit) -> list[HeadCheck]:
+            hashes: dict[int, str] = {}
+            for start in range(0, len(heads), PAGE):
+                numbers = self._engine.numbers([head.id for head in heads[start : start + PAGE]])
+                hashes |= {row[1]: row[8] for row in unit.all("find_events", tenant=tenant, ids=numbers)}
+            fits = [hashes.get(head.id) == head.hash for head in heads]
+            erasures = [] if all(fits) else [readable_event(row) for row in unit.all("erasures", tenant=tenant)]
+            return [
+                HeadCheck(head=head, is_ok=True) if fit else _moved(head, hashes.get(head.id), erasures)
+                for head, fit in zip(heads, fits, strict=True)
+            ]
+
+        return self._read(tenant, check)
+
+
+def _moved(head: AuditHead, hash: str | None, erasures: Sequence[AuditEvent]) -> HeadCheck:
+    """Say why a head no longer fits. An erasure told what it sealed anew, and the last hash before that."""
+    if hash is None:
+        return HeadCheck(head=head, is_ok=False, says=f"Event {head.id} was recorded as the last one and is missing.")
+    for each in erasures:
+        first, before = each.meta.get("resealed_from"), each.meta.get("head_before")
+        if each.id > head.id and isinstance(first, int) and first <= head.id and isinstance(before, dict):
+            if before.get("id") == head.id and before.get("hash") != head.hash:
+                break
+            says = f"Event {head.id} was re-sealed by the erasure of event {each.id}."
+            return HeadCheck(head=head, is_ok=True, says=says)
+    says = f"Event {head.id} has another hash than was recorded: the log was written anew."
+    return HeadCheck(head=head, is_ok=False, says=says)
+
+
+def head_of(unit: Unit) -> AuditHead:
+    row = unit.one("audit_head", tenant=unit.tenant)
+    return AuditHead() if row is None else AuditHead(id=row[0], hash=row[1])
+
+
+def refuse_foreign(head_hash: str, key: str) -> None:
+    """Raises: ReadOnly when the log is keyed with another key than ours."""
+    if is_foreign(head_hash, key):
+        raise ReadOnly(OTHER_KEY if key else NO_KEY)
+
+
+def verified(unit: Unit, key: str) -> AuditReport:
+    """Walk the chain from its beginning to its head."""
+    walk = Walk(key)
+    while rows := unit.all("events_after", tenant=unit.tenant, id=walk.at, limit=PAGE):
+        check_deadline()
+        for row in rows:
+            walk.take(row)
+    return walk.report(head_of(unit))
+
+
+class Walk:
+    """A walk along the chain. It goes on behind what is broken, from the hash that stands there."""
+
+    def __init__(self, key: str) -> None:
+        self.at = 0
+        self._key = key
+        self.hash = START  # of the event it is at
+        self._keyed_from: int | None = None
+        self._broken: list[int] = []
+        self._problem = ""
+
+    @property
+    def is_broken(self) -> bool:
+        return bool(self._broken)
+
+    def take(self, row: Row) -> None:
+        id, previous_hash, hash = row[1], row[7], row[8]
+        if id != self.at + 1:
+            self._break(range(self.at + 1, id), f"Event {self.at + 1} is missing.")
+            self.hash = previous_hash
+        problem = _problem(row, self.hash, key=self._key, must_be_keyed=self._keyed_from is not None)
+        if problem:
+            self._break(range(id, id + 1), problem)
+        if self._keyed_from is None and is_keyed(hash):
+            self._keyed_from = id
+        self.at, self.hash = id, hash
+
+    def report(self, head: AuditHead) -> AuditReport:
+        if (self.at, self.hash) != (head.id, head.hash):
+            self._break(range(self.at + 1, max(head.id, self.at + 1) + 1), CUT)
+        elif self._key and self.at and self._keyed_from is None and not self._problem:
+            self._problem = NOTHING_KEYED
+        broken_at = self._broken[0] if self._broken else None
+        return AuditReport(
+            is_intact=not self._problem,
+            events=self.at if broken_at is None else broken_at - 1,
+            broken_at=broken_at,
+            problem=self._problem,
+            broken=tuple(self._broken),
+            head=head,
+            keyed_from=self._keyed_from,
+        )
+
+    def _break(self, ids: range, problem: str) -> None:
+        self._problem = self._problem or problem
+        self._broken += ids[: MAX_BROKEN - len(self._broken)]
+
+
+def _problem(row: Row, previous_hash: str, *, key: str, must_be_keyed: bool) -> str:
+    *columns, folded = row
+    try:
+        event = event_from(columns)
+        problem = seal_problem(event, previous_hash, key=key, must_be_keyed=must_be_keyed)
+    except (ValueError, TypeError, OverflowError, RecursionError):  # what we wrote can be read; this cannot
+        return f"Event {columns[1]} was changed after it was written."
+    if not problem and folded != fold(event.message):  # it must also be found by the words it has
+        return f"Event {columns[1]} was changed after it was written."
+    return problem
+
+
+def _last_event(unit: Unit) -> int:
+    return head_of(unit).id
+
+
+def _events_after(unit: Unit, id: int) -> Sequence[tuple[int, bytes]]:
+    rows = unit.all("event_words_after", tenant=unit.tenant, id=id)
+    return [(number, encoded(history_terms(str(message)))) for number, message in rows]
+
+
+EVENTS = Shelf(SHELF, _last_event, _events_after, MAX_SEARCHED)

@@ -1,0 +1,199 @@
+"""The store's own condition."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from recollect.model import IndexGaps, Owner, StoreState, WrongWords
+from recollect.policy.history import history_terms, step_words
+from recollect.policy.names import memory_seq
+from recollect.policy.text import terms
+from recollect.store.engine import Row, Unit
+from recollect.store.migrations import Made, load_migrations, made_by
+from recollect.store.search.words import encoded, is_same
+from recollect.store.tables import workflows
+from recollect.store.tables.agents import renew_index
+from recollect.store.tables.embeddings import NOBODY
+from recollect.store.tables.history_rows import step_from
+from recollect.store.tables.knowledge import SHELF
+from recollect.store.tables.rows import memory_from, memory_values
+from recollect.store.tables.transfer_tables import TABLES
+from recollect.store.units import Units
+
+SOUND = "ok"
+DURABLE = {"wal": "write-ahead log", "fsync": "fsync", "memory": "in memory, gone when it is closed"}
+MISSING = ("count_unindexed_memories", "count_unindexed_chunks", "count_unindexed_steps")
+SURPLUS = ("count_surplus_memories", "count_surplus_chunks")
+DROP_SURPLUS = ("drop_surplus_memories", "drop_surplus_chunks")
+MEMORY, KNOWLEDGE, WORKFLOW = "memory", SHELF, workflows.SHELF
+WORDS_AFTER = {MEMORY: "memory_words_after", KNOWLEDGE: "chunk_words_after", WORKFLOW: "step_terms_after"}
+"""The statement that reads the entries of each shelf behind a place."""
+
+PAGE = 500
+TABLE = "table"
+ELSEWHERE = ("workflow_steps", "seq")
+"""An export has it with the step; it is kept in the steps' index."""
+
+
+class CheckupRows(Units):
+    """`ports.CheckupStore`, but for what is kept as contents."""
+
+    def describe_store(self) -> StoreState:
+        def describe(unit: Unit) -> StoreState:
+            ((schema,),), ((log,),) = unit.all("newest_step"), unit.all("durability")
+            made = made_by(load_migrations(self._engine.name))
+            found = {(str(name), str(column)) for name, column in unit.all("list_schema")}
+            return StoreState(
+                schema=schema,
+                durability=DURABLE.get(log, str(log)),
+                is_durable=log in DURABLE,
+                lost=_lost(made, found),
+                unmade=_unmade(made, found),
+            )
+
+        return self._read(NOBODY, describe)
+
+    def find_damage(self, *, is_quick: bool = False) -> Sequence[str]:
+        def find(unit: Unit) -> list[str]:
+            if is_quick:
+                rows = unit.all("find_damage_quickly")
+            else:
+                rows = [*unit.all("find_damage"), *unit.all("find_lost_references")]
+            return [said for (said,) in rows if said != SOUND]
+
+        return self._read(NOBODY, find)
+
+    def count_index_gaps(self, tenant: str) -> IndexGaps:
+        def count(unit: Unit) -> IndexGaps:
+            missing, surplus = (
+                sum(int(row[0]) for name in names for row in unit.all(name, tenant=tenant))
+                for names in (MISSING, SURPLUS)
+            )
+            return IndexGaps(missing=missing, surplus=surplus)
+
+        return self._read(tenant, count)
+
+    def mend_index(self, tenant: str, *, limit: int = 500) -> int:
+        def mend(unit: Unit) -> int:
+            # The rows of agents and shelf are the first that every write takes: whoever indexes a text waits for us.
+            unit.run("touch_all_indexes", tenant=tenant)
+            unit.run("touch_shelf", tenant=tenant, shelf=SHELF)
+            unit.run("hold_shelf", tenant=tenant, shelf=workflows.SHELF)
+            dropped = sum(unit.run(name, tenant=tenant) for name in DROP_SURPLUS)
+            done = self._index_memories(unit, limit)
+            done += self._index_chunks(unit, limit - done)
+            return dropped + done + _index_steps(unit, limit - done)
+
+        return self._write(tenant, mend)
+
+    def find_wrong_words(self, tenant: str) -> Iterator[WrongWords]:
+        for shelf, statement in WORDS_AFTER.items():
+            agent, seq = "", 0
+            while rows := self._words_after(tenant, statement, agent, seq):
+                yield from (_named(shelf, row) for row in rows if not self._is_right(shelf, row))
+                agent, seq = rows[-1][:2]
+
+    def mend_words(self, tenant: str, entries: Sequence[WrongWords]) -> int:
+        def mend(unit: Unit) -> int:
+            # In the order of `mend_index`, so that the two never wait for each other.
+            for agent in sorted({each.agent for each in entries if each.shelf == MEMORY}):
+                renew_index(unit, agent)
+            shelves = {each.shelf for each in entries}
+            if KNOWLEDGE in shelves:
+                unit.run("touch_shelf", tenant=tenant, shelf=SHELF)
+            if WORKFLOW in shelves:
+                unit.run("hold_shelf", tenant=tenant, shelf=workflows.SHELF)
+            mended = sum(self._mend_words_of(unit, each) for each in entries)
+            if WORKFLOW in shelves:
+                _index_steps(unit, len(entries))
+            return mended
+
+        return self._write(tenant, mend)
+
+    def _words_after(self, tenant: str, statement: str, agent: str, seq: int) -> Sequence[Row]:
+        values = {"tenant": tenant, "agent": agent, "seq": seq, "limit": PAGE}
+        return self._read(tenant, lambda unit: unit.all(statement, **values))
+
+    def _is_right(self, shelf: str, row: Row) -> bool:
+        stored, words = row[3], _words_of(shelf, row)
+        return is_same(bytes(stored), words) if shelf == WORKFLOW else self._engine.index.has_words(stored, words)
+
+    def _mend_words_of(self, unit: Unit, entry: WrongWords) -> int:
+        """Read the entry again, now that nobody else can write it, and mend it if it is still wrong."""
+        place = {"tenant": unit.tenant, "agent": entry.agent, "seq": entry.seq}
+        row = unit.one(WORDS_AFTER[entry.shelf], **place | {"seq": entry.seq - 1, "limit": 1})
+        if row is None or (row[0], row[1]) != (entry.agent, entry.seq) or self._is_right(entry.shelf, row):
+            return 0
+        if entry.shelf == WORKFLOW:  # `_index_steps` puts it in again, under a number nobody has read yet
+            return unit.run("drop_step_words", **place)
+        (columns,) = self._engine.index.encoded([_words_of(entry.shelf, row)], [None])
+        if entry.shelf == MEMORY:
+            return unit.run("set_memory_words", **place, **columns)
+        numbers = unit.one("take_shelf_numbers", tenant=unit.tenant, shelf=SHELF, count=0)
+        assert numbers is not None  # what has passages has a shelf
+        return unit.run("set_chunk_words", **place, **columns, version=numbers[1])
+
+    def _index_memories(self, unit: Unit, limit: int) -> int:
+        missing = [memory_from(row) for row in unit.all("unindexed_memories", tenant=unit.tenant, limit=limit)]
+        entries = self._entries([memory.text for memory in missing])
+        known = [memory_values(memory, memory_seq(memory.id) or 0) for memory in missing]
+        unit.run_many("index_memory", [{**row, **entry} for row, entry in zip(known, entries, strict=True)])
+        return len(missing)
+
+    def _index_chunks(self, unit: Unit, limit: int) -> int:
+        missing = unit.all("unindexed_chunks", tenant=unit.tenant, limit=limit)
+        if not missing:
+            return 0
+        numbers = unit.one("take_shelf_numbers", tenant=unit.tenant, shelf=SHELF, count=0)
+        assert numbers is not None  # what has passages has a shelf
+        entries = self._entries([text for _, text, _ in missing])
+        known = [{"seq": seq, "category": category, "version": numbers[1]} for seq, _, category in missing]
+        rows = [{"tenant_id": unit.tenant, **row, **entry} for row, entry in zip(known, entries, strict=True)]
+        unit.run_many("index_chunk", rows)
+        return len(missing)
+
+    def _entries(self, texts: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+        return self._engine.index.encoded([terms(text) for text in texts], [None] * len(texts))
+
+    def find_damaged_notes(self, owner: Owner) -> Sequence[str] | None:
+        return None
+
+
+def _words_of(shelf: str, row: Row) -> Sequence[str]:
+    """The words an entry should hold."""
+    return history_terms(step_words(step_from(row[4:]))) if shelf == WORKFLOW else terms(row[4])
+
+
+def _named(shelf: str, row: Row) -> WrongWords:
+    agent, seq, name = row[:3]
+    return WrongWords(shelf=shelf, agent=agent, seq=seq, name=name)
+
+
+def _index_steps(unit: Unit, limit: int) -> int:
+    """They get new numbers, behind all others: whoever holds the words of steps looks for more of them only there."""
+    missing = [step_from(row) for row in unit.all("unindexed_steps", tenant=unit.tenant, limit=limit)]
+    if not missing:
+        return 0
+    unit.run("add_shelf", tenant=unit.tenant, shelf=workflows.SHELF)
+    numbers = unit.one("take_shelf_numbers", tenant=unit.tenant, shelf=workflows.SHELF, count=len(missing))
+    assert numbers is not None
+    for seq, step in enumerate(missing, numbers[0] - len(missing) + 1):
+        place = {"tenant_id": unit.tenant, "workflow_id": step.workflow_id, "position": step.position}
+        unit.run("index_step", **place, seq=seq, terms=encoded(history_terms(step_words(step))))
+    return len(missing)
+
+
+def _lost(made: Mapping[str, Made], found: Collection[tuple[str, str]]) -> list[str]:
+    """The tables and columns the database lacks of its schema."""
+    tables = {name for name, each in made.items() if each.what == TABLE and (name, "") not in found}
+    wanted = {(table.name, column): None for table in TABLES for column in table.columns if table.name not in tables}
+    wanted.pop(ELSEWHERE, None)
+    columns = [f"the column {column} of {table}" for table, column in wanted if (table, column) not in found]
+    return [*(f"the table {name}" for name in sorted(tables)), *columns]
+
+
+def _unmade(made: Mapping[str, Made], found: Collection[tuple[str, str]]) -> dict[str, str]:
+    """The indexes and views it lacks, each with the statement that makes it."""
+    lacking = {name: each for name, each in made.items() if each.what != TABLE and (name, "") not in found}
+    return {f"the {each.what} {name}": f"{' '.join(each.statement.split())};" for name, each in lacking.items()}

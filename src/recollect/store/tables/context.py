@@ -1,0 +1,104 @@
+"""What an agent was shown at its latest calls, as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from recollect.errors import NotFound
+from recollect.model import Block, BlockItem, ContextCall, Memory, Owner, Truncation
+from recollect.store.engine import Row, Unit
+from recollect.store.tables.agents import whose
+from recollect.store.tables.rows import json_list, json_text, memory_from, moment
+from recollect.store.units import Units
+
+BEHIND_ALL = "~"
+"""Sorts behind every id: where a listing begins that continues nothing."""
+
+NO_SUCH_CALL = "There is no such call; only the latest are kept."
+
+
+class ContextRows(Units):
+    """`ports.ContextStore`."""
+
+    def add_context_calls(self, owner: Owner, calls: Sequence[ContextCall], *, keep: int) -> bool:
+        def add(unit: Unit) -> bool:
+            if unit.one("find_agent", **whose(owner)) is None:
+                return False
+            unit.run_many("add_context_call", map(_values, calls))
+            oldest = unit.one("oldest_kept_context_call", **whose(owner), keep=keep)
+            if oldest is not None:
+                unit.run("prune_context_calls", **whose(owner), id=oldest[0])
+            return True
+
+        return self._write(owner.tenant, add)
+
+    def get_context_call(self, owner: Owner, id: str) -> ContextCall:
+        row = self._read(owner.tenant, lambda unit: unit.one("find_context_call", **whose(owner), id=id))
+        if row is None:
+            raise NotFound(NO_SUCH_CALL)
+        return call_from(row)
+
+    def list_context_calls(
+        self, owner: Owner, *, session_id: str = "", before: str = "", limit: int = 20
+    ) -> Sequence[ContextCall]:
+        values = {"session": session_id, "before": before or BEHIND_ALL, "limit": limit}
+        rows = self._read(owner.tenant, lambda unit: unit.all("list_context_calls", **whose(owner), **values))
+        return [call_from(row) for row in rows]
+
+    def list_tool_results(self, owner: Owner, session_id: str, *, now: datetime, limit: int = 20) -> Sequence[Memory]:
+        values = {"session": session_id, "now": now, "limit": limit}
+        rows = self._read(owner.tenant, lambda unit: unit.all("list_tool_results", **whose(owner), **values))
+        return [memory_from(row) for row in rows]
+
+
+def _values(call: ContextCall) -> dict[str, Any]:
+    return {
+        "tenant_id": call.owner.tenant,
+        "agent_id": call.owner.agent,
+        "id": call.id,
+        "session_id": call.session_id,
+        "at": call.at,
+        "layout": call.layout,
+        "budget": call.budget,
+        "tokens": call.tokens,
+        "blocks": json_text([_block_values(block) for block in call.blocks]),
+        "truncations": json_text([_filled(truncation) for truncation in call.truncations]),
+    }
+
+
+def _block_values(block: Block) -> dict[str, Any]:
+    items = [_filled(item) for item in block.items]
+    return {"name": block.name, "tokens": block.tokens, **({"items": items} if items else {})}
+
+
+def _filled(record: BlockItem | Truncation) -> dict[str, Any]:
+    """The fields that say something."""
+    return {name: value for name, value in asdict(record).items() if value not in (None, "", ())}
+
+
+def call_from(row: Row) -> ContextCall:
+    tenant, agent, id, session_id, at, layout, budget, tokens, blocks, truncations = row
+    return ContextCall(
+        id=id,
+        owner=Owner(tenant, agent),
+        session_id=session_id,
+        at=moment(at),
+        layout=layout,
+        budget=budget,
+        tokens=tokens,
+        blocks=tuple(_block_from(each) for each in json_list(blocks)),
+        truncations=tuple(_truncation_from(each) for each in json_list(truncations)),
+    )
+
+
+def _block_from(values: dict[str, Any]) -> Block:
+    items = tuple(BlockItem(**item) for item in values.get("items", ()))
+    return Block(name=values["name"], tokens=values["tokens"], items=items)
+
+
+def _truncation_from(values: dict[str, Any]) -> Truncation:
+    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    return Truncation(**{"sources": (), **values, **lists})

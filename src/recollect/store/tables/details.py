@@ -1,0 +1,157 @@
+"""Details as rows; their contents as rows or as files, whichever the engine wants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from recollect.errors import NotFound
+from recollect.model import Agent, Detail, Owner
+from recollect.policy.text import fold
+from recollect.ports import Content, ContentDraft, Place
+from recollect.store.content.chunks import ChunkFile
+from recollect.store.content.files import ContentFiles
+from recollect.store.content.rows import ContentRows
+from recollect.store.engine import Engine, Unit
+from recollect.store.tables.agents import make_agent, whose
+from recollect.store.tables.rows import detail_from, detail_values
+from recollect.store.units import Units
+
+NO_SUCH_DETAIL = "There is no such detail."
+AFTER_ALL = datetime(9999, 1, 1, tzinfo=UTC)
+"""Where a listing begins that continues nothing."""
+
+
+class _Draft(ContentDraft, Protocol):
+    chunks: ChunkFile
+
+
+class _Contents(Protocol):
+    """Where contents are kept."""
+
+    def begin(self, tenant: str) -> _Draft: ...
+
+    def keep(self, unit: Unit, draft: Any, *, now: datetime) -> None: ...
+
+    def open(self, detail: Detail) -> Content: ...
+
+    def pieces(self, unit: Unit, detail: Detail) -> Iterator[str]: ...
+
+    def sweep(self, tenant: str, *, stored_before: datetime, unknown_too: bool) -> int: ...
+
+    def drop(self, tenant: str, content_hash: str) -> bool: ...
+
+    def count_orphans(self, tenant: str, *, stored_before: datetime) -> int: ...
+
+    def count_unknown(self, tenant: str, *, stored_before: datetime) -> int: ...
+
+
+class DetailRows(Units):
+    """`ports.DetailStore`."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        folder = engine.content_folder
+        self._contents: _Contents = ContentRows(engine) if folder is None else ContentFiles(engine, folder)
+
+    def begin_content(self, tenant: str) -> ContentDraft:
+        return self._contents.begin(tenant)
+
+    def add_detail(self, detail: Detail, draft: ContentDraft) -> Detail:
+        owner, now = detail.owner, detail.created_at
+        draft.seal()
+        chunks: ChunkFile = draft.chunks  # type: ignore[attr-defined]  # only our own drafts come back
+        stored = replace(
+            detail, content_hash=chunks.content_hash, size=chunks.size, chars=chunks.chars, lines=chunks.lines
+        )
+
+        def add(unit: Unit) -> Detail:
+            make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
+            self._contents.keep(unit, draft, now=now)
+            unit.run("add_detail", **detail_values(stored), folded=searched_text(stored))
+            return stored
+
+        return self._write(owner.tenant, add)
+
+    def get_detail(self, owner: Owner, key: str) -> Detail:
+        row = self._read(owner.tenant, lambda unit: unit.one("find_detail", **whose(owner), key=key))
+        if row is None:
+            raise NotFound(NO_SUCH_DETAIL)
+        return detail_from(row)
+
+    def list_details(
+        self,
+        owner: Owner,
+        *,
+        session_id: str | None = None,
+        is_active: bool | None = True,
+        before: Place | None = None,
+        limit: int = 100,
+    ) -> Sequence[Detail]:
+        values = {
+            "session": session_id,
+            "is_active": is_active,
+            "before_at": AFTER_ALL if before is None else before[0],
+            "before_key": "" if before is None else before[1],
+            "limit": limit,
+        }
+        rows = self._read(owner.tenant, lambda unit: unit.all("list_details", **whose(owner), **values))
+        return [detail_from(row) for row in rows]
+
+    def search_details(
+        self, owner: Owner, words: Sequence[str], *, session_id: str | None = None, offset: int = 0, limit: int = 20
+    ) -> Sequence[Detail]:
+        values = {
+            "words": self._engine.texts([fold(word) for word in words]),
+            "session": session_id,
+            "offset": offset,
+            "limit": limit,
+        }
+        rows = self._read(owner.tenant, lambda unit: unit.all("search_details", **whose(owner), **values))
+        return [detail_from(row) for row in rows]
+
+    def set_detail_active(self, owner: Owner, key: str, is_active: bool) -> Detail:
+        def change(unit: Unit) -> Detail:
+            if not unit.run("set_detail_active", **whose(owner), key=key, is_active=is_active):
+                raise NotFound(NO_SUCH_DETAIL)
+            return _found(unit, owner, key)
+
+        return self._write(owner.tenant, change)
+
+    def delete_detail(self, owner: Owner, key: str) -> Detail:
+        def delete(unit: Unit) -> Detail:
+            detail = _found(unit, owner, key)
+            unit.run("delete_detail", **whose(owner), key=key)
+            return detail
+
+        return self._write(owner.tenant, delete)
+
+    def open_content(self, owner: Owner, key: str) -> Content:
+        return self._contents.open(self.get_detail(owner, key))
+
+    def sweep_contents(self, tenant: str, *, stored_before: datetime, unknown_too: bool = False) -> int:
+        return self._contents.sweep(tenant, stored_before=stored_before, unknown_too=unknown_too)
+
+    def count_orphans(self, tenant: str, *, stored_before: datetime) -> int:
+        return self._contents.count_orphans(tenant, stored_before=stored_before)
+
+    def count_unknown_contents(self, tenant: str, *, stored_before: datetime) -> int:
+        return self._contents.count_unknown(tenant, stored_before=stored_before)
+
+    def drop_content(self, tenant: str, content_hash: str) -> bool:
+        return self._contents.drop(tenant, content_hash)
+
+
+def _found(unit: Unit, owner: Owner, key: str) -> Detail:
+    row = unit.one("find_detail", **whose(owner), key=key)
+    if row is None:
+        raise NotFound(NO_SUCH_DETAIL)
+    return detail_from(row)
+
+
+def searched_text(detail: Detail) -> str:
+    """What a search looks at."""
+    source = detail.metadata.get("source", "")
+    return fold("\n".join([detail.key, detail.type, detail.description, detail.summary, str(source)]))

@@ -1,0 +1,114 @@
+"""Which embedder the vectors come from, and what still waits for one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recollect.errors import Conflict, SchemaMismatch
+from recollect.model import Owner
+from recollect.ports import Unembedded, Vector
+from recollect.store.engine import Registered, Unit
+from recollect.store.tables.agents import whose
+from recollect.store.tables.knowledge import SHELF
+from recollect.store.units import Units
+
+NOBODY = ""
+"""The registries belong to no tenant."""
+
+
+class EmbeddingRows(Units):
+    """`ports.EmbeddingStore`."""
+
+    def use_embedder(self, name: str, dimensions: int) -> None:
+        active = self._active()
+        if active is None:
+            active = self._register(name, dimensions)
+        if (active.name, active.dimensions) != (name, dimensions):
+            raise SchemaMismatch(
+                f"The stored vectors come from the embedder {active.name!r} ({active.dimensions} dimensions), not from "
+                f"{name!r} ({dimensions}). Use that one again, or run: recollect reembed"
+            )
+        self._engine.use_embedder(active)
+
+    def change_embedder(self, name: str, dimensions: int) -> None:
+        active = self._active()
+        if active is None or (active.name, active.dimensions) != (name, dimensions):
+            active = self._register(name, dimensions)
+        if (active.name, active.dimensions) != (name, dimensions):
+            raise Conflict("Someone else changed the embedder meanwhile; look which one it is now, then try again.")
+        self._engine.use_embedder(active)
+        for tenant in self.list_tenants():
+            self._write(tenant, lambda unit: _drop_vectors(unit, active.id))
+
+    def list_tenants(self) -> Sequence[str]:
+        return [row[0] for row in self._read(NOBODY, lambda unit: unit.all("list_tenants"))]
+
+    def list_unembedded(
+        self, tenant: str, *, after: Unembedded | None = None, limit: int = 100
+    ) -> Sequence[Unembedded]:
+        agent, seq = (NOBODY, 0) if after is None else (after.owner.agent, after.seq)
+        is_behind_memories = after is not None and agent == NOBODY
+
+        def read(unit: Unit) -> list[Unembedded]:
+            place = {"tenant": tenant, "agent": agent, "seq": seq, "limit": limit}
+            memories = [] if is_behind_memories else unit.all("unembedded_memories", **place)
+            found = [Unembedded(Owner(tenant, of), *rest) for of, *rest in memories]
+            place = {"tenant": tenant, "seq": seq if is_behind_memories else 0, "limit": limit - len(found)}
+            return found + [Unembedded(Owner(tenant, NOBODY), *rest) for rest in unit.all("unembedded_chunks", **place)]
+
+        return self._read(tenant, read)
+
+    def count_unembedded(self, tenant: str) -> int:
+        def count(unit: Unit) -> int:
+            (memories,), (chunks,) = (
+                *unit.all("count_unembedded_memories", tenant=tenant),
+                *unit.all("count_unembedded_chunks", tenant=tenant),
+            )
+            return int(memories + chunks)
+
+        return self._read(tenant, count)
+
+    def set_vectors(self, tenant: str, embedded: Sequence[tuple[Unembedded, Vector]]) -> int:
+        encoded = self._engine.index.encoded([()] * len(embedded), [vector for _, vector in embedded])
+        both = zip(embedded, encoded, strict=True)
+        entries = [(missing, entry) for (missing, _), entry in both if missing.owner.tenant == tenant]
+
+        def fill(unit: Unit) -> int:
+            for agent in sorted({missing.owner.agent for missing, _ in entries}):
+                if agent == NOBODY:
+                    unit.run("touch_shelf", tenant=tenant, shelf=SHELF)
+                else:
+                    unit.run("touch_index", tenant=tenant, agent=agent)
+            filled = 0
+            for missing, entry in entries:
+                row = {"seq": missing.seq, "version": missing.version, "embedder_id": entry["embedder_id"]}
+                if missing.owner.agent == NOBODY:
+                    filled += unit.run("set_chunk_vector", tenant=tenant, vector=entry["vector"], **row)
+                else:
+                    filled += unit.run("set_memory_vector", **whose(missing.owner), vector=entry["vector"], **row)
+            return filled
+
+        return self._write(tenant, fill)
+
+    def _active(self) -> Registered | None:
+        row = self._read(NOBODY, lambda unit: unit.one("active_embedder"))
+        return None if row is None else Registered(*row)
+
+    def _register(self, name: str, dimensions: int) -> Registered:
+        def register(unit: Unit) -> Registered:
+            newest = unit.one("active_embedder")
+            if newest is None or tuple(newest[1:]) != (name, dimensions):
+                number = 1 if newest is None else newest[0] + 1
+                unit.run("add_embedder", id=number, name=name, dimensions=dimensions)
+                newest = unit.one("active_embedder")  # perhaps that of another server, which took the number first
+            assert newest is not None
+            return Registered(*newest)
+
+        return self._write(NOBODY, register)
+
+
+def _drop_vectors(unit: Unit, embedder_id: int) -> None:
+    unit.run("touch_shelf", tenant=unit.tenant, shelf=SHELF)
+    unit.run("touch_all_indexes", tenant=unit.tenant)
+    unit.run("drop_memory_vectors", tenant=unit.tenant, embedder_id=embedder_id)
+    unit.run("drop_chunk_vectors", tenant=unit.tenant, embedder_id=embedder_id)

@@ -1,0 +1,325 @@
+"""Erasing as rows: where texts are, table by table, and what goes when one of them does.
+
+`TABLES` names every table of tenants with the columns that hold somebody's words; a test compares it with the schema.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+
+from recollect.caller import OWN_ACTORS
+from recollect.deadline import check_deadline
+from recollect.model import ACTOR, Erased, Key, Trace
+from recollect.policy.audit import START, event_hash
+from recollect.policy.erasure import ERASED
+from recollect.store.engine import Row, Unit
+from recollect.store.tables.agents import renew_index
+from recollect.store.tables.audit import PAGE, AuditRows, Walk, head_of, refuse_foreign
+from recollect.store.tables.audit import SHELF as AUDIT
+from recollect.store.tables.history_rows import event_from
+from recollect.store.tables.knowledge import SHELF as KNOWLEDGE
+
+NOTES_FILE = "notes_file"
+"""The lines of a workspace's file that hold no note; only there, and nowhere in the database."""
+
+BATCH = 500
+"""Rows removed by one statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table of tenants' rows."""
+
+    start: Key  # sorts before every key; one entry for each column of the key
+    is_agents: bool = False  # read for one agent at a time
+    json: tuple[str, ...] = ()  # columns whose texts stand inside JSON
+    texts: tuple[str, ...] = ()  # the others, as they are read
+
+
+TABLES: Mapping[str, Table] = {
+    "agents": Table(
+        ("",), texts=("name", "system_prompt", "model", "colour", "icon"), json=("tools", "knowledge_categories")
+    ),
+    "memories": Table((-1,), True, json=("tags",), texts=("text", "category", "session_id", "flag")),
+    "memory_versions": Table((-1, -1), True, json=("tags",), texts=("text",)),
+    "proposals": Table((-1,), True, json=("tags",), texts=("text", "reason")),
+    "context_calls": Table(("",), True, json=("blocks", "truncations"), texts=("session_id", "layout")),
+    "details": Table(("",), True, json=("metadata",), texts=("key", "type", "description", "summary", "session_id")),
+    "chat_sessions": Table(("",), texts=("id", "summary")),
+    "chat_messages": Table(("", -1), texts=("content",)),
+    "kb_documents": Table(("",), texts=("id", "title", "category", "source", "flag")),
+    "kb_chunks": Table((-1,), texts=("text",)),
+    "workflows": Table(("",), texts=("id", "name")),
+    "workflow_steps": Table(("", -1), texts=("step_name", "status", "output", "folded")),
+    "audit_log": Table((-1,), json=("meta",), texts=("message",)),
+    "api_keys": Table(("",), texts=("name",)),
+    "secret_allowances": Table(("",)),
+}
+
+HANGING = {
+    "memory_index": "goes with its memory",
+    "chunk_index": "goes with its passage",
+    "step_index": "goes with its step",
+    "detail_contents": "is swept once no detail has it",
+    "detail_chunks": "goes with its content",
+    "idempotency_keys": "every erasure takes the answers out of all of them",
+    "shelves": "counts, and holds the last hash of the audit log",
+}
+"""The tables of tenants that are not read, and why nothing of them stays behind."""
+
+GOES_WITH: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "memories": (("erase_memory_index", "memory_index"), ("erase_versions_of_memories", "memory_versions")),
+    "chat_sessions": (("erase_messages_of_sessions", "chat_messages"),),
+    "kb_chunks": (("erase_chunk_index", "chunk_index"),),
+    "kb_documents": (("erase_chunk_index_of_documents", "chunk_index"), ("erase_chunks_of_documents", "kb_chunks")),
+    "workflow_steps": (("erase_step_index", "step_index"),),
+    "workflows": (("erase_step_index_of_workflows", "step_index"), ("erase_steps_of_workflows", "workflow_steps")),
+}
+
+CHILDREN: Mapping[str, tuple[str, str]] = {
+    "chat_sessions": ("messages_of_sessions", "chat_messages"),
+    "kb_documents": ("chunks_of_documents", "kb_chunks"),
+    "workflows": ("steps_of_workflows", "workflow_steps"),
+}
+"""Rows that may have very many others hanging on them: the statement that lists those, and their table."""
+
+ORDER = (
+    *("memory_versions", "memories", "proposals", "context_calls", "details", "chat_messages", "chat_sessions"),
+    *("kb_chunks", "kb_documents", "workflow_steps", "workflows", "secret_allowances", "agents"),
+)
+"""Agents last: whatever was added to one meanwhile goes with it."""
+
+
+CLEARED = ("chat_messages", "chat_sessions", "api_keys", "audit_log")
+"""Rows that can stay without their text."""
+
+
+class Sealing:
+    """The hashes the audit log gets when events lose their words, worked out before writers have to wait."""
+
+    def __init__(self, cleared: Collection[int], key: str) -> None:
+        self.first = min(cleared)
+        self._cleared = frozenset(cleared)
+        self._key = key
+        self._start()
+
+    def follow(self, unit: Unit) -> None:
+        """Take in the events from where it is to the end of the log, unless that is broken."""
+        while rows := unit.all("events_after", tenant=unit.tenant, id=self._walk.at, limit=PAGE):
+            check_deadline()
+            for row in rows:
+                self._walk.take(row)
+                if self._walk.is_broken:
+                    return
+                self._take(row)
+
+    def is_complete(self, unit: Unit) -> bool:
+        """Take in what was added since; return False if the log is broken."""
+        at = unit.all("events_after", tenant=unit.tenant, id=self._walk.at - 1, limit=1)
+        if at and at[0][8] != self._walk.hash:  # it was sealed again meanwhile
+            self._start()
+        if not self._walk.is_broken:
+            self.follow(unit)
+        return not self._walk.report(head_of(unit)).broken
+
+    def write(self, unit: Unit) -> None:
+        """Give the events their hashes."""
+        before = [self._before, *self._hashes]
+        unit.run_many(
+            "seal_event",
+            (
+                {"tenant": unit.tenant, "id": id, "previous_hash": previous_hash, "hash": hash}
+                for id, previous_hash, hash in zip(count(self.first), before, self._hashes, strict=False)
+            ),
+        )
+        unit.run("keep_audit_hash", tenant=unit.tenant, hash=before[-1])
+
+    def _start(self) -> None:
+        self._walk = Walk(self._key)
+        self._before = START
+        self._hashes: list[str] = []
+
+    def _take(self, row: Row) -> None:
+        event = event_from(row[:-1])
+        if event.id < self.first:
+            self._before = event.hash
+            return
+        if event.id in self._cleared:
+            event = replace(event, message=ERASED, meta={})
+        previous_hash = self._hashes[-1] if self._hashes else self._before
+        self._hashes.append(event_hash(replace(event, previous_hash=previous_hash), previous_hash, self._key))
+
+
+class ErasureRows(AuditRows):
+    """`ports.ErasureStore`."""
+
+    def list_traces(
+        self,
+        tenant: str,
+        table: str,
+        *,
+        agent: str = "",
+        session_id: str = "",
+        after: Key = (),
+        limit: int = 500,
+    ) -> Sequence[Trace]:
+        if table == NOTES_FILE:
+            return []
+        behind = after or TABLES[table].start
+        values = {"tenant": tenant, "agent": agent, "session": session_id, "after": behind[0], "limit": limit}
+        values["after_too"] = behind[-1]
+        rows = self._read(tenant, lambda unit: unit.all(f"traces_in_{table}", **values))
+        return [_trace(table, row) for row in rows]
+
+    def list_hanging(self, tenant: str, parents: Sequence[Trace]) -> Sequence[Trace]:
+        def read(unit: Unit) -> list[Trace]:
+            found = []
+            for _, table, keys in _grouped((each for each in parents if each.table in CHILDREN), (*CHILDREN,)):
+                statement, child = CHILDREN[table]
+                rows = unit.all(statement, tenant=tenant, names=self._engine.texts([str(key) for key in keys]))
+                found += [Trace(table=child, key=tuple(key), size=size or 0) for *key, size in rows]
+            return found
+
+        return self._read(tenant, read)
+
+    def plan_sealing(self, tenant: str, cleared: Sequence[Trace]) -> Sealing | None:
+        sealing = self._sealing(cleared)
+        if sealing is not None:
+            self._read(tenant, sealing.follow)
+        return sealing
+
+    def erase_traces(
+        self, tenant: str, gone: Sequence[Trace], cleared: Sequence[Trace], *, sealing: object = None
+    ) -> Erased:
+        def erase(unit: Unit) -> Erased:
+            removed, marked = Counter[str](), Counter[str]()
+            self._touch(unit, [*gone, *cleared])
+            head = head_of(unit)
+            refuse_foreign(head.hash, self.audit_key)
+            for statement, table, values in self._removals(tenant, gone):
+                removed[table] += unit.run(statement, **values)
+            # A log that somebody has changed stays broken, for everybody to see: only a whole one is sealed again.
+            seal = sealing if isinstance(sealing, Sealing) else self._sealing(cleared)
+            is_whole = seal is not None and seal.is_complete(unit)
+            for (agent, parent), table, keys in _grouped(cleared, CLEARED):
+                values = self._values(tenant, agent, parent, keys) | {"mark": ERASED}
+                marked[table] += unit.run(f"clear_{table}", **values)
+            if seal is None or not is_whole:
+                return Erased(removed=+removed, cleared=+marked)
+            seal.write(unit)
+            return Erased(removed=+removed, cleared=+marked, resealed_from=seal.first, head_before=head)
+
+        return self._write(tenant, erase)
+
+    def forget_cached(self, tenant: str) -> None:
+        self._words.forget(tenant)
+        self._engine.forget(tenant)
+
+    def scrub(self, *, compact: bool | None = None) -> Sequence[str]:
+        return self._engine.scrub([*TABLES, *HANGING], compact=compact)
+
+    def _sealing(self, cleared: Sequence[Trace]) -> Sealing | None:
+        events = [int(each.key[0]) for each in cleared if each.table == "audit_log"]
+        return Sealing(events, self.audit_key) if events else None
+
+    def _touch(self, unit: Unit, traces: Sequence[Trace]) -> None:
+        """The rows every writer takes first, so that nobody waits for anybody crosswise, and caches see the change."""
+        for agent in sorted({each.agent for each in traces if each.table == "memories"}):
+            renew_index(unit, agent)
+        if any(each.table in ("kb_documents", "kb_chunks") for each in traces):
+            unit.run("touch_shelf", tenant=unit.tenant, shelf=KNOWLEDGE)
+        if any(each.table == "audit_log" for each in traces):
+            unit.run("touch_shelf", tenant=unit.tenant, shelf=AUDIT)
+
+    def _removals(self, tenant: str, gone: Sequence[Trace]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Statements, the tables whose rows they remove, and what they take, in an order that lets each be counted."""
+        for (agent, parent), table, keys in _grouped(gone, ORDER):
+            values = self._values(tenant, agent, parent, keys)
+            for statement, hanging in GOES_WITH.get(table, ()):
+                yield statement, hanging, values
+            yield f"erase_{table}", table, values
+
+    def _values(self, tenant: str, agent: str, parent: str | int, keys: Sequence[str | int]) -> dict[str, Any]:
+        numbers = [key for key in keys if isinstance(key, int)]
+        names = [key for key in keys if isinstance(key, str)]
+        return {
+            "tenant": tenant,
+            "agent": agent,
+            "parent": parent,
+            "numbers": self._engine.numbers(numbers),
+            "names": self._engine.texts(names),
+        }
+
+
+def _grouped(
+    traces: Iterable[Trace], order: Sequence[str]
+) -> Iterator[tuple[tuple[str, str | int], str, Sequence[str | int]]]:
+    """Batches of keys that one statement takes: of one table, one agent and one parent (a session, a workflow)."""
+    groups: dict[tuple[str, str, str | int], set[str | int]] = defaultdict(set)
+    for each in traces:
+        agent = each.agent if TABLES[each.table].is_agents else ""
+        groups[each.table, agent, each.key[0] if len(each.key) > 1 else ""].add(each.key[-1])
+    for table in order:
+        for (name, agent, parent), found in groups.items():
+            keys = sorted(found) if name == table else ()  # all numbers or all names
+            for start in range(0, len(keys), BATCH):
+                yield (agent, parent), table, keys[start : start + BATCH]
+
+
+def _trace(table: str, row: Row) -> Trace:
+    agent, belongs_to, *key = row[:4]
+    texts = tuple(_said(table, row[4:]))
+    return Trace(
+        table=table,
+        key=tuple(part for part in key if part is not None),
+        agent=agent or "",
+        belongs_to=belongs_to or "",
+        texts=texts,
+        size=sum(map(len, texts)),
+    )
+
+
+def _said(table: str, values: Row) -> Iterator[str]:
+    if table == "audit_log":
+        values = (*values[:-1], _without_own_actor(values[-1]))
+    for value in values:
+        if isinstance(value, str):
+            yield value
+        elif value is not None:  # PostgreSQL hands JSON over as what it stands for
+            yield "\n".join(_strings(value))
+    for value in values if TABLES[table].json else ():
+        if isinstance(value, str) and value[:1] in ("[", "{"):
+            yield "\n".join(_strings(_loaded(value)))
+
+
+def _without_own_actor(meta: Any) -> Any:
+    """The meta of an event without an actor that is recollect's own: erasing the word "operator" means no event."""
+    read = _loaded(meta) if isinstance(meta, str) else meta
+    if isinstance(read, Mapping) and read.get(ACTOR) in OWN_ACTORS:
+        return {name: value for name, value in read.items() if name != ACTOR}
+    return meta
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):  # a text that only looks like JSON; it was told as it is
+        return None
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Every text in it, in order, however deep it is nested."""
+    waiting = [value]
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, str):
+            yield inner
+        elif isinstance(inner, Mapping):
+            waiting += [each for pair in reversed([*inner.items()]) for each in reversed(pair)]
+        elif isinstance(inner, list):
+            waiting += reversed(inner)

@@ -1,0 +1,201 @@
+"""Rows of documents and their passages."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from recollect.deadline import check_deadline
+from recollect.errors import NotFound
+from recollect.model import Chunk, Document, Match
+from recollect.policy.text import terms
+from recollect.ports import Vector
+from recollect.store.engine import Row, Unit
+from recollect.store.tables.rows import moment
+from recollect.store.units import Units
+
+
+def document_from(row: Row) -> Document:
+    tenant, id, title, category, source, content_hash, is_published, created_at, updated_at, flag = row
+    return Document(
+        id=id,
+        tenant=tenant,
+        title=title,
+        category=category,
+        source=source,
+        content_hash=content_hash,
+        is_published=bool(is_published),
+        created_at=moment(created_at),
+        updated_at=moment(updated_at),
+        flag=flag,
+    )
+
+
+def document_values(document: Document) -> dict[str, Any]:
+    return {
+        "tenant_id": document.tenant,
+        "id": document.id,
+        "title": document.title,
+        "category": document.category,
+        "source": document.source,
+        "content_hash": document.content_hash,
+        "is_published": document.is_published,
+        "created_at": document.created_at,
+        "updated_at": document.updated_at,
+        "flag": document.flag,
+    }
+
+
+def chunk_from(row: Row) -> Chunk:
+    tenant, id, document_id, position, text = row
+    return Chunk(id=id, tenant=tenant, document_id=document_id, position=position, text=text)
+
+
+NO_SUCH_DOCUMENT = "There is no such document."
+SHELF = "knowledge"
+
+STEP = 500
+"""Passages handled between two checks of the deadline."""
+
+
+class KnowledgeRows(Units):
+    """`ports.KnowledgeStore`."""
+
+    def put_document(self, document: Document, texts: Sequence[str], vectors: Sequence[Vector | None]) -> Document:
+        return self.prepare_document(document, texts, vectors)()
+
+    def prepare_document(
+        self, document: Document, texts: Sequence[str], vectors: Sequence[Vector | None]
+    ) -> Callable[[], Document]:
+        tenant = document.tenant
+        index: list[Mapping[str, Any]] = []
+        for start in range(0, len(texts), STEP):
+            check_deadline()
+            end = start + STEP
+            index += self._engine.index.encoded([terms(text) for text in texts[start:end]], vectors[start:end])
+
+        def put(unit: Unit) -> Row | None:
+            unit.run("add_tenant", tenant=tenant, now=document.updated_at)
+            unit.run("add_shelf", tenant=tenant, shelf=SHELF)
+            # The shelf's row is the first that every write takes: in different orders, two would wait for each other.
+            row = unit.one("take_shelf_numbers", tenant=tenant, shelf=SHELF, count=len(texts))
+            assert row is not None
+            last, revision = row
+            found = unit.one("find_document", tenant=tenant, id=document.id)
+            kept: dict[int, int] = {}
+            if found is None:
+                unit.run("add_document", **document_values(document))
+            else:
+                unit.run("update_document", **_without(document_values(document), "created_at"))
+                kept = self._keep(unit, document_from(found), document, texts, revision)
+                unit.run("touch_shelf", tenant=tenant, shelf=SHELF)
+            numbers = [kept.get(place, last - len(texts) + 1 + place) for place in range(len(texts))]
+            fresh = [place for place in range(len(texts)) if place not in kept]
+            place_of = {"tenant_id": tenant, "document_id": document.id}
+            rows = [{**place_of, "id": numbers[each], "position": each, "text": texts[each]} for each in fresh]
+            _run_in_steps(unit, "add_chunk", rows)
+            if document.is_published:
+                was_hidden = found is not None and not document_from(found).is_published
+                known = {"tenant_id": tenant, "category": document.category, "version": revision}
+                shown = range(len(texts)) if was_hidden else fresh
+                _run_in_steps(unit, "index_chunk", [{**known, "seq": numbers[each], **index[each]} for each in shown])
+            return unit.one("find_document", tenant=tenant, id=document.id)
+
+        def write() -> Document:
+            row = self._write(tenant, put)
+            assert row is not None
+            return document_from(row)
+
+        return write
+
+    def _keep(self, unit: Unit, old: Document, new: Document, texts: Sequence[str], revision: int) -> dict[int, int]:
+        """Take away the passages the new document has not, and put the others in their places: place and number."""
+        tenant, same_text = new.tenant, defaultdict[str, list[int]](list)
+        chunks = unit.all("list_chunks", tenant=tenant, document_id=old.id)
+        for _, number, _, _, text in reversed(chunks):
+            same_text[text].append(number)
+        kept = {place: same_text[text].pop() for place, text in enumerate(texts) if same_text[text]}
+        staying = set(kept.values())
+        gone = [number for _, number, *_ in chunks if number not in staying]
+        unit.run("delete_chunks", tenant=tenant, seqs=self._engine.numbers(gone))
+        stays = self._engine.numbers(sorted(staying))
+        if [number for _, number, *_ in chunks][: len(kept)] != [kept.get(place) for place in range(len(kept))]:
+            unit.run("lift_chunks", tenant=tenant, document_id=old.id)
+            places = [{"tenant": tenant, "id": number, "position": place} for place, number in kept.items()]
+            _run_in_steps(unit, "place_chunk", places)
+        if not new.is_published:
+            unit.run("hide_chunks", tenant=tenant, seqs=stays)
+        elif old.category != new.category:
+            unit.run("sort_chunks", tenant=tenant, seqs=stays, category=new.category, version=revision)
+        return kept
+
+    def hold_document(self, tenant: str, id: str, *, now: datetime) -> Document | None:
+        def hold(unit: Unit) -> Row | None:
+            unit.run("add_tenant", tenant=tenant, now=now)
+            unit.run("add_shelf", tenant=tenant, shelf=SHELF)
+            unit.run("hold_shelf", tenant=tenant, shelf=SHELF)
+            return unit.one("find_document", tenant=tenant, id=id)
+
+        row = self._write(tenant, hold)
+        return None if row is None else document_from(row)
+
+    def get_document(self, tenant: str, id: str) -> Document:
+        row = self._read(tenant, lambda unit: unit.one("find_document", tenant=tenant, id=id))
+        if row is None:
+            raise NotFound(NO_SUCH_DOCUMENT)
+        return document_from(row)
+
+    def find_documents(self, tenant: str, ids: Collection[str]) -> Mapping[str, Document]:
+        names = self._engine.texts(list(ids))
+        rows = self._read(tenant, lambda unit: unit.all("find_documents", tenant=tenant, ids=names)) if ids else ()
+        return {row[1]: document_from(row) for row in rows}
+
+    def list_documents(
+        self, tenant: str, *, category: str = "", after: str = "", limit: int = 100
+    ) -> Sequence[Document]:
+        asked = {"tenant": tenant, "category": category, "after": after, "limit": limit}
+        rows = self._read(tenant, lambda unit: unit.all("list_documents", **asked))
+        return [document_from(row) for row in rows]
+
+    def delete_document(self, tenant: str, id: str) -> None:
+        def delete(unit: Unit) -> None:
+            unit.run("touch_shelf", tenant=tenant, shelf=SHELF)
+            if not unit.run("delete_document", tenant=tenant, id=id):
+                raise NotFound(NO_SUCH_DOCUMENT)
+
+        self._write(tenant, delete)
+
+    def list_chunks(self, tenant: str, document_id: str) -> Sequence[Chunk]:
+        rows = self._read(tenant, lambda unit: unit.all("list_chunks", tenant=tenant, document_id=document_id))
+        return [chunk_from(row) for row in rows]
+
+    def find_chunks(self, tenant: str, seqs: Sequence[int]) -> Mapping[int, Chunk]:
+        if not seqs:
+            return {}
+        numbers = self._engine.numbers(seqs)
+        rows = self._read(tenant, lambda unit: unit.all("find_chunks", tenant=tenant, seqs=numbers))
+        return {row[1]: chunk_from(row) for row in rows}
+
+    def search_chunks(
+        self, tenant: str, query: str, *, categories: Collection[str] = (), limit: int = 10
+    ) -> Sequence[Match]:
+        words = terms(query)
+        return self._search(tenant).search_chunks(tenant, words, categories=categories, limit=limit) if words else []
+
+    def nearest_chunks(
+        self, tenant: str, vector: Vector, *, categories: Collection[str] = (), limit: int = 10
+    ) -> Sequence[Match]:
+        return self._search(tenant).nearest_chunks(tenant, vector, categories=categories, limit=limit)
+
+
+def _run_in_steps(unit: Unit, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Run a statement for each row, as long as the request has time: what is not committed is rolled back."""
+    for start in range(0, len(rows), STEP):
+        check_deadline()
+        unit.run_many(statement, rows[start : start + STEP])
+
+
+def _without(values: Mapping[str, object], name: str) -> dict[str, object]:
+    return {key: value for key, value in values.items() if key != name}

@@ -1,0 +1,339 @@
+"""Rows of memories and their versions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from recollect.errors import Conflict, Invalid, NotFound
+from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, State
+from recollect.policy.names import memory_id, memory_seq
+from recollect.policy.recall.similarity import Evidence
+from recollect.policy.text import content_hash, fold, like_literal, terms
+from recollect.ports import Aging, Glimpse, Vector
+from recollect.store.engine import Row, Unit
+from recollect.store.tables.agents import make_agent, whose
+from recollect.store.tables.embeddings import NOBODY
+from recollect.store.tables.rows import (
+    BEHIND_ALL,
+    MAX_PATTERN_BYTES,
+    TAG_BORDER,
+    glimpse_from,
+    maybe_moment,
+    memory_from,
+    memory_values,
+    moment,
+    version_from,
+)
+from recollect.store.units import Units
+
+NO_WORKSPACE = "This agent has no notes in a workspace's file; set `workspace` to the folder that holds them."
+NO_SUCH_MEMORY = "There is no such memory."
+ANY_STATE = "all"
+
+
+class MemoryRows(Units):
+    """`ports.MemoryStore`."""
+
+    def add_memory(self, memory: Memory, vector: Vector | None = None) -> Memory:
+        return self.add_memories([memory], [vector])[0]
+
+    def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None]) -> Sequence[Memory]:
+        if not memories:
+            return []
+        owner = memories[0].owner
+        if any(memory.owner != owner for memory in memories):
+            raise Invalid("Memories that are added together must belong to one agent.")
+        # Everything that needs no number is made here, on the caller's thread, not on the one that writes.
+        rows = [memory_values(memory, 0) for memory in memories]
+        index = self._engine.index.encoded([terms(memory.text) for memory in memories], vectors)
+
+        def add(unit: Unit) -> int:
+            last = _take_numbers(unit, owner, len(memories), memories[0].created_at)
+            first = last - len(memories) + 1
+            for seq, row in enumerate(rows, first):
+                row["seq"] = seq
+            both = zip(rows, index, strict=True)
+            if len(rows) == 1:
+                unit.run("add_memory", **rows[0])
+            else:
+                unit.run_many("add_memory", rows)
+            found = [{**row, **entry} for row, entry in both if is_found(row)]
+            if len(found) == 1:
+                unit.run("index_memory", **found[0])
+            else:
+                unit.run_many("index_memory", found)
+            return first
+
+        first = self._write(owner.tenant, add)
+        return [replace(memory, id=memory_id(seq)) for seq, memory in enumerate(memories, first)]
+
+    def raise_counter(self, owner: Owner, seq: int, *, now: datetime) -> int:
+        """Never give a number up to `seq`; the highest given or barred so far. Makes the agent if need be."""
+        return self._write(owner.tenant, lambda unit: _counted(unit, "raise_counter", owner, now, seq=seq))
+
+    def get_memory(self, owner: Owner, id: str) -> Memory:
+        return memory_from(self._read(owner.tenant, lambda unit: _existing(unit, owner, id)))
+
+    def find_memories(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Memory]:
+        numbers = self._engine.numbers(seqs)
+        rows = self._read(owner.tenant, lambda unit: unit.all("find_memories", **whose(owner), seqs=numbers))
+        return {row[2]: memory_from(row) for row in rows}
+
+    def find_glimpses(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Glimpse]:
+        numbers = self._engine.numbers(seqs)
+        rows = self._read(owner.tenant, lambda unit: unit.all("find_memories", **whose(owner), seqs=numbers))
+        return {row[2]: glimpse_from(row) for row in rows}
+
+    def list_memories(
+        self,
+        owner: Owner,
+        *,
+        kind: Kind | None = None,
+        needle: str = "",
+        tag: str = "",
+        state: State | None = State.LIVE,
+        now: datetime,
+        is_past: bool = False,
+        before: int | None = None,
+        limit: int = 20,
+    ) -> Sequence[Memory]:
+        pattern = f"%{like_literal(fold(needle))}%"
+        if TAG_BORDER in tag or len(pattern.encode()) > MAX_PATTERN_BYTES:
+            return []
+        values = {
+            **whose(owner),
+            "needle": pattern,
+            "tag": f"%{TAG_BORDER}{like_literal(fold(tag))}{TAG_BORDER}%" if tag else "%",
+            "state": ANY_STATE if state is None else state.value,
+            "now": now,
+            "is_past": is_past,
+            "before": BEHIND_ALL if before is None else before,
+            "limit": limit,
+        }
+        name = "list_memories" if kind is None else "list_episodes"
+        if kind is not None and kind is not Kind.EPISODE:
+            name, values["kind"] = "list_memories_of_kind", kind.value
+        elif needle and state is State.LIVE and self._unit(owner.tenant) is None:  # what is not committed is not held
+            numbers = self._engine.index.numbers_holding(owner, fold(needle))
+            if numbers is not None:
+                return self._listed(owner, numbers, {**values, "kind": ANY_STATE if kind is None else kind.value})
+        return [memory_from(row) for row in self._read(owner.tenant, lambda unit: unit.all(name, **values))]
+
+    def _listed(self, owner: Owner, numbers: Iterator[int], values: Mapping[str, Any]) -> Sequence[Memory]:
+        """Of these numbers, newest first, the memories that a listing would show."""
+        behind, limit = (each for each in numbers if each < values["before"]), values["limit"]
+        found: list[Row] = []
+        while len(found) < limit and (part := list(islice(behind, limit))):
+            wanted = {**values, "seqs": self._engine.numbers(part)}
+            found += self._read(owner.tenant, partial(_these, values=wanted))
+        return [memory_from(row) for row in found[:limit]]
+
+    def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
+        rows = self._read(owner.tenant, lambda unit: unit.all("list_for_review", **whose(owner), limit=limit))
+        return [memory_from(row) for row in rows]
+
+    def approve_notes(self, owner: Owner) -> int:
+        raise Invalid(NO_WORKSPACE)
+
+    def find_same_memory(self, owner: Owner, kind: Kind, text: str, *, now: datetime) -> Memory | None:
+        values = {**whose(owner), "kind": kind.value, "content_hash": content_hash(text), "now": now}
+        unit = self._unit(owner.tenant)
+        if unit is not None and unit.one("hold_agent", **whose(owner)) is None:
+            _take_numbers(unit, owner, 0, now)  # makes the agent, and so holds it
+        row = self._read(owner.tenant, lambda unit: unit.one("find_same_memory", **values))
+        return None if row is None else memory_from(row)
+
+    def update_memory(self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime) -> Memory:
+        owner, seq = memory.owner, memory_seq(memory.id) or 0
+        row = memory_values(memory, seq)
+        (entry,) = self._engine.index.encoded([terms(memory.text)], [vector])
+
+        def update(unit: Unit) -> Memory:
+            # The agent's row is the first that every write takes: in different orders, two would wait for each other.
+            unit.run("touch_index", **whose(owner))
+            stored = memory_from(_existing(unit, owner, memory.id))
+            unit.run("keep_version", **_only(row, "tenant_id agent_id seq version"), replaced_at=replaced_at)
+            if not unit.run("update_memory", **_only(row, _EDITABLE), replaced_at=replaced_at):
+                raise Conflict("Someone else edited this memory meanwhile; read it again.")
+            unit.run("remove_from_index", **_only(row, "tenant_id agent_id seq"))
+            if is_found(row):
+                lasting = _only(memory_values(stored, seq), "kind session_id role since")
+                known = {**row, **lasting, "version": memory.version + 1}
+                unit.run("index_memory", **known, **entry)
+            return _edited(stored, memory, replaced_at)
+
+        return self._write(owner.tenant, update)
+
+    def list_versions(
+        self, owner: Owner, id: str, *, before: int | None = None, limit: int | None = None
+    ) -> Sequence[MemoryVersion]:
+        page = {
+            "before": BEHIND_ALL if before is None else before,
+            "limit": BEHIND_ALL if limit is None else limit,
+        }
+
+        def read(unit: Unit) -> Sequence[Row]:
+            _existing(unit, owner, id)
+            return unit.all("list_versions", **whose(owner), seq=memory_seq(id), **page)
+
+        return [version_from(row) for row in self._read(owner.tenant, read)]
+
+    def delete_memory(self, owner: Owner, id: str) -> None:
+        def delete(unit: Unit) -> None:
+            unit.run("touch_index", **whose(owner))
+            if not unit.run("delete_memory", **whose(owner), seq=memory_seq(id) or 0):
+                raise NotFound(NO_SUCH_MEMORY)
+
+        self._write(owner.tenant, delete)
+
+    def prune_memories(self, owner: Owner, kind: Kind, *, keep: int, is_low_trust: bool = False) -> Sequence[str]:
+        which = {**whose(owner), "kind": kind.value}
+        beyond, low = _PRUNE if kind is not Kind.EPISODE else _PRUNE_EPISODES
+
+        def prune(unit: Unit) -> Sequence[str]:
+            rows = unit.all(beyond, **which, keep=keep, limit=BEHIND_ALL)
+            if rows and is_low_trust:
+                rows = unit.all(low, **which, limit=len(rows))
+            if not rows:
+                return []
+            unit.run("touch_index", **whose(owner))
+            unit.run_many("delete_memory", [{**whose(owner), "seq": seq} for (seq,) in rows])
+            return [memory_id(seq) for seq in sorted(row[0] for row in rows)]
+
+        return self._write(owner.tenant, prune)
+
+    def search_memories(
+        self, owner: Owner, query: str, *, kinds: Collection[Kind], now: datetime, limit: int = 10
+    ) -> Sequence[Match]:
+        words = terms(query)
+        if not words or not kinds:
+            return []
+        return self._search(owner.tenant).search_memories(owner, words, kinds=kinds, now=now, limit=limit)
+
+    def nearest_memories(
+        self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int = 10
+    ) -> Sequence[Match]:
+        if not kinds:
+            return []
+        return self._search(owner.tenant).nearest_memories(owner, vector, kinds=kinds, now=now, limit=limit)
+
+    def weigh_memories(
+        self,
+        owner: Owner,
+        terms: Sequence[str],
+        vector: Vector | None,
+        *,
+        kinds: Collection[Kind],
+        now: datetime,
+        is_past: bool = False,
+    ) -> Evidence:
+        search = self._search(owner.tenant)
+        if not kinds:
+            return Evidence.empty()
+        return search.weigh_memories(owner, terms, vector, kinds=kinds, now=now, is_past=is_past)
+
+
+_EDITABLE = (
+    "tenant_id agent_id seq version text folded tags folded_tags scope importance category expires_at archived_at "
+    "content_hash valid_to held_at flag"
+)
+
+
+_PRUNE = ("beyond_kept", "oldest_low_trust")
+_PRUNE_EPISODES = ("beyond_kept_episodes", "oldest_low_trust_episodes")
+
+
+def _edited(stored: Memory, wanted: Memory, replaced_at: datetime) -> Memory:
+    """`stored` with those fields of `wanted` that an edit may change."""
+    return replace(
+        stored,
+        text=wanted.text,
+        tags=wanted.tags,
+        scope=wanted.scope,
+        importance=wanted.importance,
+        category=wanted.category,
+        expires_at=wanted.expires_at,
+        archived_at=wanted.archived_at,
+        valid_to=wanted.valid_to,
+        held_at=wanted.held_at,
+        flag=wanted.flag,
+        updated_at=replaced_at,
+        version=wanted.version + 1,
+    )
+
+
+def _only(row: Mapping[str, object], names: str) -> dict[str, object]:
+    return {name: row[name] for name in names.split()}
+
+
+def is_found(row: Mapping[str, object]) -> bool:
+    """Whether a memory belongs in the index: what is archived or held is never recalled."""
+    return row["archived_at"] is None and row["held_at"] is None
+
+
+def _take_numbers(unit: Unit, owner: Owner, count: int, now: datetime) -> int:
+    """Reserve ids for new memories; the last of them."""
+    return _counted(unit, "take_numbers", owner, now, count=count)
+
+
+def _counted(unit: Unit, name: str, owner: Owner, now: datetime, **values: int) -> int:
+    """What a statement on the counter in the agent's row answers; the owner's first write makes the agent."""
+    row = unit.one(name, **whose(owner), **values)
+    if row is None:
+        make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
+        row = unit.one(name, **whose(owner), **values)
+    assert row is not None
+    return int(row[0])
+
+
+def _these(unit: Unit, values: Mapping[str, Any]) -> Sequence[Row]:
+    return unit.all("list_these", **values)
+
+
+def _existing(unit: Unit, owner: Owner, id: str) -> Row:
+    row = unit.one("find_memory", **whose(owner), seq=memory_seq(id) or 0)
+    if row is None:
+        raise NotFound(NO_SUCH_MEMORY)
+    return row
+
+
+class MaintenanceRows(Units):
+    """`ports.MaintenanceStore`."""
+
+    def list_aging(self, owner: Owner, *, after: int = 0, limit: int = 1000) -> Sequence[Aging]:
+        rows = self._read(owner.tenant, lambda unit: unit.all("list_aging", **whose(owner), after=after, limit=limit))
+        return [
+            Aging(seq, importance, moment(created_at), *map(maybe_moment, ends))
+            for seq, importance, created_at, *ends in rows
+        ]
+
+    def archive_memories(self, owner: Owner, seqs: Sequence[int], *, now: datetime) -> int:
+        numbers = self._engine.numbers(seqs)
+
+        def archive(unit: Unit) -> int:
+            # The agent's row first, as every writer takes it, so that two of them never wait for each other.
+            unit.run("touch_index", **whose(owner))
+            unit.run("remove_all_from_index", **whose(owner), seqs=numbers)
+            return unit.run("archive_memories", **whose(owner), seqs=numbers, now=now)
+
+        return self._write(owner.tenant, archive)
+
+    def mark_retrieved(self, owner: Owner, seqs: Sequence[int], *, at: datetime) -> None:
+        numbers = self._engine.numbers(seqs)
+        self._write(owner.tenant, lambda unit: unit.run("mark_retrieved", **whose(owner), seqs=numbers, at=at))
+
+    def take_lease(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
+        values = {"name": name, "holder": holder, "now": now, "until": until}
+        return self._write(NOBODY, lambda unit: unit.run("take_lease", **values)) > 0
+
+    def count_bytes(self) -> int:
+        ((count,),) = self._read(NOBODY, lambda unit: unit.all("count_bytes"))
+        return int(count)
+
+    def end_lease(self, name: str, holder: str) -> None:
+        self._write(NOBODY, lambda unit: unit.run("end_lease", name=name, holder=holder))

@@ -1,0 +1,156 @@
+"""Conversations as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from recollect.errors import Conflict, NotFound
+from recollect.model import Agent, Message, Owner, Role, Session
+from recollect.policy.names import is_session
+from recollect.ports import Place
+from recollect.store.engine import Row, Unit
+from recollect.store.tables.agents import make_agent, whose
+from recollect.store.tables.rows import BEHIND_ALL, moment
+from recollect.store.units import Units
+
+NO_SUCH_SESSION = "There is no such session."
+
+
+class TranscriptRows(Units):
+    """`ports.TranscriptStore`. A message's position is its number in the session; the session's row counts them."""
+
+    def add_session(self, session: Session) -> Session:
+        values = {
+            "tenant_id": session.owner.tenant,
+            "id": session.id,
+            "agent_id": session.owner.agent,
+            "summary": session.summary,
+            "summarized_count": session.summarized_count,
+            "message_count": session.message_count,
+            "created_at": session.created_at,
+            "updated_at": session.updated_at,
+        }
+
+        def add(unit: Unit) -> int:
+            now = session.created_at
+            make_agent(unit, Agent(owner=session.owner, name=session.owner.agent, created_at=now, updated_at=now))
+            return unit.run("add_session", **values)
+
+        if not self._write(session.owner.tenant, add):
+            raise Conflict(f"There is a session {session.id!r} already; choose another id.")
+        return session
+
+    def get_session(self, owner: Owner, id: str) -> Session:
+        session = self.find_session(owner, id)
+        if session is None:
+            raise NotFound(NO_SUCH_SESSION)
+        return session
+
+    def find_session(self, owner: Owner, id: str) -> Session | None:
+        row = self._read(owner.tenant, lambda unit: unit.one("find_session", **whose(owner), id=_key(id)))
+        return None if row is None else _session_from(row)
+
+    def find_tenant_session(self, tenant: str, id: str) -> Session | None:
+        row = self._read(tenant, lambda unit: unit.one("find_tenant_session", tenant=tenant, id=_key(id)))
+        return None if row is None else _session_from(row)
+
+    def list_sessions(self, owner: Owner, *, before: Place | None = None, limit: int = 100) -> Sequence[Session]:
+        name, place = ("first_sessions", {}) if before is None else ("sessions_before", _behind(before))
+        rows = self._read(owner.tenant, lambda unit: unit.all(name, **whose(owner), **place, limit=limit))
+        return [_session_from(row) for row in rows]
+
+    def list_tenant_sessions(self, tenant: str, *, before: Place | None = None, limit: int = 100) -> Sequence[Session]:
+        name, place = ("first_tenant_sessions", {}) if before is None else ("tenant_sessions_before", _behind(before))
+        rows = self._read(tenant, lambda unit: unit.all(name, tenant=tenant, **place, limit=limit))
+        return [_session_from(row) for row in rows]
+
+    def delete_session(self, owner: Owner, id: str) -> None:
+        if not self._write(owner.tenant, lambda unit: unit.run("delete_session", **whose(owner), id=_key(id))):
+            raise NotFound(NO_SUCH_SESSION)
+
+    def add_messages(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> Sequence[Message]:
+        now = max((message.created_at for message in messages), default=None)
+        if now is None:
+            return []
+
+        def add(unit: Unit) -> Sequence[Message]:
+            row = unit.one("take_positions", **whose(owner), id=_key(session_id), count=len(messages), now=now)
+            if row is None:
+                raise NotFound(NO_SUCH_SESSION)
+            first = row[0] - len(messages) + 1
+            placed = [replace(each, session_id=session_id, position=first + i) for i, each in enumerate(messages)]
+            unit.run_many("add_message", [_message_values(owner.tenant, each) for each in placed])
+            return placed
+
+        return self._write(owner.tenant, add)
+
+    def list_messages(
+        self, owner: Owner, session_id: str, *, after: int = 0, limit: int | None = None
+    ) -> Sequence[Message]:
+        def read(unit: Unit) -> Sequence[Row]:
+            if unit.one("find_session", **whose(owner), id=_key(session_id)) is None:
+                raise NotFound(NO_SUCH_SESSION)
+            most = BEHIND_ALL if limit is None else limit
+            return unit.all("messages_after", tenant=owner.tenant, id=_key(session_id), after=after, limit=most)
+
+        return [_message_from(row) for row in self._read(owner.tenant, read)]
+
+    def update_summary(self, owner: Owner, session_id: str, summary: str, *, covers: int, instead_of: int) -> Session:
+        def update(unit: Unit) -> Row:
+            written = unit.run(
+                "update_summary",
+                **whose(owner),
+                id=_key(session_id),
+                summary=summary,
+                covers=covers,
+                instead_of=instead_of,
+            )
+            row = unit.one("find_session", **whose(owner), id=_key(session_id))
+            if row is None:
+                raise NotFound(NO_SUCH_SESSION)
+            if not written:
+                raise Conflict("Someone else has summarised this session meanwhile; read it again.")
+            return row
+
+        return _session_from(self._write(owner.tenant, update))
+
+
+def _key(id: str) -> str:
+    """The id as it may be asked for: what cannot be one, and might not even be text, is asked for as none."""
+    return id if is_session(id) else ""
+
+
+def _behind(place: Place) -> dict[str, object]:
+    return dict(zip(("updated_at", "id"), place, strict=True))
+
+
+def _session_from(row: Row) -> Session:
+    tenant, id, agent, summary, summarized_count, message_count, created_at, updated_at = row
+    return Session(
+        id=id,
+        owner=Owner(tenant, agent),
+        summary=summary,
+        summarized_count=summarized_count,
+        message_count=message_count,
+        created_at=moment(created_at),
+        updated_at=moment(updated_at),
+    )
+
+
+def _message_from(row: Row) -> Message:
+    _, session_id, position, role, content, created_at = row
+    return Message(
+        session_id=session_id, position=position, role=Role(role), content=content, created_at=moment(created_at)
+    )
+
+
+def _message_values(tenant: str, message: Message) -> dict[str, object]:
+    return {
+        "tenant_id": tenant,
+        "session_id": message.session_id,
+        "position": message.position,
+        "role": message.role.value,
+        "content": message.content,
+        "created_at": message.created_at,
+    }

@@ -1,0 +1,290 @@
+"""A whole tenant as rows that mean the same to every engine: reading them all, and putting them back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from recollect.errors import Conflict, Invalid, StoreError
+from recollect.model import Detail, Json
+from recollect.policy.audit import canonical
+from recollect.policy.history import history_terms, step_words
+from recollect.policy.text import fold, terms
+from recollect.policy.transfer import CONTENTS
+from recollect.ports import ContentDraft, Vector
+from recollect.store.engine import Row, Unit
+from recollect.store.search.words import encoded
+from recollect.store.tables import audit, knowledge, workflows
+from recollect.store.tables.agents import renew_index
+from recollect.store.tables.context import call_from
+from recollect.store.tables.details import DetailRows, searched_text
+from recollect.store.tables.history_rows import step_from
+from recollect.store.tables.memories import is_found
+from recollect.store.tables.proposals import proposal_from
+from recollect.store.tables.rows import detail_from, maybe_moment, memory_from, memory_values
+from recollect.store.tables.transfer_tables import BY_NAME, TABLES, Table, first_place, is_time, portable, stored
+
+PAGE = 200
+LOG_PAGE = 1000
+CHANGED_MEANWHILE = "Somebody wrote to this tenant's audit log while it was imported; import the file again."
+
+Take = Callable[[str, Json], None]
+
+RECORDS: Mapping[str, Callable[[Row], object]] = {"proposals": proposal_from, "context_calls": call_from}
+"""Rows with more inside than columns: whether it makes sense shows when it is read."""
+
+
+class TransferRows(DetailRows):
+    """`ports.TransferStore`."""
+
+    def export_rows(self, tenant: str, take: Take) -> None:
+        def export(unit: Unit) -> None:
+            texts: set[str] = set()
+            for table in TABLES:
+                for row in self._exported(unit, table):
+                    if table.name == "details":
+                        self._export_text(unit, detail_from(row), texts, take)
+                    if table.name != "shelves" or row[1] != audit.SHELF:
+                        take(table.name, portable(table, row))
+                if table.name == "audit_log":  # whoever reads the file puts the log back before anything else
+                    self._export_head(unit, take)
+
+        self._engine.read(tenant, export)
+
+    def _exported(self, unit: Unit, table: Table) -> Iterator[Row]:
+        place = first_place(table)
+        where = [table.columns.index(column) for column in table.ordered_by]
+        while page := unit.all(f"export_{table.name}", tenant=unit.tenant, limit=PAGE, **place):
+            yield from page
+            place = dict(zip(place, (page[-1][index] for index in where), strict=True))
+
+    def _export_head(self, unit: Unit, take: Take) -> None:
+        head = unit.one("audit_head", tenant=unit.tenant)
+        if head is not None:
+            take("shelves", {"shelf": audit.SHELF, "last_id": head[0], "last_hash": head[1]})
+
+    def _export_text(self, unit: Unit, detail: Detail, texts: set[str], take: Take) -> None:
+        """The text of a detail, unless an earlier one has it, too. One that is damaged does not keep the rest here."""
+        if detail.content_hash in texts:
+            return
+        texts.add(detail.content_hash)
+        known: Json = {"content_hash": detail.content_hash}
+        try:
+            for position, text in enumerate(self._contents.pieces(unit, detail)):
+                take(CONTENTS, known | {"position": position, "text": text})
+        except StoreError as error:
+            take(CONTENTS, known | {"problem": str(error)})
+
+    def check_row(self, table: str, row: object) -> None:
+        values = stored(BY_NAME[table], row) | {"tenant_id": ""}
+        if table in RECORDS:
+            try:
+                RECORDS[table]([values[column] for column in BY_NAME[table].columns])
+            except (TypeError, KeyError, ValueError, AttributeError):  # a list of something else
+                raise Invalid(f"{table}: what it is made of makes no sense.") from None
+
+    def has_rows(self, tenant: str, table: str) -> bool:
+        place = first_place(BY_NAME[table])
+        return bool(self._read(tenant, lambda unit: unit.all(f"export_{table}", tenant=tenant, limit=1, **place)))
+
+    def find_rows(self, tenant: str, table: str, rows: Sequence[Json]) -> Sequence[bool | None]:
+        known = BY_NAME[table]
+        wanted = [stored(known, row) for row in rows]
+
+        def find(unit: Unit) -> list[bool | None]:
+            return [_is_same(known, row, _present(unit, known, row)) for row in wanted]
+
+        return self._read(tenant, find)
+
+    def import_rows(
+        self,
+        tenant: str,
+        table: str,
+        rows: Sequence[Json],
+        *,
+        now: datetime,
+        vectors: Sequence[Vector | None] = (),
+        text: ContentDraft | None = None,
+    ) -> int:
+        values = [stored(BY_NAME[table], row) | {"tenant_id": tenant} for row in rows]
+        if text is not None:
+            text.seal()
+
+        def add(unit: Unit) -> int:
+            unit.run("add_tenant", tenant=tenant, now=now)
+            if text is not None:
+                self._contents.keep(unit, text, now=now)
+            return self._add(unit, BY_NAME[table], values, vectors)
+
+        return self._write(tenant, add)
+
+    def _add(self, unit: Unit, table: Table, rows: list[dict[str, Any]], vectors: Sequence[Vector | None]) -> int:
+        match table.name:
+            case "audit_log":
+                return _add_events(unit, rows)
+            case "shelves":
+                return sum(_raise_shelf(unit, row) for row in rows)
+            case "agents":
+                return sum(_add_agent(unit, row) for row in rows)
+            case "memories":
+                return self._add_memories(unit, rows, vectors)
+            case "kb_chunks":
+                return self._add_chunks(unit, rows, vectors)
+            case "workflow_steps":
+                return _add_steps(unit, rows)
+            case "details":
+                return sum(_add_detail(unit, row) for row in rows)
+            case "memory_versions":
+                return sum(_add_version(unit, row) for row in rows)
+            case "chat_messages":
+                return _add_messages(unit, rows)
+            case name:
+                return sum(unit.run(f"import_{name}", **row) for row in rows)
+
+    def _add_memories(self, unit: Unit, rows: list[dict[str, Any]], vectors: Sequence[Vector | None]) -> int:
+        table = BY_NAME["memories"]
+        memories = [memory_from([row[column] for column in table.columns]) for row in rows]
+        index = self._engine.index.encoded([terms(memory.text) for memory in memories], vectors)
+        highest: dict[str, int] = {}
+        for row in rows:
+            highest[row["agent_id"]] = max(row["seq"], highest.get(row["agent_id"], 0))
+        for agent, seq in sorted(highest.items()):  # the agent's row is the first that every writer takes
+            renew_index(unit, agent)
+            unit.one("raise_counter", tenant=unit.tenant, agent=agent, seq=seq)
+        added = 0
+        for memory, row, entry in zip(memories, rows, index, strict=True):
+            values = memory_values(memory, row["seq"])
+            if unit.run("import_memories", **values):
+                added += 1
+                if is_found(values):
+                    unit.run("index_memory", **values, **entry)
+        return added
+
+    def _add_chunks(self, unit: Unit, rows: list[dict[str, Any]], vectors: Sequence[Vector | None]) -> int:
+        index = self._engine.index.encoded([terms(row["text"]) for row in rows], vectors)
+        last, revision = _held_shelf(unit, knowledge.SHELF)
+        added = 0
+        for row, entry in zip(rows, index, strict=True):
+            document = unit.one("find_document", tenant=unit.tenant, id=row["document_id"])
+            if document is None:
+                raise Conflict("The file has a passage of a document it does not have.")
+            if _present(unit, BY_NAME["kb_chunks"], row) is not None:
+                continue
+            last = max(last + 1, row["id"])  # its own number, unless another passage has it here
+            unit.run("add_chunk", **row | {"id": last})
+            is_published, category = document[6], document[3]
+            if is_published:
+                known = {"tenant_id": unit.tenant, "seq": last, "version": revision, "category": category}
+                unit.run("index_chunk", **known, **entry)
+            added += 1
+        unit.run("raise_shelf", tenant=unit.tenant, shelf=knowledge.SHELF, last_id=last)
+        return added
+
+    def last_imported(self, tenant: str, log: str) -> int:
+        def find(unit: Unit) -> int:
+            last = id = 0
+            while rows := unit.all("events_after", tenant=tenant, id=id, limit=LOG_PAGE):
+                for *columns, _ in rows:
+                    row = portable(BY_NAME["audit_log"], columns)
+                    imported = row["meta"].get("imported") if isinstance(row["meta"], dict) else None
+                    if isinstance(imported, dict) and imported.get("log") == log:
+                        last = max(last, int(imported["id"]))
+                id = rows[-1][1]
+            return last
+
+        return self._read(tenant, find)
+
+    def count_events(self, tenant: str) -> int:
+        row = self._read(tenant, lambda unit: unit.one("audit_head", tenant=tenant))
+        return 0 if row is None else int(row[0])
+
+
+def _present(unit: Unit, table: Table, row: dict[str, Any]) -> Row | None:
+    return unit.one(f"present_{table.name}", tenant=unit.tenant, **{column: row[column] for column in table.key})
+
+
+def _is_same(table: Table, row: dict[str, Any], present: Row | None) -> bool | None:
+    """None: nothing is there under this key."""
+    if present is None:
+        return None
+    found = zip(table.same, present, strict=False)
+    return all(row[column] == (maybe_moment(value) if is_time(column) else value) for column, value in found)
+
+
+def _held_shelf(unit: Unit, shelf: str) -> tuple[int, int]:
+    """The last number given and the new revision; the shelf is ours until the commit."""
+    unit.run("add_shelf", tenant=unit.tenant, shelf=shelf)
+    unit.run("touch_shelf", tenant=unit.tenant, shelf=shelf)
+    row = unit.one("take_shelf_numbers", tenant=unit.tenant, shelf=shelf, count=0)
+    assert row is not None
+    return int(row[0]), int(row[1])
+
+
+def _add_events(unit: Unit, rows: list[dict[str, Any]]) -> int:
+    """Events as they are, hashes and all, behind those that are there."""
+    last, _ = _held_shelf(unit, audit.SHELF)
+    if rows and rows[0]["id"] <= last:
+        raise Conflict(CHANGED_MEANWHILE)
+    for row in rows:
+        meta = canonical(json.loads(row["meta"]))
+        unit.run("add_event", **row | {"meta": meta}, folded=fold(row["message"]))
+        unit.run("set_audit_head", tenant=unit.tenant, last_id=row["id"], last_hash=row["hash"])
+    return len(rows)
+
+
+def _raise_shelf(unit: Unit, row: dict[str, Any]) -> int:
+    known = {"tenant": unit.tenant, "last_id": row["last_id"]}
+    unit.run("add_shelf", tenant=unit.tenant, shelf=row["shelf"])
+    if row["shelf"] == audit.SHELF:  # also when it says that events are missing: that must show here, too
+        unit.run("set_audit_head", **known, last_hash=row["last_hash"])
+    else:
+        unit.run("raise_shelf", **known, shelf=row["shelf"])
+    return 0
+
+
+def _add_agent(unit: Unit, row: dict[str, Any]) -> int:
+    is_new = unit.run("add_agent", **row)
+    unit.one("raise_counter", tenant=unit.tenant, agent=row["id"], seq=row["last_seq"])
+    return is_new
+
+
+def _add_steps(unit: Unit, rows: list[dict[str, Any]]) -> int:
+    last, _ = _held_shelf(unit, workflows.SHELF)
+    added = 0
+    for row in rows:
+        workflow = unit.one("find_workflow", tenant=unit.tenant, id=row["workflow_id"])
+        if workflow is None:
+            raise Conflict("The file has a step of a workflow it does not have.")
+        if _present(unit, BY_NAME["workflow_steps"], row) is not None:
+            continue
+        last = max(last + 1, row["seq"])
+        unit.run("add_step", **row, folded="")
+        told = [row[column] for column in ("step_name", "agent_id", "status", "output", "completed_at")]
+        step = step_from([unit.tenant, row["workflow_id"], workflow[2], row["position"], *told])
+        unit.run("index_step", **row | {"seq": last}, terms=encoded(history_terms(step_words(step))))
+        added += 1
+    unit.run("raise_shelf", tenant=unit.tenant, shelf=workflows.SHELF, last_id=last)
+    return added
+
+
+def _add_version(unit: Unit, row: dict[str, Any]) -> int:
+    if _present(unit, BY_NAME["memory_versions"], row) is not None:
+        return 0
+    return unit.run("import_memory_versions", **row)
+
+
+def _add_messages(unit: Unit, rows: list[dict[str, Any]]) -> int:
+    """The session's row counts them, also when it was here before and they are more than it knew of."""
+    last: dict[str, int] = {}
+    for row in rows:
+        last[row["session_id"]] = max(row["position"], last.get(row["session_id"], 0))
+    for session, position in sorted(last.items()):
+        unit.run("raise_message_count", tenant=unit.tenant, id=session, position=position)
+    return sum(unit.run("import_chat_messages", **row) for row in rows)
+
+
+def _add_detail(unit: Unit, row: dict[str, Any]) -> int:
+    detail = detail_from([row[column] for column in BY_NAME["details"].columns])
+    return unit.run("import_details", **row, folded=searched_text(detail))
