@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import NotFound
-from recollect.store.notes_disk import Disk
-from recollect.store.notes_file import NotesFile
+from recollect.store.notes.disk import Disk
+from recollect.store.notes.file import NotesFile
 from tests.conformance.examples import ids
 from tests.notes_file.crashes import HastyDisk, Killed, RecordingDisk, Tree, plant
 from tests.notes_file.workers import ANN, KEEP, add, file_in

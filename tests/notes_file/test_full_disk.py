@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import StoreError
-from recollect.store.notes_file import NotesFile
+from recollect.store.notes.file import NotesFile
 from tests.conformance.examples import texts
 from tests.notes_file.workers import ANN, add, file_in
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.model import Scope
-from recollect.store.notes_file import Damaged, NotesFile
-from recollect.store.notes_line import CUT_OFF, NOT_JSON, Flaw, Note, line_of, parsed
+from recollect.store.notes.file import Damaged, NotesFile
+from recollect.store.notes.lines import CUT_OFF, NOT_JSON, Flaw, Note, line_of, parsed
 from tests.conformance.examples import ids, texts
 from tests.notes_file.workers import ANN, add, file_in, line, note, put
 

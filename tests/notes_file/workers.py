@@ -10,7 +10,7 @@ from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
 from recollect.model import Memory, Owner
-from recollect.store.notes_file import NotesFile
+from recollect.store.notes.file import NotesFile
 from tests.conformance import examples
 
 ANN = Owner("default", "ann")

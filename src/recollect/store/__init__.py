@@ -38,7 +38,7 @@ def open_store(
         if workspace is None:
             store = SqlStore(engine)
         else:
-            workspaces = import_module("recollect.store.workspace")
+            workspaces = import_module("recollect.store.notes.router")
             store = workspaces.WorkspaceStore(engine, workspace, max_notes=max_notes, suspicious=suspicious)
     except BaseException:
         engine.close()

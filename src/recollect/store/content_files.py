@@ -25,7 +25,7 @@ from recollect.errors import DiskFull, ReadOnly, StoreError
 from recollect.model import Detail
 from recollect.store.content import CHUNK_CHARS, DAMAGED, MISSING, ChunkFile, Index, chunk_length, expanded, read_index
 from recollect.store.engine import Engine, Unit
-from recollect.store.notes_disk import OWNER_ONLY_FILE, Disk
+from recollect.store.notes.disk import OWNER_ONLY_FILE, Disk
 from recollect.store.sqlite_files import write_marker
 
 if sys.platform != "win32":

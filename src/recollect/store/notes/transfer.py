@@ -11,8 +11,8 @@ from recollect.model import Json, Kind, Memory, Owner
 from recollect.policy.names import memory_seq
 from recollect.policy.transfer import KEYS
 from recollect.ports import ContentDraft, Vector
-from recollect.store.notes_claim import claimant
-from recollect.store.notes_file import NotesFile
+from recollect.store.notes.claim import claimant
+from recollect.store.notes.file import NotesFile
 from recollect.store.rows import memory_values, moment
 from recollect.store.sqlstore import SqlStore
 from recollect.store.transfer_tables import BY_NAME, portable

@@ -22,11 +22,11 @@ from recollect.ports import EmbedTexts, Glimpse, Vector
 from recollect.store.audit import refuse_foreign
 from recollect.store.engine import Engine
 from recollect.store.erasure import NOTES_FILE
-from recollect.store.notes_claim import claimant, is_claimed_by
-from recollect.store.notes_file import NotesFile
-from recollect.store.notes_index import NotesIndex
-from recollect.store.notes_trust import SPARE, Imported, WorkspaceTrust
-from recollect.store.workspace_transfer import WorkspaceTransfer
+from recollect.store.notes.claim import claimant, is_claimed_by
+from recollect.store.notes.file import NotesFile
+from recollect.store.notes.index import NotesIndex
+from recollect.store.notes.transfer import WorkspaceTransfer
+from recollect.store.notes.trust import SPARE, Imported, WorkspaceTrust
 
 NOT_EDITED = "A note that lives in a file is not edited in place; delete it and store the new text."
 

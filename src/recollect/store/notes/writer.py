@@ -13,8 +13,8 @@ import stat
 from collections.abc import Callable
 
 from recollect.errors import StoreBusy
-from recollect.store.notes_disk import Disk, Place, full_disk, is_at, read_all, regular, write_all
-from recollect.store.notes_lock import Ledger
+from recollect.store.notes.disk import Disk, Place, full_disk, is_at, read_all, regular, write_all
+from recollect.store.notes.lock import Ledger
 
 MAX_TRIES = 20
 PATIENT_TRIES = 5

@@ -11,7 +11,7 @@ import uuid
 from pathlib import Path
 
 from recollect.model import Owner
-from recollect.store.notes_disk import FILE_NAME, FOLDERS, OWNER_ONLY_FILE, OWNER_ONLY_FOLDER, place_in, regular, told
+from recollect.store.notes.disk import FILE_NAME, FOLDERS, OWNER_ONLY_FILE, OWNER_ONLY_FOLDER, place_in, regular, told
 
 CLAIM = "memories.agent"
 MAX_CLAIM_CHARS = 1000

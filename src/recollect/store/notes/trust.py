@@ -23,8 +23,8 @@ from recollect.policy.names import memory_seq
 from recollect.policy.trust import SUSPICIOUS
 from recollect.store.embeddings import NOBODY
 from recollect.store.engine import Unit
-from recollect.store.notes_disk import FOLDERS
-from recollect.store.notes_line import digest_of
+from recollect.store.notes.disk import FOLDERS
+from recollect.store.notes.lines import digest_of
 from recollect.store.units import Units
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from recollect.model import Owner
-from recollect.store.notes_line import CUT_OFF, NOT_JSON, Flaw, Note, parsed
+from recollect.store.notes.lines import CUT_OFF, NOT_JSON, Flaw, Note, parsed
 
 Line = Note | Flaw | None
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")

@@ -21,12 +21,12 @@ from recollect.model import Kind, Memory, Owner
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.text import fold
 from recollect.store.memories import NO_SUCH_MEMORY
-from recollect.store.notes_disk import FILE_NAME, FOLDERS, Disk, place_in, read_all, told
-from recollect.store.notes_line import MAX_SEQ, Flaw, Note, line_of, parsed
-from recollect.store.notes_lock import held, highest_given
-from recollect.store.notes_page import Damaged, Page, page_of, with_lines
-from recollect.store.notes_pen import Pen, Replaced
-from recollect.store.notes_trust import Imported, as_import
+from recollect.store.notes.disk import FILE_NAME, FOLDERS, Disk, place_in, read_all, told
+from recollect.store.notes.lines import MAX_SEQ, Flaw, Note, line_of, parsed
+from recollect.store.notes.lock import held, highest_given
+from recollect.store.notes.page import Damaged, Page, page_of, with_lines
+from recollect.store.notes.trust import Imported, as_import
+from recollect.store.notes.writer import Pen, Replaced
 from recollect.store.rows import TAG_BORDER
 
 __all__ = ["Damaged", "NotesFile"]

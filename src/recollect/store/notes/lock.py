@@ -17,7 +17,7 @@ import threading
 from collections.abc import Iterator
 
 from recollect.errors import StoreBusy
-from recollect.store.notes_disk import Disk, Place, full_disk, is_at, regular
+from recollect.store.notes.disk import Disk, Place, full_disk, is_at, regular
 
 if sys.platform != "win32":
     import fcntl
