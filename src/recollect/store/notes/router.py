@@ -1,125 +1,103 @@
-"""A store whose notes live in a workspace's file, for the one agent that has claimed it; all else is in the database.
+"""Router over the SQL store and the notes of a workspace.
 
-Ids stay unique: each side is told how far the other has counted before it gives a number.
+Notes of the agent that claimed the workspace live in its file, and everything else in the database. The router asks
+both and merges the answers. Ids stay unique: before either side gives a number, it learns how far the other has
+counted.
+
+A file cannot be part of a database transaction. Notes are added to it inside the transaction, and a note that a
+transaction corrects stays until its correction is stored: a correction in the file replaces it in the same step, and a
+correction in the database removes it after the commit. So a failure leaves the old note, the new one or both.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from heapq import nlargest
 from pathlib import Path
+from typing import TypeVar
 
-from recollect.errors import Invalid, NotFound
-from recollect.model import Erased, Key, Kind, Match, Memory, MemoryVersion, Origin, Owner, State, Trace
+from recollect.errors import Invalid
+from recollect.model import Erased, Json, Key, Kind, Match, Memory, MemoryVersion, Origin, Owner, State, Trace
 from recollect.policy.names import memory_seq
 from recollect.policy.similarity import Evidence
-from recollect.policy.text import content_hash
+from recollect.policy.transfer import KEYS
 from recollect.policy.trust import is_low
-from recollect.ports import EmbedTexts, Glimpse, Vector
+from recollect.ports import ContentDraft, EmbedTexts, Glimpse, Store, Vector
 from recollect.store.audit import refuse_foreign
-from recollect.store.engine import Engine
 from recollect.store.erasure import NOTES_FILE
-from recollect.store.notes.claim import claimant, is_claimed_by
+from recollect.store.notes.delegation import SqlDelegate
 from recollect.store.notes.file import NotesFile
-from recollect.store.notes.index import NotesIndex
-from recollect.store.notes.transfer import WorkspaceTransfer
-from recollect.store.notes.trust import SPARE, Imported, WorkspaceTrust
+from recollect.store.notes.store import NotesStore, Superseded
+from recollect.store.notes.trust import TrustRows
+from recollect.store.rows import memory_values, moment
+from recollect.store.sqlstore import SqlStore
+from recollect.store.transfer_tables import BY_NAME, portable
+
+T = TypeVar("T")
 
 NOT_EDITED = "A note that lives in a file is not edited in place; delete it and store the new text."
+MEMORIES = "memories"
+AFTER_MEMORIES = tuple(KEYS)[tuple(KEYS).index(MEMORIES) + 1 :]
+"""Tables that follow the memories in an export."""
 
 
-class WorkspaceStore(WorkspaceTransfer, WorkspaceTrust):
-    """`ports.Store` with notes in a file."""
+class RoutedStore(SqlDelegate):
+    """`ports.Store` over a database and the notes file of a workspace."""
 
-    def __init__(self, engine: Engine, workspace: Path, *, max_notes: int, suspicious: str = "last") -> None:
-        """Raises: Invalid when the workspace is no folder."""
-        super().__init__(engine)
-        if not workspace.is_dir():
-            raise Invalid(f"The workspace {workspace} is not a folder; make it, or correct the setting.")
-        self._workspace = workspace
-        self._max_notes = max_notes
-        self._suspicious = suspicious
-        self._lock = threading.Lock()
-        self._files: dict[Owner, NotesFile] = {}
-        self._index = NotesIndex(lambda texts: [None] * len(texts))
+    def __init__(self, sql: SqlStore, notes: NotesStore) -> None:
+        super().__init__(sql)
+        self._notes = notes
+
+    def transaction(self, tenant: str, work: Callable[[], T]) -> T:
+        if self._notes.is_collecting:
+            return self.sql.transaction(tenant, work)
+        superseded: Superseded = {}
+
+        def collect() -> T:
+            with self._notes.collect_superseded(superseded):
+                return work()
+
+        result = self.sql.transaction(tenant, collect)
+        self._notes.remove_superseded(superseded)
+        return result
 
     def embed_notes_with(self, embed: EmbedTexts) -> None:
-        """Say how notes from the file get their vectors, which the file has no place for."""
-        self._index = NotesIndex(embed)
+        self._notes.embed_with(embed)
 
-    def notes_of(self, owner: Owner, *, is_writing: bool = False) -> NotesFile | None:
-        """The file of this agent, if it is the one that has it.
+    def close(self) -> None:
+        self._notes.close()
+        self.sql.close()
 
-        Raises: StoreError.
-        """
-        with self._lock:
-            if owner not in self._files:
-                if not is_claimed_by(self._workspace, owner, is_writing=is_writing):
-                    return None
-                self._files[owner] = NotesFile(self._workspace, owner, suspicious=self._suspicious)
-            file = self._files[owner]
-        # Outside the lock: who holds the database's may be waiting for this one.
-        file.imported = self._imported_by(owner, file)
-        return file
-
-    def _imported_by(self, owner: Owner, file: NotesFile) -> Imported:
-        known = self.find_imported(owner, self._workspace)
-        if known is None:
-            highest = max((memory_seq(note.id) or 0 for note in file.all()), default=0)
-            known = self.meet_workspace(owner, self._workspace, highest)
-        return known
-
-    def _check_log(self, tenant: str) -> None:
-        """Look before the file is changed whether the event that tells of it can be written.
-
-        Raises: ReadOnly.
-        """
-        refuse_foreign(self.audit_head(tenant).hash, self.audit_key)
-
-    def _notes_looked_at(self, owner: Owner, *, if_nobodys: bool = False) -> NotesFile | None:
-        """The same for who goes over all agents, which must not make the file anybody's.
-
-        Raises: StoreError.
-        """
-        owning = claimant(self._workspace)
-        if owning is None:
-            return NotesFile(self._workspace, owner) if if_nobodys else None
-        return self.notes_of(owner) if owning == owner else None
+    def add_memory(self, memory: Memory, vector: Vector | None = None) -> Memory:
+        return self.add_memories([memory], [vector])[0]
 
     def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None]) -> Sequence[Memory]:
         notes = [memory for memory in memories if _belongs_in_file(memory)]
-        file = self.notes_of(memories[0].owner, is_writing=bool(notes)) if memories else None
+        file = self._notes.find_file(memories[0].owner, is_writing=bool(notes)) if memories else None
         if file is None:
-            return super().add_memories(memories, vectors)
+            return self.sql.add_memories(memories, vectors)
         others = [(m, v) for m, v in zip(memories, vectors, strict=True) if not _belongs_in_file(m)]
         owner, now = memories[0].owner, memories[0].created_at
         self._check_log(owner.tenant)
-        floor = self.raise_counter(owner, file.last_seq(), now=now)
-        added = file.add_memories(notes, keep=self._max_notes, floor=floor)
+        floor = self.sql.raise_counter(owner, file.last_seq(), now=now)
+        added = self._notes.add(file, owner, notes, floor=floor)
         if added:
-            self.raise_counter(owner, file.last_seq(), now=now)
-            self.vouch_for(owner, self._workspace, added, through=file.imported.through)
-            self.drop_gone(owner, self._workspace, file.seqs(), spare=SPARE)
+            self.sql.raise_counter(owner, file.last_seq(), now=now)
         in_file = iter(added)
-        in_rows = iter(super().add_memories([m for m, _ in others], [v for _, v in others]))
+        in_rows = iter(self.sql.add_memories([m for m, _ in others], [v for _, v in others]))
         return [next(in_file if _belongs_in_file(memory) else in_rows) for memory in memories]
 
     def get_memory(self, owner: Owner, id: str) -> Memory:
-        file = self.notes_of(owner)
-        found = file.find_memories([memory_seq(id) or 0]) if file else {}
-        return next(iter(found.values())) if found else super().get_memory(owner, id)
+        return self._notes.find_one(owner, id) or self.sql.get_memory(owner, id)
 
     def find_memories(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Memory]:
-        file = self.notes_of(owner)
-        return {**super().find_memories(owner, seqs), **(file.find_memories(seqs) if file else {})}
+        return {**self.sql.find_memories(owner, seqs), **self._notes.find(owner, seqs)}
 
     def find_glimpses(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Glimpse]:
-        file = self.notes_of(owner)
-        in_file = file.find_memories(seqs) if file else {}
-        return {**super().find_glimpses(owner, seqs), **{seq: _glimpse(seq, note) for seq, note in in_file.items()}}
+        in_file = {seq: _glimpse(seq, note) for seq, note in self._notes.find(owner, seqs).items()}
+        return {**self.sql.find_glimpses(owner, seqs), **in_file}
 
     def list_memories(
         self,
@@ -134,7 +112,7 @@ class WorkspaceStore(WorkspaceTransfer, WorkspaceTrust):
         before: int | None = None,
         limit: int = 20,
     ) -> Sequence[Memory]:
-        in_rows = super().list_memories(
+        in_rows = self.sql.list_memories(
             owner,
             kind=kind,
             needle=needle,
@@ -145,100 +123,88 @@ class WorkspaceStore(WorkspaceTransfer, WorkspaceTrust):
             before=before,
             limit=limit,
         )
-        file = self.notes_of(owner)
-        if file is None or kind not in (None, Kind.NOTE) or state not in (None, State.LIVE, State.HELD):
+        if kind not in (None, Kind.NOTE) or state not in (None, State.LIVE, State.HELD):
             return in_rows
         is_held = None if state is None else state is State.HELD
-        in_file = file.list_memories(needle=needle, tag=tag, is_held=is_held, before=before, limit=limit)
-        known = [note for note in in_file if not is_past or note.created_at <= now]
-        return nlargest(limit, [*in_rows, *known], key=lambda memory: memory_seq(memory.id) or 0)
+        in_file = self._notes.list_notes(owner, needle=needle, tag=tag, is_held=is_held, before=before, limit=limit)
+        return _newest([*in_rows, *(note for note in in_file if not is_past or note.created_at <= now)], limit)
+
+    def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
+        flagged = [note for note in self._notes.all(owner) if note.flag is not None]
+        return _newest([*self.sql.list_for_review(owner, limit=limit), *flagged], limit)
+
+    def approve_notes(self, owner: Owner) -> int:
+        file = self._notes.find_file(owner)
+        return self.sql.approve_notes(owner) if file is None else self._notes.approve_all(file, owner)
 
     def find_same_memory(self, owner: Owner, kind: Kind, text: str, *, now: datetime) -> Memory | None:
-        file = self.notes_of(owner) if kind is Kind.NOTE else None
-        if file is not None:
-            wanted = content_hash(text)
-            for note in file.all():
-                if content_hash(note.text) == wanted:
-                    return note
-        return super().find_same_memory(owner, kind, text, now=now)
+        note = self._notes.find_same(owner, text) if kind is Kind.NOTE else None
+        return note or self.sql.find_same_memory(owner, kind, text, now=now)
 
     def update_memory(self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime) -> Memory:
-        file = self.notes_of(memory.owner)
-        known = file.find_memories([memory_seq(memory.id) or 0]) if file is not None else {}
-        if file is None or not known:
-            return super().update_memory(memory, vector, replaced_at=replaced_at)
-        if any(memory == replace(note, held_at=None, flag=None) for note in known.values() if note.flag):
-            self.vouch_for(memory.owner, self._workspace, [memory], through=file.imported.through)
+        owner = memory.owner
+        file, note = self._notes.find_file(owner), self._notes.find_one(owner, memory.id)
+        if file is None or note is None:
+            return self.sql.update_memory(memory, vector, replaced_at=replaced_at)
+        if note.flag and memory == replace(note, held_at=None, flag=None):
+            self._notes.approve(file, owner, [memory])
             return replace(memory, origin=Origin.USER)
         if memory.valid_to is None:
             raise Invalid(NOT_EDITED)
-        self._check_log(memory.owner.tenant)
-        file.delete_memory(memory.id)  # a correction takes its place: the file keeps no past
+        self._check_log(owner.tenant)
+        # A correction takes its place: the file keeps no past.
+        self._notes.supersede(owner, memory.id)
         return memory
-
-    def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
-        in_rows = super().list_for_review(owner, limit=limit)
-        file = self.notes_of(owner)
-        flagged = [note for note in file.all() if note.flag is not None] if file is not None else []
-        return nlargest(limit, [*in_rows, *flagged], key=lambda memory: memory_seq(memory.id) or 0)
-
-    def approve_notes(self, owner: Owner) -> int:
-        file = self.notes_of(owner)
-        if file is None:
-            return super().approve_notes(owner)
-        notes = [note for note in file.all() if note.origin is Origin.IMPORT]
-        self.vouch_for(owner, self._workspace, notes, through=file.imported.through)
-        return len(notes)
 
     def list_versions(
         self, owner: Owner, id: str, *, before: int | None = None, limit: int | None = None
     ) -> Sequence[MemoryVersion]:
-        file = self.notes_of(owner)
-        if file is not None and file.find_memories([memory_seq(id) or 0]):
+        if self._notes.find_one(owner, id) is not None:
             return []
-        return super().list_versions(owner, id, before=before, limit=limit)
+        return self.sql.list_versions(owner, id, before=before, limit=limit)
 
     def delete_memory(self, owner: Owner, id: str) -> None:
-        file = self.notes_of(owner)
-        if file is not None:
-            self._check_log(owner.tenant)
-            try:
-                return file.delete_memory(id)
-            except NotFound:
-                pass  # then it is in the database, or nowhere
-        return super().delete_memory(owner, id)
+        file = self._notes.find_file(owner)
+        if file is None or self._notes.find_one(owner, id) is None:
+            return self.sql.delete_memory(owner, id)
+        self._check_log(owner.tenant)
+        return file.delete_memory(id)
 
     def delete_agent(self, owner: Owner) -> None:
-        super().delete_agent(owner)
-        file = self.notes_of(owner)
-        for note in file.all() if file is not None else ():
-            self.delete_memory(owner, note.id)
+        self.sql.delete_agent(owner)
+        file = self._notes.find_file(owner)
+        if file is not None and (seqs := file.seqs()):
+            self._check_log(owner.tenant)
+            file.delete_memories(seqs, is_missing_ok=True)
 
     def find_damaged_notes(self, owner: Owner) -> Sequence[str] | None:
-        file = self._notes_looked_at(owner, if_nobodys=True)
+        file = self._notes.peek_file(owner, if_unclaimed=True)
         return None if file is None else [f"line {each.line}: {each.reason}" for each in file.damaged()]
 
+    def count_memories(self, owner: Owner) -> Mapping[Kind, int]:
+        return self.count_memories_by_agent(owner.tenant, [owner.agent])[owner.agent]
+
     def count_memories_by_agent(self, tenant: str, agents: Collection[str]) -> Mapping[str, Mapping[Kind, int]]:
-        counts = dict(super().count_memories_by_agent(tenant, agents))
+        counts = dict(self.sql.count_memories_by_agent(tenant, agents))
         for agent, of_kinds in counts.items():
-            file = self._notes_looked_at(Owner(tenant, agent))
+            file = self._notes.peek_file(Owner(tenant, agent))
             if file is not None:
-                counts[agent] = {**of_kinds, Kind.NOTE: of_kinds[Kind.NOTE] + len(file.all())}
+                counts[agent] = {**of_kinds, Kind.NOTE: of_kinds[Kind.NOTE] + len(file.seqs())}
         return counts
 
     def search_memories(
         self, owner: Owner, query: str, *, kinds: Collection[Kind], now: datetime, limit: int = 10
     ) -> Sequence[Match]:
-        in_rows = super().search_memories(owner, query, kinds=kinds, now=now, limit=limit)
-        file = self.notes_of(owner) if Kind.NOTE in kinds else None
-        return in_rows if file is None else _best(in_rows, self._index.search(file.live(), query, limit), limit)
+        in_rows = self.sql.search_memories(owner, query, kinds=kinds, now=now, limit=limit)
+        in_file = self._notes.search(owner, query, limit=limit) if Kind.NOTE in kinds else ()
+        return _best(in_rows, in_file, limit)
 
     def nearest_memories(
         self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int = 10
     ) -> Sequence[Match]:
-        in_rows = super().nearest_memories(owner, vector, kinds=kinds, now=now, limit=limit)
-        file = self.notes_of(owner) if Kind.NOTE in kinds else None
-        return in_rows if file is None else _best(in_rows, self._index.nearest(file.live(), vector, limit), limit)
+        in_rows = self.sql.nearest_memories(owner, vector, kinds=kinds, now=now, limit=limit)
+        in_file = self._notes.nearest(owner, vector, limit=limit) if Kind.NOTE in kinds else ()
+        return _best(in_rows, in_file, limit)
 
     def weigh_memories(
         self,
@@ -250,12 +216,11 @@ class WorkspaceStore(WorkspaceTransfer, WorkspaceTrust):
         now: datetime,
         is_past: bool = False,
     ) -> Evidence:
-        in_rows = super().weigh_memories(owner, terms, vector, kinds=kinds, now=now, is_past=is_past)
-        file = self.notes_of(owner) if Kind.NOTE in kinds else None
-        if file is None:
-            return in_rows
+        in_rows = self.sql.weigh_memories(owner, terms, vector, kinds=kinds, now=now, is_past=is_past)
         until = int(now.timestamp()) if is_past else None
-        in_file = self._index.evidence(file.live(), terms, vector, until)
+        in_file = self._notes.weigh(owner, terms, vector, until=until) if Kind.NOTE in kinds else None
+        if in_file is None:
+            return in_rows
         return in_rows.with_more(in_file) if len(in_rows.seqs) else in_file
 
     def list_traces(
@@ -269,55 +234,129 @@ class WorkspaceStore(WorkspaceTransfer, WorkspaceTrust):
         limit: int = 500,
     ) -> Sequence[Trace]:
         in_file: list[Trace] = []
-        if table in ("memories", NOTES_FILE) and not after and not session_id:
-            file = self.notes_of(Owner(tenant, agent)) if agent else None
+        if table in (MEMORIES, NOTES_FILE) and agent and not after and not session_id:
+            file = self._notes.find_file(Owner(tenant, agent))
             in_file = _traces(file, table, agent) if file is not None else []
         if table == NOTES_FILE:
             return in_file
-        options = {"agent": agent, "session_id": session_id}
-        return [*in_file, *super().list_traces(tenant, table, **options, after=after, limit=limit)]
+        in_rows = self.sql.list_traces(tenant, table, agent=agent, session_id=session_id, after=after, limit=limit)
+        return [*in_file, *in_rows]
 
     def erase_traces(self, tenant: str, gone: Sequence[Trace], cleared: Sequence[Trace]) -> Erased:
-        """The file first: it cannot be part of a transaction, and what is gone from it stays gone."""
+        # The file comes first: it cannot be rolled back, and erased text must not come back.
         self._check_log(tenant)
         in_rows = [each for each in gone if each.table != NOTES_FILE]
         notes = lines = 0
-        for agent in sorted({each.agent for each in gone if each.table in ("memories", NOTES_FILE)}):
-            file = self.notes_of(Owner(tenant, agent))
+        for agent in sorted({each.agent for each in gone if each.table in (MEMORIES, NOTES_FILE)}):
+            file = self._notes.find_file(Owner(tenant, agent))
             if file is not None:
-                seqs = {int(each.key[0]) for each in in_rows if (each.table, each.agent) == ("memories", agent)}
+                seqs = {int(each.key[0]) for each in in_rows if (each.table, each.agent) == (MEMORIES, agent)}
                 names = {str(each.key[0]) for each in gone if (each.table, each.agent) == (NOTES_FILE, agent)}
-                notes, lines = notes + file.erase(seqs, names), lines + len(names)
-                self.drop_gone(Owner(tenant, agent), self._workspace, file.seqs())
-        erased = super().erase_traces(tenant, in_rows, cleared)
-        removed = {**erased.removed, "memories": erased.removed.get("memories", 0) + notes, NOTES_FILE: lines}
+                notes += self._notes.erase(file, Owner(tenant, agent), seqs, names)
+                lines += len(names)
+        erased = self.sql.erase_traces(tenant, in_rows, cleared)
+        removed = {**erased.removed, MEMORIES: erased.removed.get(MEMORIES, 0) + notes, NOTES_FILE: lines}
         return replace(erased, removed={table: count for table, count in removed.items() if count})
 
     def forget_cached(self, tenant: str) -> None:
-        super().forget_cached(tenant)
-        self._index.forget()
+        self.sql.forget_cached(tenant)
+        self._notes.forget_cached()
 
-    def close(self) -> None:
-        for file in self._files.values():
-            file.close()
-        super().close()
+    def export_rows(self, tenant: str, take: Callable[[str, Json], None]) -> None:
+        notes = self._notes.all_of_tenant(tenant)
+        if notes:
+            # Another program may have added notes that the agent's counter, or the agent's row, does not know yet.
+            highest = max(memory_seq(note.id) or 0 for note in notes)
+            self.sql.raise_counter(notes[0].owner, highest, now=notes[0].created_at)
+        waiting = [portable(BY_NAME[MEMORIES], _row(note)) for note in reversed(notes)]
+
+        def take_notes(table: str, row: Json) -> None:
+            if table in AFTER_MEMORIES and (table != "shelves" or row["shelf"] != "audit"):
+                while waiting:
+                    take(MEMORIES, waiting.pop(0))
+            take(table, row)
+
+        self.sql.export_rows(tenant, take_notes)
+        for row in waiting:
+            take(MEMORIES, row)
+
+    def has_rows(self, tenant: str, table: str) -> bool:
+        return self.sql.has_rows(tenant, table) or (table == MEMORIES and bool(self._notes.all_of_tenant(tenant)))
+
+    def find_rows(self, tenant: str, table: str, rows: Sequence[Json]) -> Sequence[bool | None]:
+        found = self.sql.find_rows(tenant, table, rows)
+        if table != MEMORIES:
+            return found
+        notes = {(note.owner.agent, note.id): note for note in self._notes.all_of_tenant(tenant)}
+        in_file = (notes.get((row["agent_id"], f"m-{row['seq']}")) for row in rows)
+        return [
+            is_same if note is None else _is_same(note, row)
+            for is_same, note, row in zip(found, in_file, rows, strict=True)
+        ]
+
+    def import_rows(
+        self,
+        tenant: str,
+        table: str,
+        rows: Sequence[Json],
+        *,
+        now: datetime,
+        vectors: Sequence[Vector | None] = (),
+        text: ContentDraft | None = None,
+    ) -> int:
+        # Imported notes are kept in the database; those that the file has already are left out.
+        if table == MEMORIES:
+            found = self.find_rows(tenant, table, rows)
+            new = [position for position, is_same in enumerate(found) if is_same is None]
+            rows, vectors = [rows[position] for position in new], [vectors[position] for position in new]
+        return self.sql.import_rows(tenant, table, rows, now=now, vectors=vectors, text=text)
+
+    def _check_log(self, tenant: str) -> None:
+        """Check before a change of the file that its event can be written to the audit log.
+
+        Raises: ReadOnly.
+        """
+        refuse_foreign(self.sql.audit_head(tenant).hash, self.sql.audit_key)
+
+
+def route_notes(sql: SqlStore, workspace: Path, *, max_notes: int, suspicious: str) -> Store:
+    """Return a store that keeps notes in the file of a workspace and everything else in `sql`.
+
+    Raises: Invalid when the workspace is not a folder.
+    """
+    notes = NotesStore(workspace, TrustRows(sql, workspace), max_notes=max_notes, suspicious=suspicious)
+    return RoutedStore(sql, notes)
 
 
 def _belongs_in_file(memory: Memory) -> bool:
-    """Return True for notes; those of low trust stay in the database, where their origin has a place."""
+    """Return True for notes, except those of low trust or on hold: the file has no field for origin or state."""
     return memory.kind is Kind.NOTE and not is_low(memory.origin) and memory.held_at is None
 
 
 def _traces(file: NotesFile, table: str, agent: str) -> list[Trace]:
     if table == NOTES_FILE:
-        return [Trace(table=table, key=(name,), agent=agent, texts=(said,)) for name, said in file.set_aside().items()]
-    return [Trace(table=table, key=(seq,), agent=agent, texts=(*said,)) for seq, said in file.spoken().items()]
+        return [
+            Trace(table=table, key=(name,), agent=agent, texts=(text,)) for name, text in file.damaged_texts().items()
+        ]
+    return [Trace(table=table, key=(seq,), agent=agent, texts=(*texts,)) for seq, texts in file.note_texts().items()]
 
 
-def _best(first: Sequence[Match], second: Sequence[Match], limit: int) -> Sequence[Match]:
-    return nlargest(limit, [*first, *second], key=lambda match: (match.score, match.seq))
+def _newest(memories: Sequence[Memory], limit: int) -> Sequence[Memory]:
+    return nlargest(limit, memories, key=lambda memory: memory_seq(memory.id) or 0)
+
+
+def _best(in_rows: Sequence[Match], in_file: Sequence[Match], limit: int) -> Sequence[Match]:
+    return nlargest(limit, [*in_rows, *in_file], key=lambda match: (match.score, match.seq)) if in_file else in_rows
 
 
 def _glimpse(seq: int, note: Memory) -> Glimpse:
-    since = note.valid_from or note.created_at
-    return Glimpse(seq, note.text, note.importance, note.created_at, since, lambda: note)
+    return Glimpse(seq, note.text, note.importance, note.created_at, note.valid_from or note.created_at, lambda: note)
+
+
+def _row(note: Memory) -> Sequence[object]:
+    values = memory_values(note, memory_seq(note.id) or 0)
+    return [values[column] for column in BY_NAME[MEMORIES].columns]
+
+
+def _is_same(note: Memory, row: Json) -> bool:
+    return row["kind"] == Kind.NOTE and moment(row["created_at"]) == note.created_at

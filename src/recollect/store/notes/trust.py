@@ -1,11 +1,11 @@
-"""Which notes of a workspace's file are trusted no more than an import.
+"""Trust in the notes of a workspace's file.
 
-The file has no field for where a note came from. What it holds when a database first meets it was written by somebody
-else, perhaps by whoever published the repository it was cloned with. So the highest id is remembered at that moment;
-notes up to it are imports until they are approved. What is added later, by us or by programs on this machine, is the
-user's. Of notes that were approved, and of those we wrote, a hash is remembered: once such a line says something else,
-as after a `git pull`, it is an import again. The database remembers it, not the workspace: what comes along with a
-clone cannot vouch for itself.
+The file has no field for the origin of a note. Whatever it holds when a database first sees it was written by someone
+else, perhaps by the publisher of a cloned repository. So the database records the highest id at that moment: notes up
+to it are imports until they are approved. Notes added later, by recollect or by programs on this machine, are the
+user's. For each note that was approved or written by recollect, the database records a hash: if the line changes, as
+after a `git pull`, the note is an import again. All of this is kept in the database and not in the workspace, because
+a clone must not vouch for itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from recollect.policy.trust import SUSPICIOUS
 from recollect.store.embeddings import NOBODY
 from recollect.store.engine import Unit
 from recollect.store.notes.disk import FOLDERS
-from recollect.store.notes.lines import digest_of
+from recollect.store.notes.lines import hash_note
 from recollect.store.units import Units
 
 if TYPE_CHECKING:
@@ -34,41 +34,41 @@ else:
 
 CAME_WITH_IT = "came with the workspace"
 CHANGED = "changed in the workspace's file"
-FOR_GOOD = datetime(9000, 1, 1, tzinfo=UTC)
+NEVER = datetime(9000, 1, 1, tzinfo=UTC)
 SPARE = 100
-"""How many hashes of notes that are gone may be kept, before they are dropped."""
+"""Number of hashes of missing notes that may pile up before they are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
-    """The notes that count as imports: those up to a number, and those that no longer say what is vouched for.
+class NoteTrust:
+    """Trusted notes of one file: all above a number, and those that still have the recorded hash.
 
-    It is written as text that grows at its end: the number, then `id:hash` for each note. Of two with the same id the
-    last one counts.
+    Stored as text that only grows at its end: the number, then `id:hash` for each note. The last entry of an id counts.
     """
 
     through: int = 0
-    vouched: Mapping[int, str] = field(default_factory=dict)
+    hashes: Mapping[int, str] = field(default_factory=dict)
 
     def find_reason(self, seq: int, digest: str) -> str | None:
         """Return why a note is an import; None if it is the user's."""
-        known = self.vouched.get(seq)
+        known = self.hashes.get(seq)
         if known is None:
             return CAME_WITH_IT if seq <= self.through else None
         return None if known == digest else CHANGED
 
     def __str__(self) -> str:
-        return f"{self.through}{_entries(self.vouched)}"
+        return f"{self.through}{_format_entries(self.hashes)}"
 
     @classmethod
     def parse(cls, text: str) -> Self:
+        """Parse the stored text."""
         through, *entries = text.split()
-        # An id without a hash was approved before there were any, so nobody knows which text.
+        # An id without a hash was approved before hashes were recorded, so its text at that time is unknown.
         pairs = (entry.split(":") for entry in entries if ":" in entry)
         return cls(int(through), {int(seq): digest for seq, digest in pairs})
 
 
-def as_import(note: Memory, mode: str, reason: str = CAME_WITH_IT) -> Memory:
+def mark_as_import(note: Memory, mode: str, reason: str) -> Memory:
     """Return the note as an import that waits for approval; `mode` is the setting `suspicious`."""
     rule = None if mode == "show" else instructions.find_instruction("\n".join([note.text, *note.tags]))
     flag = reason if rule is None else f"{reason}; {SUSPICIOUS}: {rule}"
@@ -76,70 +76,72 @@ def as_import(note: Memory, mode: str, reason: str = CAME_WITH_IT) -> Memory:
     return replace(note, origin=Origin.IMPORT, flag=flag, held_at=held_at)
 
 
-class WorkspaceTrust(Units):
-    """Remembers the imports of workspaces, in the table of leases: each is a row nobody else takes."""
+class TrustRows:
+    """Rows that record the trust in workspaces, in the table of leases. Such a lease never expires."""
 
-    def find_imported(self, owner: Owner, workspace: Path) -> Imported | None:
-        """Return what is known about the file; None if this database has not met it."""
-        name = _name(owner, workspace)
-        row = self._read(owner.tenant, lambda unit: unit.one("find_lease", name=name))
-        return None if row is None else Imported.parse(row[0])
+    def __init__(self, units: Units, workspace: Path) -> None:
+        self._units = units
+        self._workspace = workspace
 
-    def meet_workspace(self, owner: Owner, workspace: Path, highest: int) -> Imported:
-        """Remember that notes up to `highest` came with the file, unless another process was first.
+    def find(self, owner: Owner) -> NoteTrust | None:
+        """Return the record of this workspace; None if the database has not seen it yet."""
+        name = self._name(owner)
+        row = self._units.read(owner.tenant, lambda unit: unit.one("find_lease", name=name))
+        return None if row is None else NoteTrust.parse(row[0])
 
-        Inside a transaction nothing is written: a transaction that has locked the agent's counter may read notes, and
-        one that adds notes locks the counter after this. `vouch_for` writes it then, in the order all writers keep.
+    def register(self, owner: Owner, highest: int) -> NoteTrust:
+        """Record that notes up to `highest` came with the file, unless another process was first.
+
+        Inside a transaction, write nothing: a transaction that has locked the agent's counter may read notes, and one
+        that adds notes locks the counter after this. `trust_notes` then writes the row, in the order all writers keep.
         """
-        if self._unit(owner.tenant) is not None:
-            return Imported(highest)
-        values = _row(owner, workspace, highest)
-        # In a transaction of nobody's: this is not what the current request is for, so it must not take the request's
+        if self._units.is_in_transaction(owner.tenant):
+            return NoteTrust(highest)
+        values = self._row(owner, highest)
+        # In a transaction of no tenant: this is not what the current request is for, so it must not take the request's
         # idempotency key.
-        self._write(NOBODY, lambda unit: unit.run("add_lease", **values))
-        return self.find_imported(owner, workspace) or Imported(highest)
+        self._units.write(NOBODY, lambda unit: unit.run("add_lease", **values))
+        return self.find(owner) or NoteTrust(highest)
 
-    def vouch_for(self, owner: Owner, workspace: Path, notes: Sequence[Memory], *, through: int) -> None:
-        """Trust what these notes say now, and only that; notes up to `through` came with the file."""
-        vouched = {memory_seq(note.id) or 0: digest_of(note) for note in notes}
-        row = _row(owner, workspace, through)
+    def trust_notes(self, owner: Owner, notes: Sequence[Memory], *, through: int) -> None:
+        """Trust the current text of these notes; notes up to `through` came with the file."""
+        hashes = {memory_seq(note.id) or 0: hash_note(note) for note in notes}
+        row = self._row(owner, through)
 
-        def vouch(unit: Unit) -> None:
+        def write(unit: Unit) -> None:
             unit.run("add_lease", **row)
-            # Added at the end in one statement, so that two processes do not undo each other's.
-            unit.run("extend_lease", name=row["name"], more=_entries(vouched))
+            # Appended in one statement, so that two processes do not overwrite each other's entries.
+            unit.run("extend_lease", name=row["name"], more=_format_entries(hashes))
 
-        if vouched:
-            self._write(owner.tenant, vouch)
+        if hashes:
+            self._units.write(owner.tenant, write)
 
-    def drop_gone(self, owner: Owner, workspace: Path, there: Collection[int], *, spare: int = 0) -> None:
-        """Forget the hashes of notes that are not in the file any more, if there are more of them than `spare`."""
-        name = _name(owner, workspace)
+    def drop_missing(self, owner: Owner, present: Collection[int], *, spare: int = 0) -> None:
+        """Drop the hashes of notes that are no longer in the file, if there are more than `spare` of them."""
+        name = self._name(owner)
 
         def drop(unit: Unit) -> None:
             row = unit.one("find_lease", name=name)
             entries = [] if row is None else row[0].split()[1:]
-            if row is None or len(entries) <= len(there) + spare:
+            if row is None or len(entries) <= len(present) + spare:
                 return
-            known = Imported.parse(row[0])
-            kept = Imported(known.through, {seq: known.vouched[seq] for seq in known.vouched if seq in there})
-            # If somebody has added to it meanwhile, nothing is dropped before the next time.
+            known = NoteTrust.parse(row[0])
+            kept = NoteTrust(known.through, {seq: known.hashes[seq] for seq in known.hashes if seq in present})
+            # If another process has added an entry meanwhile, this changes nothing, and the next call tries again.
             unit.run("replace_lease", name=name, known=row[0], holder=str(kept))
 
-        self._write(owner.tenant, drop)
+        self._units.write(owner.tenant, drop)
+
+    def _row(self, owner: Owner, through: int) -> Mapping[str, Any]:
+        return {"name": self._name(owner), "holder": str(NoteTrust(through)), "until": NEVER}
+
+    def _name(self, owner: Owner) -> str:
+        """Name the folder by path and inode, because another folder at the same path is another workspace."""
+        folder = self._workspace.joinpath(*FOLDERS).resolve()
+        inode = folder.stat().st_ino if folder.exists() else 0
+        place = hashlib.sha256(f"{owner.agent}\0{folder}\0{inode}".encode()).hexdigest()[:32]
+        return f"notes {owner.tenant} {place}"
 
 
-def _entries(vouched: Mapping[int, str]) -> str:
-    return "".join(f" {seq}:{digest}" for seq, digest in vouched.items())
-
-
-def _row(owner: Owner, workspace: Path, through: int) -> Mapping[str, Any]:
-    return {"name": _name(owner, workspace), "holder": str(Imported(through)), "until": FOR_GOOD}
-
-
-def _name(owner: Owner, workspace: Path) -> str:
-    """Name the folder by its path and its inode: another one at the same path is another workspace."""
-    folder = workspace.joinpath(*FOLDERS).resolve()
-    inode = folder.stat().st_ino if folder.exists() else 0
-    place = hashlib.sha256(f"{owner.agent}\0{folder}\0{inode}".encode()).hexdigest()[:32]
-    return f"notes {owner.tenant} {place}"
+def _format_entries(hashes: Mapping[int, str]) -> str:
+    return "".join(f" {seq}:{digest}" for seq, digest in hashes.items())
