@@ -26,6 +26,11 @@ def add(notes: NotesFile, *texts: str, keep: int = KEEP, floor: int = 0) -> Sequ
     return notes.add_memories([note(text) for text in texts], keep=keep, floor=floor)
 
 
+def correct(notes: NotesFile, id: str, text: str) -> Sequence[Memory]:
+    """Replace a note by another one, as a correction does."""
+    return notes.add_memories([note(text)], keep=KEEP, replacing=[int(id[2:])])
+
+
 def file_in(workspace: Path) -> Path:
     return workspace / ".aegis" / "memory" / "memories.jsonl"
 
