@@ -198,6 +198,25 @@ def test_many_threads_lose_nothing(recollect: Recollect, folder: Path) -> None:
     assert len(lines(folder)) == 30
 
 
+def test_threads_that_correct_notes_replace_each_once(recollect: Recollect, folder: Path) -> None:
+    atlas = recollect.agent("atlas")
+    notes = atlas.remember_many([f"note {number} 0" for number in range(4)])
+
+    def work(number: int) -> None:
+        id = notes[number].id
+        for each in range(1, 6):
+            id = atlas.remember(f"note {number} {each}", supersedes=id).id
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert {line["text"] for line in lines(folder)} == {f"note {number} 5" for number in range(4)}
+    assert len(lines(folder)) == len(atlas.list()) == 4
+
+
 def test_removing_the_agent_removes_its_notes(recollect: Recollect, folder: Path) -> None:
     recollect.agent("atlas").remember("mine")
 

@@ -1,8 +1,8 @@
 """Lock file beside the notes file, which also stores the highest id ever given.
 
-It is a separate file because the notes file is replaced by renaming, and a lock on a file without a name excludes
-nobody. The lock file is never renamed. It holds two numbers of fixed width, so that it is always overwritten in place:
-the highest id ever given, and the inode of the notes file when its folder was last synced. If the notes file has a
+It is a separate file because the notes file is replaced by renaming, and a lock on a file without a name has no effect
+on others. The lock file is never renamed. It holds two numbers of fixed width and is always overwritten in place: the
+highest id ever given, and the inode of the notes file when its folder was last synced. If the notes file has a
 different inode, a process died between renaming and syncing, or another program renamed without syncing. The next
 holder of the lock then syncs the folder before anything else.
 """
@@ -113,7 +113,7 @@ def _acquire(paths: NotesPaths, disk: Disk, timeout: float) -> int:
             raise StoreBusy(f"Another program has held {paths.lock} for {timeout:g} seconds; try again, or end it.")
         if is_at(fd, paths.lock):
             return fd
-        # The lock file was deleted or replaced while we waited; a lock on a file without a name excludes nobody.
+        # The lock file was deleted or replaced while we waited; that lock has no effect on others.
         disk.close(fd)
 
 
