@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.store.notes_file import NotesFile
+from recollect.store.notes.file import NotesFile
 from tests.notes_file.workers import ANN
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from recollect.store.notes_file import NotesFile
+from recollect.store.notes.file import NotesFile
 from tests.notes_file.workers import ANN, KEEP, note
 
 WRITERS = 2

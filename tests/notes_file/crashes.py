@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
-from recollect.store.notes_disk import Disk
+from recollect.store.notes.disk import Disk
 
 Tree = dict[str, bytes]
 """Files by path, as a crash left them."""
@@ -210,3 +210,41 @@ class HastyDisk(Disk):
     def sync_content(self, fd: int) -> None: ...
 
     def sync_folder(self, path: Path) -> None: ...
+
+
+class DyingDisk(HastyDisk):
+    """Kills the process before call number `kill_at` that changes a file or a name."""
+
+    def __init__(self) -> None:
+        self.kill_at: int | None = None
+        self.calls = 0
+
+    def _begin(self) -> None:
+        self.calls += 1
+        if self.kill_at is not None and self.calls >= self.kill_at:
+            raise Killed
+
+    def open(self, path: Path, flags: int) -> int:
+        if flags & os.O_CREAT:
+            self._begin()
+        return super().open(path, flags)
+
+    def write(self, fd: int, content: bytes) -> int:
+        self._begin()
+        return super().write(fd, content)
+
+    def overwrite(self, fd: int, content: bytes) -> int:
+        self._begin()
+        return super().overwrite(fd, content)
+
+    def truncate(self, fd: int, size: int) -> None:
+        self._begin()
+        super().truncate(fd, size)
+
+    def rename(self, old: Path, new: Path) -> None:
+        self._begin()
+        super().rename(old, new)
+
+    def remove(self, path: Path) -> None:
+        self._begin()
+        super().remove(path)

@@ -13,8 +13,8 @@ import pytest
 
 from recollect.errors import Invalid, NotFound, StoreError
 from recollect.model import Kind, Memory, Owner, Role, Scope
-from recollect.store.notes_file import NotesFile, refuse_without_locks
-from recollect.store.notes_line import MAX_SEQ
+from recollect.store.notes.file import NotesFile, refuse_without_locks
+from recollect.store.notes.lines import MAX_SEQ
 from tests.conformance import test_memories as contract
 from tests.conformance.examples import NOW, ids, texts
 from tests.notes_file.workers import ANN, KEEP, add, file_in, line, lock_in, note, put

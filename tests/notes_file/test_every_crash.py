@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from recollect import Recollect, Settings
 from recollect.errors import NotFound
-from recollect.store.notes_disk import Disk
-from recollect.store.notes_file import NotesFile
+from recollect.store.notes import file as notes_file
+from recollect.store.notes.disk import Disk
+from recollect.store.notes.file import NotesFile
 from tests.conformance.examples import ids
-from tests.notes_file.crashes import HastyDisk, Killed, RecordingDisk, Tree, plant
-from tests.notes_file.workers import ANN, KEEP, add, file_in
+from tests.notes_file.crashes import DyingDisk, HastyDisk, Killed, RecordingDisk, Tree, plant
+from tests.notes_file.workers import ANN, KEEP, add, correct, file_in
 
 Step = Callable[["Story"], None]
 
@@ -31,6 +34,7 @@ class Story:
     gone: set[str] = field(default_factory=set)
     doubtful: dict[str, str] = field(default_factory=dict)  # being removed
     batch: set[str] = field(default_factory=set)  # texts being added: all or none
+    correction: tuple[str, str] | None = None  # old and new text: exactly one of them must be there
     checked: int = 0
     _seen: set[object] = field(default_factory=set)
     _places: itertools.count[int] = field(default_factory=itertools.count)
@@ -59,9 +63,19 @@ class Story:
         self.doubtful = {}
         self.check()
 
+    def correct(self, id: str, text: str) -> None:
+        self.correction = self.there[id], text
+        self.doubtful = {id: self.there.pop(id)}
+        for memory in correct(self.notes, id, text):
+            self.there[memory.id] = memory.text
+        self.gone.add(id)
+        self.doubtful, self.correction = {}, None
+        self.check()
+
     def check(self) -> None:
         for tree in self.disk.trees():
-            key = (tuple(sorted(tree.items())), tuple(self.there), tuple(self.doubtful), tuple(self.batch))
+            doubts = (tuple(self.doubtful), tuple(self.batch), self.correction)
+            key = (tuple(sorted(tree.items())), tuple(self.there), doubts)
             if key not in self._seen:
                 self._seen.add(key)
                 self._check(tree)
@@ -76,6 +90,7 @@ class Story:
         assert {id: found.get(id) for id in self.there} == self.there, "lost"
         assert not self.gone & set(found), "came back"
         assert self.batch & set(found.values()) in (set(), self.batch), "half a batch"
+        assert self.correction is None or len(set(self.correction) & set(found.values())) == 1, "neither or both"
         assert add(notes, "next")[0].id not in {*self.there, *self.gone, *self.doubtful}, "used again"
         assert set(ids(notes.all())) >= set(self.there)
         shutil.rmtree(place)
@@ -97,6 +112,7 @@ STEPS: dict[str, Step] = {
     "make room": lambda story: story.add("f", keep=2),
     "make room for many": lambda story: story.add("g", "h", keep=2),
     "add behind": lambda story: story.add("i"),
+    "correct the oldest": lambda story: story.correct(min(story.there), "j"),
 }
 
 
@@ -107,7 +123,9 @@ def test_a_power_cut_at_any_step_loses_nothing(story: Story) -> None:
     assert story.checked > 60
 
 
-@pytest.mark.parametrize("name", ["first note", "many", "delete the newest", "make room", "make room for many"])
+@pytest.mark.parametrize(
+    "name", ["first note", "many", "delete the newest", "make room", "make room for many", "correct the oldest"]
+)
 def test_a_kill_at_any_step_and_a_power_cut_after_the_next_write_lose_nothing(tmp_path: Path, name: str) -> None:
     """The next writer must make good what the killed one left undone, before it promises anything itself."""
     checked = 0
@@ -125,7 +143,8 @@ def test_a_kill_at_any_step_and_a_power_cut_after_the_next_write_lose_nothing(tm
             break  # the step has fewer calls than that
         story.restart()
         found = {memory.id: memory.text for memory in story.notes.all()}
-        removed, story.batch = set(story.doubtful) - set(found), set()
+        assert story.correction is None or len(set(story.correction) & set(found.values())) == 1, "neither or both"
+        removed, story.batch, story.correction = set(story.doubtful) - set(found), set(), None
         story.disk.watch = story.check
         story.add("after the kill")
         story.there |= found  # what the next writer found undone or done is so for good once it has answered
@@ -156,6 +175,35 @@ def test_a_note_that_is_said_to_be_missing_does_not_come_back(story: Story) -> N
 
     story.gone, story.doubtful = {"m-2"}, {}
     story.check()
+
+
+@pytest.mark.parametrize("kind", ["note", "core"])
+def test_correction_leaves_the_old_or_the_new_memory_after_a_kill_at_any_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Through the library: a note is replaced in the file, a core memory is stored in the database."""
+    for kill_at in itertools.count(1):
+        workspace = tmp_path / str(kill_at)
+        workspace.mkdir()
+        disk = DyingDisk()
+        monkeypatch.setattr(notes_file, "Disk", lambda disk=disk: disk)
+        with Recollect(":memory:", settings=Settings(workspace=workspace, embedder="off")) as recollect:
+            atlas = recollect.agent("atlas")
+            atlas.remember("Likes tea")
+            old = atlas.remember("Deploys to Virginia")
+            disk.kill_at = disk.calls + kill_at
+            with suppress(Killed):
+                atlas.remember("Deploys to Frankfurt", kind=kind, supersedes=old.id)
+            is_done = disk.calls < disk.kill_at
+            disk.kill_at = None
+            found = {memory.text for memory in atlas.list()}
+        lines = {json.loads(line)["text"] for line in file_in(workspace).read_text().splitlines()}
+        assert {"Likes tea"} < found
+        assert lines <= found
+        if is_done:
+            break
+    assert found == {"Likes tea", "Deploys to Frankfurt"}
+    assert kill_at > 4
 
 
 class Forgetful(RecordingDisk):
@@ -211,6 +259,7 @@ def test_what_a_write_costs(story: Story) -> None:
         "make room": 3,
         "make room for many": 3,
         "add behind": 2,
+        "correct the oldest": 3,  # the number, the new file, its name
     }
 
 

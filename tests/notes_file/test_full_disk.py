@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from recollect import Recollect, Settings
 from recollect.errors import StoreError
-from recollect.store.notes_file import NotesFile
+from recollect.store.notes.file import NotesFile
 from tests.conformance.examples import texts
 from tests.notes_file.workers import ANN, add, file_in
 
@@ -42,6 +43,43 @@ def test_a_line_that_does_not_fit_is_taken_back(notes: NotesFile, workspace: Pat
     assert child.exitcode == 0
     assert texts(notes.all()) == ["kept"]
     assert int(add(notes, "next")[0].id[2:]) > 1
+
+
+def correct_on_a_full_disk(workspace: str, kind: str, texts: list[str], message: str) -> None:
+    """In a process whose files may have 300 bytes: the file with the correction does not fit."""
+    settings = Settings(workspace=Path(workspace), embedder="off")
+    with Recollect(":memory:", settings=settings) as recollect:
+        atlas = recollect.agent("atlas")
+        atlas.remember_many(texts)
+        before = file_in(Path(workspace)).read_bytes()
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300, resource.RLIM_INFINITY))
+        with pytest.raises(StoreError, match=message):
+            atlas.remember("Deploys to Frankfurt" + " and Dublin" * 20, kind=kind, supersedes="m-1")
+        assert file_in(Path(workspace)).read_bytes() == before
+        assert {*texts} <= {memory.text for memory in atlas.list()}
+
+
+STILL_THERE = rf"^The correction is stored, but the notes file still has m-1\. .* {FULL} Then delete m-1\.$"
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts", "message"),
+    [
+        # The file fits without the old note, but not with the new one.
+        ("note", ["Deploys to Virginia", "Likes tea"], FULL),
+        # The database takes the correction, and the file does not fit even without the old note.
+        ("core", ["Deploys to Virginia", "x" * 300], STILL_THERE),
+    ],
+    ids=["note", "core"],
+)
+def test_correction_that_does_not_fit_leaves_the_old_note(
+    workspace: Path, kind: str, texts: list[str], message: str
+) -> None:
+    child = SPAWN.Process(target=correct_on_a_full_disk, args=(str(workspace), kind, texts, message))
+    child.start()
+    child.join()
+
+    assert child.exitcode == 0
 
 
 def folders_for_a_full_disk() -> list[str]:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.model import Scope
-from recollect.store.notes_file import Damaged, NotesFile
-from recollect.store.notes_line import CUT_OFF, NOT_JSON, Flaw, Note, line_of, parsed
+from recollect.store.notes.file import NotesFile
+from recollect.store.notes.lines import CUT_OFF, NOT_JSON, DamagedLine, Flaw, Note, format_line, parse_line
 from tests.conformance.examples import ids, texts
 from tests.notes_file.workers import ANN, add, file_in, line, note, put
 
@@ -58,7 +58,7 @@ GOOD = line(1, "first").encode()
 def test_a_damaged_line_is_set_aside_and_stays(notes: NotesFile, workspace: Path, raw: bytes, reason: str) -> None:
     put(workspace, GOOD + b"\n" + raw + b"\n" + line(3, "third").encode() + b"\n")
 
-    assert notes.damaged() == (Damaged(2, reason),)
+    assert notes.damaged() == (DamagedLine(2, reason),)
     assert texts(notes.all()) == ["third", "first"]
 
     added = add(notes, "fourth", "fifth")
@@ -67,7 +67,7 @@ def test_a_damaged_line_is_set_aside_and_stays(notes: NotesFile, workspace: Path
 
     assert file_in(workspace).read_bytes().split(b"\n")[:2] == [GOOD, raw]
     assert texts(notes.all()) == ["fifth", "first"]
-    assert notes.damaged() == (Damaged(2, reason),)
+    assert notes.damaged() == (DamagedLine(2, reason),)
 
 
 @pytest.mark.parametrize(
@@ -113,14 +113,14 @@ def test_a_note_without_a_scope_is_of_the_workspace(notes: NotesFile, workspace:
 def test_a_torn_end_is_set_aside_and_the_next_note_has_a_line_of_its_own(notes: NotesFile, workspace: Path) -> None:
     torn = b'{"id":"m-2","scope":"user","te'
     put(workspace, GOOD + b"\n" + torn)
-    assert notes.damaged() == (Damaged(2, CUT_OFF),)
+    assert notes.damaged() == (DamagedLine(2, CUT_OFF),)
 
     (added,) = add(notes, "third")
 
     assert added.id == "m-3"
     assert ids(notes.all()) == ["m-3", "m-1"]
     assert file_in(workspace).read_bytes().split(b"\n")[:2] == [GOOD, torn]
-    assert notes.damaged() == (Damaged(2, NOT_JSON),)
+    assert notes.damaged() == (DamagedLine(2, NOT_JSON),)
 
 
 def test_a_torn_end_is_read_once_it_is_whole(notes: NotesFile, workspace: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_reason_never_shows_the_text(notes: NotesFile, workspace: Path) -> Non
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
 def test_any_bytes_are_a_note_a_flaw_or_blank(raw: bytes) -> None:
-    found = parsed(raw, ANN)
+    found = parse_line(raw, ANN)
 
     assert found is None or isinstance(found, Note | Flaw)
 
@@ -184,9 +184,9 @@ def test_any_bytes_are_a_note_a_flaw_or_blank(raw: bytes) -> None:
 def test_every_note_is_read_as_it_was_written(text: str, scope: Scope, created_at: datetime) -> None:
     memory = note(text, id="m-7", scope=scope, created_at=created_at.replace(tzinfo=UTC))
 
-    raw = line_of(memory)
+    raw = format_line(memory)
 
-    found = parsed(raw, ANN)
+    found = parse_line(raw, ANN)
     assert isinstance(found, Note)
     assert found.memory == memory
     assert len(raw.decode().splitlines()) == 1

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import NotFound, StoreBusy, StoreError
-from recollect.store.notes_disk import Disk
-from recollect.store.notes_file import MAX_REPLACED, NotesFile
+from recollect.store.notes.disk import Disk
+from recollect.store.notes.file import MAX_REPLACED, NotesFile
 from tests.conformance.examples import ids, texts
 from tests.notes_file.workers import (
     ANN,

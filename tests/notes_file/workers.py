@@ -10,7 +10,7 @@ from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
 from recollect.model import Memory, Owner
-from recollect.store.notes_file import NotesFile
+from recollect.store.notes.file import NotesFile
 from tests.conformance import examples
 
 ANN = Owner("default", "ann")
@@ -24,6 +24,11 @@ def note(text: str, **changes: object) -> Memory:
 
 def add(notes: NotesFile, *texts: str, keep: int = KEEP, floor: int = 0) -> Sequence[Memory]:
     return notes.add_memories([note(text) for text in texts], keep=keep, floor=floor)
+
+
+def correct(notes: NotesFile, id: str, text: str) -> Sequence[Memory]:
+    """Replace a note by another one, as a correction does."""
+    return notes.add_memories([note(text)], keep=KEEP, replacing=[int(id[2:])])
 
 
 def file_in(workspace: Path) -> Path:

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
-from recollect import Invalid, NotFound, Recollect, SecretRejected, Settings, StoreError
+from recollect import Conflict, Invalid, NotFound, Recollect, SecretRejected, Settings, StoreError
 from recollect.model import Kind
 from tests.services.conftest import Clock, Place
 
@@ -93,6 +94,67 @@ def test_the_rules_are_the_same(fresh_place: Place, clock: Clock, folder: Path) 
         assert recollect.tenant().verify_audit().is_intact
 
 
+@pytest.fixture
+def without_audit(tmp_path: Path) -> Iterator[Recollect]:
+    """A store with notes m-1 and m-2 in a file, and an audit log that takes no more events."""
+    workspace = tmp_path / "workspace"
+    workspace.mkdir(exist_ok=True)
+    database = tmp_path / "memory.db"
+    settings = Settings(url=f"sqlite:///{database}", workspace=workspace, embedder="off")
+    with Recollect(settings=settings) as recollect:
+        recollect.agent("atlas").remember_many(["Likes tea", "Deploys to Virginia"])
+        connection = apsw.Connection(str(database))
+        connection.execute("CREATE TRIGGER full BEFORE INSERT ON audit_log BEGIN SELECT RAISE(ABORT, 'no'); END")
+        connection.close()
+        yield recollect
+
+
+@pytest.mark.parametrize(("kind", "left"), [("note", {"Deploys to Frankfurt"}), ("core", {"Deploys to Virginia"})])
+def test_correction_whose_event_fails_leaves_the_old_or_the_new_memory(
+    without_audit: Recollect, kind: str, left: set[str]
+) -> None:
+    atlas = without_audit.agent("atlas")
+
+    with pytest.raises(Conflict, match="refused"):
+        atlas.remember("Deploys to Frankfurt", kind=kind, supersedes="m-2")
+
+    assert {memory.text for memory in atlas.list()} == {"Likes tea", *left}
+
+
+def test_corrections_of_several_kinds_replace_each_note_once(recollect: Recollect, folder: Path) -> None:
+    atlas = recollect.agent("atlas")
+    atlas.remember_many(["Likes tea", "Deploys to Virginia", "Uses Perl"])
+
+    added = atlas.remember_many(
+        [
+            {"text": "Likes coffee", "supersedes": "m-1"},
+            {"text": "Deploys to Frankfurt", "kind": "core", "supersedes": "m-2"},
+            # Says the same as a note that is being corrected, so it is new.
+            "likes  tea",
+        ]
+    )
+
+    assert [memory.text for memory in atlas.list()] == [
+        "Deploys to Frankfurt",
+        "likes  tea",
+        "Likes coffee",
+        "Uses Perl",
+    ]
+    assert len({memory.id for memory in added} | {"m-1", "m-2", "m-3"}) == 6
+    assert [line["text"] for line in lines(folder)] == ["Uses Perl", "Likes coffee", "likes  tea"]
+
+
+def test_correction_of_a_note_that_is_gone_changes_nothing(recollect: Recollect, folder: Path) -> None:
+    atlas = recollect.agent("atlas")
+    atlas.remember_many(["Likes tea", "Uses Perl"])
+    atlas.forget("m-1")
+
+    with pytest.raises(NotFound):
+        atlas.remember("Likes coffee", supersedes="m-1")
+
+    assert [line["text"] for line in lines(folder)] == ["Uses Perl"]
+
+
 def test_a_second_agent_does_not_read_the_first_ones_file(recollect: Recollect, folder: Path) -> None:
     recollect.agent("atlas").remember("mine")
     binky = recollect.agent("binky")
@@ -135,6 +197,25 @@ def test_many_threads_lose_nothing(recollect: Recollect, folder: Path) -> None:
     assert len(everything) == 60
     assert len({memory.id for memory in everything}) == 60
     assert len(lines(folder)) == 30
+
+
+def test_threads_that_correct_notes_replace_each_once(recollect: Recollect, folder: Path) -> None:
+    atlas = recollect.agent("atlas")
+    notes = atlas.remember_many([f"note {number} 0" for number in range(4)])
+
+    def work(number: int) -> None:
+        id = notes[number].id
+        for each in range(1, 6):
+            id = atlas.remember(f"note {number} {each}", supersedes=id).id
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert {line["text"] for line in lines(folder)} == {f"note {number} 5" for number in range(4)}
+    assert len(lines(folder)) == len(atlas.list()) == 4
 
 
 def test_removing_the_agent_removes_its_notes(recollect: Recollect, folder: Path) -> None:

@@ -20,7 +20,7 @@ from recollect.caller import current_caller
 from recollect.errors import Invalid
 from recollect.model import ApiKey, BackgroundStatus, Check, RefusedText, Skill
 from recollect.policy.names import checked_tenant
-from recollect.ports import Clock, Embedder, TokenCounter
+from recollect.ports import Clock, Embedder, Store, TokenCounter
 from recollect.providers.archives import Archives
 from recollect.providers.documents import Files
 from recollect.providers.embedders import CheckedEmbedder, open_embedder
@@ -33,7 +33,7 @@ from recollect.services.knowledge.skills import Skills
 from recollect.services.upkeep.maintain import MaintenanceReport
 from recollect.services.walk import Progress
 from recollect.settings import Settings
-from recollect.store import open_store
+from recollect.store import open_store, open_workspace
 
 __all__ = ["AgentMemory", "Recollect", "TenantMemory"]
 
@@ -65,16 +65,7 @@ class Recollect:
         skills = Skills(SkillFolders(self.settings.skills))
         tokens = open_tokenizer(tokenizer or self.settings.tokenizer, folder=self.settings.tiktoken_cache_dir)
         self._now = _utc_now if clock is None else _checked(clock)
-        self._store = open_store(
-            self.settings.store_url,
-            busy_timeout=self.settings.busy_timeout,
-            pool_size=self.settings.pool_size,
-            index_cache_mb=self.settings.index_cache_mb,
-            workspace=self.settings.workspace,
-            max_notes=self.settings.max_total,
-            suspicious=self.settings.suspicious,
-            audit_key=self.settings.audit_key,
-        )
+        self._store = self._open_store()
         try:
             models = open_models(self.settings, model)
             self.model = models.main if model is not None else None
@@ -245,6 +236,19 @@ class Recollect:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _open_store(self) -> Store:
+        settings = self.settings
+        store = open_store(
+            settings.store_url,
+            busy_timeout=settings.busy_timeout,
+            pool_size=settings.pool_size,
+            index_cache_mb=settings.index_cache_mb,
+            audit_key=settings.audit_key,
+        )
+        if settings.workspace is None:
+            return store
+        return open_workspace(store, settings.workspace, max_notes=settings.max_total, suspicious=settings.suspicious)
 
     def _open_embedding(self, given: Embedder | None, replace_embedder: bool) -> Embedding:
         chosen = given or open_embedder(

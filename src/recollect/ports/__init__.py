@@ -6,7 +6,7 @@ missing one. `get_` raises NotFound, `find_` may return None. All of them raise 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from recollect.ports.content import (
@@ -120,5 +120,11 @@ class Store(
 
         On SQLite `work` runs on the writer's thread, so it must not wait for another thread, a model or a network.
         """
+
+    def problems(self) -> Sequence[str]:
+        """Return what is wrong at the moment, in sentences, without asking the database."""
+
+    def embed_notes_with(self, embed: EmbedTexts) -> None:
+        """Set the function that embeds notes in a file, which has no place for vectors."""
 
     def close(self) -> None: ...

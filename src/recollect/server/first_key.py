@@ -16,7 +16,7 @@ from recollect.errors import Invalid
 from recollect.model import KeyScope
 from recollect.settings import default_url
 from recollect.store import IN_MEMORY, is_postgres, sqlite_path
-from recollect.store.notes_disk import make_private
+from recollect.store.notes.disk import make_private
 
 NAME = "made by the server on its first start"
 SUFFIX = ".admin-key"

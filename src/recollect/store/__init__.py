@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from recollect.errors import Invalid
 from recollect.policy.audit import checked_audit_key
+from recollect.ports import Store
 from recollect.store.engine import Engine
 from recollect.store.sqlstore import SqlStore
 
@@ -16,35 +17,35 @@ MEGABYTE = 1024 * 1024
 IN_MEMORY = ":memory:"
 
 
-def open_store(
-    url: str,
-    *,
-    busy_timeout: float,
-    pool_size: int,
-    index_cache_mb: int,
-    workspace: Path | None = None,
-    max_notes: int = 500,
-    suspicious: str = "last",
-    audit_key: str = "",
-) -> SqlStore:
-    """The store behind `url`: `sqlite:///file.db`, `:memory:` or `postgresql://…`; with a workspace, notes are in it.
-    Hashes of the audit log are keyed with `audit_key`, if there is one.
+def open_store(url: str, *, busy_timeout: float, pool_size: int, index_cache_mb: int, audit_key: str = "") -> SqlStore:
+    """Open the store behind `url`: `sqlite:///file.db`, `:memory:` or `postgresql://…`. With an `audit_key`, hashes of
+    the audit log are keyed.
 
     Raises: Invalid, StoreError, SchemaMismatch.
     """
     audit_key = checked_audit_key(audit_key)
     engine = _opened(url, busy_timeout=busy_timeout, pool_size=pool_size, index_cache_mb=index_cache_mb)
     try:
-        if workspace is None:
-            store = SqlStore(engine)
-        else:
-            workspaces = import_module("recollect.store.workspace")
-            store = workspaces.WorkspaceStore(engine, workspace, max_notes=max_notes, suspicious=suspicious)
+        store = SqlStore(engine)
     except BaseException:
         engine.close()
         raise
     store.audit_key = audit_key
     return store
+
+
+def open_workspace(store: SqlStore, workspace: Path, *, max_notes: int, suspicious: str = "last") -> Store:
+    """Route the notes of the agent that claims the workspace to the file in it, and everything else to `store`.
+
+    Raises: Invalid when the workspace is not a folder; `store` is then closed.
+    """
+    # Imported here and not above: it brings NumPy, and most programs have no workspace.
+    router = import_module("recollect.store.notes.router")
+    try:
+        return cast(Store, router.route_notes(store, workspace, max_notes=max_notes, suspicious=suspicious))
+    except Invalid:
+        store.close()
+        raise
 
 
 def _opened(url: str, *, busy_timeout: float, pool_size: int, index_cache_mb: int) -> Engine:

@@ -36,6 +36,18 @@ class Units:
         failed = (f"Writes fail: {self._write_problem}",) if self._write_problem else ()
         return (*failed, *self._engine.problems())
 
+    def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        """Run `work` in the current transaction, or on a snapshot of its own."""
+        return self._read(tenant, work)
+
+    def write(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        """Run `work` in the current transaction, or in one of its own."""
+        return self._write(tenant, work)
+
+    def is_in_transaction(self, tenant: str) -> bool:
+        """Return True inside `transaction` on this thread."""
+        return self._unit(tenant) is not None
+
     def close(self) -> None:
         self._engine.close()
 

@@ -34,7 +34,7 @@ from recollect.store.content.chunks import (
     read_index,
 )
 from recollect.store.engine import Engine, Unit
-from recollect.store.notes_disk import OWNER_ONLY_FILE, Disk
+from recollect.store.notes.disk import OWNER_ONLY_FILE, Disk
 from recollect.store.sqlite.files import write_marker
 
 if sys.platform != "win32":

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect.errors import StoreError
-from recollect.store.notes_disk import OWNER_ONLY_FILE, make_private
+from recollect.store.notes.disk import OWNER_ONLY_FILE, make_private
 
 if TYPE_CHECKING:
     import apsw

@@ -1,4 +1,4 @@
-"""Searching notes that live in a file: a small index in memory, made from the notes as they are read."""
+"""Search over notes in a file: a small index in memory, built from the notes as they are read."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from recollect.store.search.encoding import encode_terms, encode_vector
 from recollect.store.search.index import OwnerIndex, Wanted
 
 EVERYTHING = Wanted([Kind.NOTE.value], float("-inf"))
-OURS = 1
+EMBEDDER_ID = 1
 
 
 class NotesIndex:
-    """The index of one file's notes; only notes not seen before are embedded."""
+    """Index of the notes of one file. Only new texts are embedded."""
 
     def __init__(self, embed: EmbedTexts) -> None:
         self._embed = embed
@@ -31,42 +31,46 @@ class NotesIndex:
         self._indexed: tuple[Sequence[Memory], OwnerIndex] = ((), OwnerIndex(Registered(0, "", 0)))
 
     def forget(self) -> None:
-        """Let go of every note; the next search reads and embeds them anew."""
+        """Drop every note; the next search reads and embeds them again."""
         with self._lock:
             self._vectors, self._indexed = {}, ((), OwnerIndex(Registered(0, "", 0)))
 
     def search(self, notes: Sequence[Memory], query: str, limit: int) -> Sequence[Match]:
+        """Return notes that share words with `query`, best first."""
         words = terms(query)
         return self._current(notes).search(words, EVERYTHING, limit) if words else []
 
     def nearest(self, notes: Sequence[Memory], vector: Vector, limit: int) -> Sequence[Match]:
+        """Return notes by cosine to `vector`, nearest first."""
         index = self._current(notes)
         return index.nearest(vector, EVERYTHING, limit) if index.embedder.dimensions == len(vector) else []
 
     def evidence(
         self, notes: Sequence[Memory], terms: Sequence[str], vector: Vector | None, until: float | None
     ) -> Evidence:
+        """Return the scores of every note for `terms` and `vector`; with `until`, only of notes created by then."""
         index = self._current(notes)
         wanted = replace(EVERYTHING, until=until)
         if vector is None or index.embedder.dimensions == len(vector):
             return index.evidence(terms, vector, wanted)
-        found = index.evidence(terms, None, wanted)  # not embedded yet
+        # The notes have no vectors yet.
+        found = index.evidence(terms, None, wanted)
         return replace(found, cosines=np.full(len(found.seqs), np.nan, np.float32))
 
     def _current(self, notes: Sequence[Memory]) -> OwnerIndex:
         with self._lock:
             known, index = self._indexed
             if known != notes:
-                index = self._made(notes)
+                index = self._build(notes)
                 self._indexed = (notes, index)
             return index
 
-    def _made(self, notes: Sequence[Memory]) -> OwnerIndex:
+    def _build(self, notes: Sequence[Memory]) -> OwnerIndex:
         unseen = [note.text for note in notes if self._vectors.get(note.text) is None]
         fresh = dict(zip(unseen, self._embed(unseen), strict=True)) if unseen else {}
         self._vectors = {note.text: fresh.get(note.text, self._vectors.get(note.text)) for note in notes}
         dimensions = next((len(vector) for vector in self._vectors.values() if vector is not None), 0)
-        index = OwnerIndex(Registered(OURS, "file", dimensions))
+        index = OwnerIndex(Registered(EMBEDDER_ID, "file", dimensions))
         index.append([self._row(note) for note in reversed(notes)])
         return index
 
@@ -74,4 +78,4 @@ class NotesIndex:
         vector = self._vectors[note.text]
         encoded = None if vector is None else encode_vector(vector)
         words, since = encode_terms(terms(note.text)), int(note.created_at.timestamp())
-        return memory_seq(note.id), 1, note.kind.value, None, words, OURS, encoded, None, note.role.value, since
+        return memory_seq(note.id), 1, note.kind.value, None, words, EMBEDDER_ID, encoded, None, note.role.value, since

@@ -1,0 +1,1 @@
+"""Notes in a workspace's file, and the router that joins them with the database. See `docs/notes-file.md`."""

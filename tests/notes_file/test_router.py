@@ -1,0 +1,135 @@
+"""The router over the database and the notes file: nothing of the store port is missing, and transactions span both."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from recollect.errors import NotFound, StoreError
+from recollect.model import Kind, Memory
+from recollect.ports import Store
+from recollect.store import open_store, open_workspace
+from recollect.store.notes.delegation import SqlDelegate
+from recollect.store.notes.router import RoutedStore
+from recollect.store.sqlstore import SqlStore
+from tests.conformance.examples import NOW, texts
+from tests.notes_file.workers import ANN, file_in, note
+
+PORT = sorted(
+    name
+    for part in Store.__mro__
+    if part.__module__.startswith("recollect.ports")
+    for name, member in vars(part).items()
+    if inspect.isfunction(member) and not name.startswith("_")
+)
+ROUTED = {name for name in PORT if name in vars(RoutedStore)}
+
+
+@pytest.fixture
+def store(workspace: Path) -> Iterator[Store]:
+    sql = open_store(":memory:", busy_timeout=10, pool_size=1, index_cache_mb=1)
+    store = open_workspace(sql, workspace, max_notes=100)
+    yield store
+    store.close()
+
+
+def correct(store: Store, old: Memory, text: str) -> Memory:
+    store.update_memory(replace(old, valid_to=NOW), replaced_at=NOW)
+    return store.add_memory(note(text, supersedes=old.id))
+
+
+def parameters(kind: type, name: str) -> list[tuple[object, ...]]:
+    """The parameters of a method without their types, which mypy compares."""
+    found = inspect.signature(getattr(kind, name)).parameters.values()
+    return [(each.name, each.kind, each.default) for each in found]
+
+
+def test_every_method_of_the_port_is_routed_or_delegated() -> None:
+    delegated = {name: vars(SqlDelegate).get(name) for name in PORT if name not in ROUTED}
+
+    assert len(PORT) > 120
+    assert [name for name, method in delegated.items() if method is None] == []
+    wrong = [name for name, method in delegated.items() if inspect.unwrap(method) is not getattr(SqlStore, name)]
+    assert wrong == []
+    assert {*RoutedStore.__mro__} & {*Store.__mro__} == {object}, "a protocol's empty method would hide a missing one"
+
+
+def test_every_method_has_the_parameters_of_the_sql_store() -> None:
+    assert {name: parameters(RoutedStore, name) for name in PORT} == {name: parameters(SqlStore, name) for name in PORT}
+
+
+def test_no_delegated_method_calls_a_routed_one_behind_the_routers_back() -> None:
+    """Inside `SqlStore`, `self` is the database alone."""
+    called = re.compile(rf"\bself\.({'|'.join(sorted(ROUTED))})\(")
+    delegated = [name for name in PORT if name not in ROUTED]
+
+    assert [name for name in delegated if called.search(inspect.getsource(getattr(SqlStore, name)))] == []
+    assert called.search(inspect.getsource(SqlStore.add_memory)), "the pattern finds what it looks for"
+
+
+def test_correction_in_a_transaction_replaces_the_note_in_one_step(store: Store, workspace: Path) -> None:
+    old = store.add_memory(note("old"))
+    inode = file_in(workspace).stat().st_ino
+
+    def work() -> Memory:
+        store.update_memory(replace(old, valid_to=NOW), replaced_at=NOW)
+        assert file_in(workspace).stat().st_ino == inode, "nothing is removed before the correction is stored"
+        with pytest.raises(NotFound):
+            store.get_memory(ANN, old.id)
+        assert store.find_memories(ANN, [1]) == {}
+        assert store.list_memories(ANN, now=NOW) == []
+        assert store.find_same_memory(ANN, Kind.NOTE, "old", now=NOW) is None
+        return store.add_memory(note("new", supersedes=old.id))
+
+    new = store.transaction(ANN.tenant, work)
+
+    assert store.list_memories(ANN, now=NOW) == [new]
+
+
+def test_failed_transaction_leaves_the_note_that_was_to_be_corrected(store: Store) -> None:
+    old = store.add_memory(note("old"))
+
+    def work() -> None:
+        store.update_memory(replace(old, valid_to=NOW), replaced_at=NOW)
+        raise StoreError("no")
+
+    with pytest.raises(StoreError, match="no"):
+        store.transaction(ANN.tenant, work)
+
+    assert store.get_memory(ANN, old.id) == old
+    assert texts(store.list_memories(ANN, now=NOW)) == ["old"]
+
+
+def test_inner_transaction_belongs_to_the_outer_one(store: Store) -> None:
+    first, second = (store.add_memory(note(text)) for text in ("first", "second"))
+
+    def work() -> None:
+        store.update_memory(replace(second, valid_to=NOW), replaced_at=NOW)
+        store.transaction(ANN.tenant, lambda: correct(store, first, "third"))
+        with pytest.raises(NotFound):
+            store.get_memory(ANN, second.id)
+        raise StoreError("no")
+
+    with pytest.raises(StoreError, match="no"):
+        store.transaction(ANN.tenant, work)
+
+    assert texts(store.list_memories(ANN, now=NOW)) == ["third", "second"]
+
+
+def test_note_that_ends_without_a_correction_is_removed_after_the_commit(store: Store, workspace: Path) -> None:
+    old = store.add_memory(note("old"))
+
+    store.transaction(ANN.tenant, lambda: store.update_memory(replace(old, valid_to=NOW), replaced_at=NOW))
+
+    assert file_in(workspace).read_bytes() == b""
+
+
+def test_correction_outside_a_transaction_removes_the_note_at_once(store: Store) -> None:
+    new = correct(store, store.add_memory(note("old")), "new")
+
+    assert store.list_memories(ANN, now=NOW) == [new]
