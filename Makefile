@@ -1,13 +1,13 @@
 # Everything is installed into .venv by the first target that needs it, and again when pyproject.toml changes.
 
 PYTHON ?= python3
-PYTEST_ARGS ?= -n auto -k "not postgres-16"
+PYTEST_ARGS ?= -n auto -m "not slow"
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all lint format bench soak crash fuzz model browser apt-chromium clean
+.PHONY: help run test test-all coverage lint format bench soak crash fuzz model browser apt-chromium clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -18,8 +18,14 @@ run: $(VENV)/installed-run ## serve REST, MCP and the admin pages on this machin
 test: lint ## lint, then the tests a change needs (PYTEST_ARGS="-k notes" to choose)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-test-all: lint ## the same on PostgreSQL 16 as well
-	$(BIN)/python -m pytest -n auto
+test-all: lint ## all tests, with many examples: PostgreSQL 16, fuzzing, hostile requests, kill -9 and power cuts, too
+	$(BIN)/python -m pytest -n auto --hypothesis-profile=many
+
+coverage: $(VENV)/installed-dev ## run the tests of `make test` and show which branches they leave out
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest $(PYTEST_ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 
 lint: $(VENV)/installed-dev ## check style, format and types
 	$(BIN)/ruff check
@@ -56,7 +62,7 @@ apt-chromium:
 	apt-get install -q -y --no-install-recommends chromium
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .schemathesis
+	rm -rf $(VENV) build dist .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache .schemathesis
 	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:

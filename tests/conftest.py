@@ -1,4 +1,4 @@
-"""Fixtures every test may use, the markers, and how hard hypothesis tries (`--hypothesis-profile=thorough`)."""
+"""Fixtures every test may use, the markers, and how hard hypothesis tries (profiles `many` and `thorough`)."""
 
 import atexit
 import os
@@ -16,8 +16,9 @@ from tests.waiting import PATIENT
 
 MARKERS = {
     "proves(*ids)": "the promises of the requirements list that this test proves",
-    "slow": "takes more than a few seconds",
+    "slow": "only in `make test-all`: it takes long, and few changes need it",
     "browser": "drives a real Chromium",
+    "only_on(*engines)": "in tests/conformance: the engines this test is about, by how their names begin",
 }
 
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
@@ -31,12 +32,14 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
 settings.register_profile(
     "default", max_examples=30, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile("many", settings.get_profile("default"), max_examples=200)
 settings.register_profile("thorough", max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("default")
 providers._get_local_constants = lambda: providers._local_constants
 
 # Here as in the programs that tests start; those about a source that takes too long name a deadline of their own.
 os.environ |= PATIENT
+assert Settings.__init__.__kwdefaults__ is not None
 Settings.__init__.__kwdefaults__["recall_deadline"] = 60.0
 
 

@@ -26,6 +26,8 @@ from urllib.parse import urlsplit
 import psycopg
 from psycopg import sql
 
+from tests.waiting import comes_true
+
 SERVER_VARIABLE = "RECOLLECT_TEST_POSTGRES_URL"  # a superuser's URL: use that server instead of starting one
 TEMPLATE = "recollect_template"
 APP = "app"  # an ordinary role, as an application has; also its password
@@ -250,16 +252,19 @@ class ServerProcess:
             self._log.close()
             self._held.close()
 
+    def _answers(self) -> bool:
+        with suppress(psycopg.OperationalError), psycopg.connect(self.url, connect_timeout=20) as connection:
+            row = connection.execute("SHOW data_directory").fetchone()
+            # It could be a stranger who took our port.
+            return row is not None and Path(row[0]).parent == self.folder
+        return False
+
     def _wait_until_ready(self) -> None:
         assert self._keeper.stdout is not None
         self.pid = int(self._keeper.stdout.readline() or 0)
-        deadline = time.monotonic() + PATIENCE
-        while self.pid and self._keeper.poll() is None and time.monotonic() < deadline:
-            with suppress(psycopg.OperationalError), psycopg.connect(self.url, connect_timeout=20) as connection:
-                row = connection.execute("SHOW data_directory").fetchone()
-                if row and Path(row[0]).parent == self.folder:  # and not a stranger who took our port
-                    return
-            time.sleep(0.02)
+        comes_true(lambda: not self.pid or self._keeper.poll() is not None or self._answers(), within=PATIENCE)
+        if self.pid and self._keeper.poll() is None and self._answers():
+            return
         size = os.fstat(self._log.fileno()).st_size
         tail = os.pread(self._log.fileno(), 4000, max(0, size - 4000)).decode(errors="replace")
         raise RuntimeError(f"the server did not start; its log ends with:\n{tail}")

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +12,7 @@ import pytest
 
 from tests import postgres_server as module
 from tests.postgres_server import PostgresServer
+from tests.waiting import eventually
 
 ROOT = Path(__file__).parent.parent
 
@@ -40,7 +40,7 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("version", [16, 18])
+@pytest.mark.parametrize("version", [pytest.param(16, marks=pytest.mark.slow), 18])
 def test_both_engines_start_with_vectors_and_stop_without_a_trace(
     version: Literal[16, 18], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,18 +161,15 @@ def test_binaries_that_nobody_can_reach_are_copied(monkeypatch: pytest.MonkeyPat
 
 def test_no_server_outlives_a_killed_test_run() -> None:
     program = (
-        "import time; from tests.postgres_server import PostgresServer; server = PostgresServer.start();"
-        "print(server.process.pid, server.process.folder, flush=True); time.sleep(600)"
+        "import sys; from tests.postgres_server import PostgresServer; server = PostgresServer.start();"
+        "print(server.process.pid, server.process.folder, flush=True); sys.stdin.read()"
     )
     environment = {name: value for name, value in os.environ.items() if name != module.SERVER_VARIABLE}
-    with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, env=environment, stdout=subprocess.PIPE) as run:
+    command, pipe = [sys.executable, "-c", program], subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe) as run:
         assert run.stdout is not None
         pid, folder = run.stdout.readline().decode().split()
         assert is_alive(int(pid))
         run.kill()
 
-    deadline = time.monotonic() + module.PATIENCE
-    while time.monotonic() < deadline and (is_alive(int(pid)) or Path(folder).exists()):
-        time.sleep(0.05)
-    assert not is_alive(int(pid))
-    assert not Path(folder).exists()
+    eventually(lambda: not is_alive(int(pid)) and not Path(folder).exists())

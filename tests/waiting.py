@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 
@@ -13,9 +14,22 @@ PATIENT = {"RECOLLECT_RECALL_DEADLINE": "60"}
 test is to lose a source of recall to that."""
 
 
-def eventually(is_so: Callable[[], object], *, within: float = LIMIT) -> None:
-    """Return as soon as it is so."""
+def comes_true(is_so: Callable[[], object], *, within: float = LIMIT) -> bool:
+    """Wait until it is so; return False if it is not in time."""
     deadline = time.monotonic() + within
     while not is_so():
-        assert time.monotonic() < deadline, "it did not come to that"
+        if time.monotonic() > deadline:
+            return False
         time.sleep(0.02)
+    return True
+
+
+def eventually(is_so: Callable[[], object], *, within: float = LIMIT) -> None:
+    """Return as soon as it is so."""
+    assert comes_true(is_so, within=within), "it did not come to that"
+
+
+async def pass_turn(times: int = 1) -> None:
+    """Let the event loop do what is due."""
+    for _ in range(times):
+        await asyncio.sleep(0)

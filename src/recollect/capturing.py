@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from recollect.errors import Invalid, StoreError
+from recollect.tools.catalog import TOOLS
 
 TOOL_OUTPUT = "tool_output"
 PART_TYPES = frozenset(
@@ -26,11 +27,6 @@ PART_TYPES = frozenset(
     """.split()
 )
 """Of which a list of content parts is made, as MCP, OpenAI and Anthropic name them."""
-
-OWN_TOOLS = frozenset(
-    "store_memory retrieve_memory search_memory memory_search search_my_memories search_knowledge".split()
-)
-"""What memory itself answers is made to fit, and is not stored once more."""
 
 NOT_STORED = "The output of %s was not stored and is passed on whole: %s"
 
@@ -71,7 +67,7 @@ def captured(
 
 
 def capture_calls(memory: Any, call: F, *, type: str = TOOL_OUTPUT, session_id: str | None = None) -> F:
-    """`call(name, …)`, which calls a tool by its name, with long answers replaced by references.
+    """Wrap `call(name, …)`, which calls a tool by its name: long answers are replaced by references.
 
     Understands what tools answer with: text, JSON values, and lists of content parts as MCP, OpenAI and Anthropic have
     them; in those only text is replaced, images and the rest stay. Memory's own tools answer as they are.
@@ -86,7 +82,7 @@ def capture_calls(memory: Any, call: F, *, type: str = TOOL_OUTPUT, session_id: 
         @wraps(call)
         async def awaited(name: str, *args: Any, **kwargs: Any) -> Any:
             answer = await call(name, *args, **kwargs)
-            return answer if name in OWN_TOOLS else await keeper(name).awaited(answer)
+            return answer if name in TOOLS else await keeper(name).awaited(answer)
 
         return awaited  # type: ignore[return-value]
 
@@ -95,7 +91,7 @@ def capture_calls(memory: Any, call: F, *, type: str = TOOL_OUTPUT, session_id: 
     @wraps(call)
     def plain(name: str, *args: Any, **kwargs: Any) -> Any:
         answer = call(name, *args, **kwargs)
-        return answer if name in OWN_TOOLS else keeper(name)(answer)
+        return answer if name in TOOLS else keeper(name)(answer)
 
     return plain  # type: ignore[return-value]
 

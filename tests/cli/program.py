@@ -63,7 +63,7 @@ class Program:
     reads; a plain run is a fork of a process that has loaded it already.
     """
 
-    command = (sys.executable, "-m", "recollect")
+    command: tuple[str, ...] = (sys.executable, "-m", "recollect")
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import termios
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
@@ -17,6 +16,7 @@ import pytest
 from rich.cells import cell_len
 
 from tests.cli.program import ANSI, BOXES, TIMEOUT, Program
+from tests.waiting import eventually
 
 SHOWN = {
     "list": ["list", "--state", "all"],
@@ -113,10 +113,10 @@ def test_output_that_finds_no_room_is_one_sentence_and_exit_code_1(filled: Progr
 def test_an_interrupt_ends_quietly_with_130(program: Program) -> None:
     process = program.start("remember", "-")
     assert process.stdin is not None
-    os.write(process.stdin.fileno(), b"Prefers")
-    while _unread(process.stdin):  # now it waits for the rest, or has ended
-        assert process.poll() is None
-        time.sleep(0.02)
+    pipe = process.stdin
+    os.write(pipe.fileno(), b"Prefers")
+    eventually(lambda: not _unread(pipe) or process.poll() is not None)
+    assert process.poll() is None  # it waits for the rest
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, out, err) == (130, b"", b"")

@@ -16,7 +16,7 @@ from tests.conformance.examples import DIMENSIONS, EMBEDDER, owner
 from tests.postgres_server import PostgresServer
 
 PLACES = ("sqlite", "memory", "postgres-18")
-OLDER_PLACES = ("postgres-16",)  # only for modules that set ALSO_ON_OLDER
+OLDER = "postgres-16"  # only for modules that set ALSO_ON_OLDER
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,13 @@ class Place:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "place" in metafunc.fixturenames:
-        names = [*PLACES, *(OLDER_PLACES if getattr(metafunc.module, "ALSO_ON_OLDER", False) else ())]
+        names = [*PLACES, *([OLDER] if getattr(metafunc.module, "ALSO_ON_OLDER", False) else ())]
         if "lasting_place" in metafunc.fixturenames:
             names.remove("memory")  # it is gone once closed, as it should be
-        metafunc.parametrize("place", names, indirect=True, scope="module")
+        if only := metafunc.definition.get_closest_marker("only_on"):
+            names = [name for name in names if name.startswith(only.args)]
+        places = [pytest.param(name, marks=pytest.mark.slow) if name == OLDER else name for name in names]
+        metafunc.parametrize("place", places, indirect=True, scope="module")
 
 
 @pytest.fixture(scope="session")

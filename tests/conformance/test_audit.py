@@ -29,9 +29,9 @@ def tenant(ann: Owner) -> str:
 def tamper(place: Place, tenant: str, statement: str) -> None:
     """Change the log past the store, as somebody with the database's password could."""
     if place.name == "sqlite":
-        connection = apsw.Connection(place.url.removeprefix("sqlite:///"))
-        connection.execute(statement.format(tenant=tenant))
-        connection.close()
+        file = apsw.Connection(place.url.removeprefix("sqlite:///"))
+        file.execute(statement.format(tenant=tenant))
+        file.close()
     else:
         with psycopg.connect(place.url) as connection:
             connection.execute("SELECT set_config('recollect.tenant', %s, true)", [tenant])

@@ -7,7 +7,7 @@ that exists for nobody. The two must be answered alike, and the owner must notic
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -247,7 +247,7 @@ def traces_of(it: Target) -> list[Trace]:
         "agents": it.agent,
         "secret_allowances": "theirs",
     }
-    return [Trace(table=table, key=(key,), agent=it.agent) for table, key in keys.items()]
+    return [Trace(table=table, key=(str(key),), agent=it.agent) for table, key in keys.items()]
 
 
 def weighed(store: Store, owner: Owner) -> list[object]:
@@ -395,7 +395,7 @@ def test_another_tenant_cannot_tell_somebody_elses_from_nobodys(
 
 
 @pytest.fixture(scope="module")
-def guarded(postgres_url: str) -> SqlStore:
+def guarded(postgres_url: str) -> Iterator[SqlStore]:
     store = Place("postgres-18", postgres_url).open(pool_size=1)
     yield store
     store.close()

@@ -127,11 +127,10 @@ def test_no_view_sees_over_the_wall(catalogue: psycopg.Connection[Any]) -> None:
 # --- the statements
 
 
-@pytest.mark.parametrize("name", QUERIES)
+# An index is built over all tenants, by the person who runs the database.
+@pytest.mark.parametrize("name", [name for name in QUERIES if not QUERIES[name].startswith("CREATE INDEX")])
 def test_a_statement_on_a_tenants_table_names_the_tenant(name: str, catalogue: psycopg.Connection[Any]) -> None:
     statement = QUERIES[name]
-    if statement.startswith("CREATE INDEX"):
-        return  # it is built over all tenants, by the person who runs the database
     mentions = re.findall(r"\b(?:FROM|JOIN|INTO|UPDATE)\s+(\w+)", statement)
     touched = [table for table in mentions if table in tables_of(catalogue)]
 
@@ -149,11 +148,9 @@ def test_a_statement_is_one_and_works_on_a_cluster(name: str) -> None:
     assert not re.search(r"\bMERGE\s+INTO\b", statement, re.IGNORECASE)
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", [name for name in QUERIES if not QUERIES[name].startswith(("SET", "CREATE"))])
 def test_postgres_understands_the_statement(name: str, catalogue: psycopg.Connection[Any]) -> None:
     """A statement nobody has called yet is still a statement."""
-    if QUERIES[name].startswith(("SET", "CREATE")):
-        return
     statement, _ = as_numbered(QUERIES[name].replace("{dimensions}", "8").replace("{embedder_id}", "1"))
     catalogue.execute(f"PREPARE checked_{name} AS {statement.replace('?', '$')}")
 

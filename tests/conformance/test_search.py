@@ -339,7 +339,7 @@ def test_a_text_without_meaning_comes_last(store: Store, ann: Owner) -> None:
     store.add_memories([note("?!", ann), note("apples", ann)], [nowhere, vector(1)])
 
     assert store.nearest_memories(ann, vector(1), kinds=ALL_KINDS, now=NOW) == [
-        Match(2, pytest.approx(1, abs=0.005)),
+        Match(2, pytest.approx(1, abs=0.005)),  # type: ignore[arg-type]
         Match(1, 0.0),
     ]
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -25,6 +24,7 @@ from recollect.store.search import index_cache
 from recollect.store.sqlstore import SqlStore
 from tests.conformance.conftest import Place
 from tests.conformance.examples import DIMENSIONS, EMBEDDER, LATER, NOW, document, note, owner, vector
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -163,11 +163,7 @@ def wait_for_a_waiting_writer(url: str) -> None:
         "AND query LIKE 'UPDATE agents%'"
     )
     with psycopg.connect(url, autocommit=True) as connection:
-        for _ in range(10_000):
-            if connection.execute(waiting).fetchone() != (0,):
-                return
-            time.sleep(0.01)
-    raise AssertionError("the second writer does not wait for the first")
+        eventually(lambda: connection.execute(waiting).fetchone() != (0,))
 
 
 def test_what_is_taken_back_leaves_no_trace_in_what_is_held(stores: Callable[[], SqlStore], ann: Owner) -> None:

@@ -198,4 +198,4 @@ def _vector(direction: int | None) -> Vector | None:
 
 def test_every_life_is_told_alike(place: Place, store: SqlStore) -> None:
     tries = settings(settings.default, stateful_step_count=40)
-    run_state_machine_as_test(lambda: Lives(place, store), settings=tries)
+    run_state_machine_as_test(lambda: Lives(place, store), settings=tries)  # type: ignore[arg-type]

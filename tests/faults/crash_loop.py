@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -142,7 +141,7 @@ def live_and_die(path: Path, ledger: Ledger, *, least: Counter[str], seconds: fl
             said[lines[-1].split()[0].decode()] += 1
         reader = threading.Thread(target=lines.extend, args=(child.stdout,))
         reader.start()
-        time.sleep(seconds)
+        reader.join(seconds)
         assert child.poll() is None, "the child ended by itself"
         child.kill()
         reader.join()

@@ -9,6 +9,7 @@ import pytest
 from tests.faults.crash_loop import check, crash_loop
 
 
+@pytest.mark.slow
 def test_nothing_acknowledged_is_lost_when_the_writer_is_killed(tmp_path: Path) -> None:
     ((_, ledger),) = crash_loop(tmp_path, cycles=8, seed=11)
 

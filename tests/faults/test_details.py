@@ -7,7 +7,6 @@ import os
 import resource
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -79,8 +78,7 @@ def test_a_killed_writer_leaves_no_detail_without_its_text(path: Path) -> None:
         command = [sys.executable, "-c", WRITER, str(path), str(life)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as child:
             assert child.stdout is not None
-            lines = [child.stdout.readline() for _ in range(3)]
-            time.sleep(0.05 * life)
+            lines = [child.stdout.readline() for _ in range(3 + 5 * life)]
             child.kill()
             lines += child.stdout.readlines()
         heard += len(lines)

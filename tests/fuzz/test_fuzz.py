@@ -16,6 +16,8 @@ from tests.fuzz.running import send_all
 from tests.fuzz.server import ATTACKED, CANARY, filled
 from tests.server.live import serving
 
+pytestmark = pytest.mark.slow
+
 SEED = 20260301
 REQUESTS = 200
 NOWHERE = "http://127.0.0.1:9/v1"

@@ -20,6 +20,8 @@ from tests.hostile.firing import Attacker, Outcome, log_in, prepare, storm, tota
 from tests.model_server import ModelServer, hangs
 from tests.server.live import ServerProcess, client_of
 
+pytestmark = pytest.mark.slow
+
 CLIENTS = 16
 ATTACKERS = 4
 MAX_MEMORY_MB = 400

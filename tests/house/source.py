@@ -1,16 +1,20 @@
-"""Our own source, read as a tree: what the tests of the house ask about."""
+"""Our own source as syntax trees, and the one way in which a rule reports what breaks it."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import pytest
+
 import recollect
 
 PACKAGE = Path(recollect.__file__).parent
+REPOSITORY = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
@@ -30,17 +34,51 @@ class Module:
         """Which part of the house it is in: "store", "api"; the package's own __init__ is "recollect"."""
         return self.name.split(".")[1] if "." in self.name else self.name
 
-    @property
+    @cached_property
     def source(self) -> str:
         return self.path.read_text("utf-8")
+
+    @property
+    def length(self) -> int:
+        """The number of its lines."""
+        return len(self.source.splitlines())
 
     @cached_property
     def tree(self) -> ast.Module:
         return ast.parse(self.source)
 
+    @cached_property
+    def nodes(self) -> Sequence[ast.AST]:
+        return list(ast.walk(self.tree))
+
     @property
-    def nodes(self) -> Iterator[ast.AST]:
-        return ast.walk(self.tree)
+    def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+        return (node for node in self.nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+    @property
+    def classes(self) -> Iterator[ast.ClassDef]:
+        return (node for node in self.nodes if isinstance(node, ast.ClassDef))
+
+    @property
+    def texts(self) -> Iterator[tuple[str, int]]:
+        """Each string literal with its line, docstrings included."""
+        for node in self.nodes:
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value, node.lineno
+
+    @property
+    def docstrings(self) -> Iterator[tuple[str, int]]:
+        """Each docstring with its line, also those below a constant or a field."""
+        for node in self.nodes:
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                text = node.value.value
+                if isinstance(text, str):
+                    yield text, node.lineno
+
+    @property
+    def requirements(self) -> set[str]:
+        """The top-level packages it imports."""
+        return {source.split(".")[0] for source, _ in self.imports()}
 
     def imports(self, *, at_run_time: bool = False) -> Iterator[tuple[str, str]]:
         """Each thing imported, as (module, name in it or ""); also those named to `import_module`."""
@@ -57,6 +95,10 @@ class Module:
         for node in self.nodes:
             if isinstance(node, ast.Call):
                 yield _dotted(node.func), node.lineno
+
+    def at(self, line: int) -> str:
+        """A place in it, as editors and terminals open it."""
+        return f"{self.path.relative_to(REPOSITORY)}:{line}"
 
     def __str__(self) -> str:
         return self.name
@@ -79,3 +121,16 @@ def dotted(node: ast.expr) -> str:
 
 
 MODULES = [Module(path) for path in sorted(PACKAGE.rglob("*.py"))]
+
+
+def reject(offenders: Iterable[str], *, fix: str, at_most: int = 0) -> None:
+    """Fail with one line for each offender if there are more than `at_most`, which is meant to fall to 0."""
+    found = sorted(offenders, key=_natural)
+    if len(found) > at_most:
+        allowed = f", {at_most} allowed so far" if at_most else ""
+        pytest.fail(f"{fix} ({len(found)} found{allowed})\n  " + "\n  ".join(found), pytrace=False)
+
+
+def _natural(text: str) -> list[str | int]:
+    """Order line 48 before line 290."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"([0-9]+)", text)]

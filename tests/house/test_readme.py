@@ -1,4 +1,4 @@
-"""The first example a visitor tries works as it stands."""
+"""The README: its map is the tree, and the first example a visitor tries works as it stands."""
 
 from __future__ import annotations
 
@@ -8,9 +8,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.house.source import PACKAGE
 from tests.waiting import PATIENT
 
 README = Path(__file__).parents[2] / "README.md"
+UNMAPPED = {"__init__.py", "__main__.py", "__pycache__/", "py.typed"}
+
+
+def test_the_map_is_the_tree() -> None:
+    _, _, behind = README.read_text("utf-8").partition("src/recollect/\n")
+    mapped = re.findall(r"(?<!\S)[a-z_]+(?:/|\.py)(?!\S)", behind.partition("```")[0])
+    tree = {each.name + "/" * each.is_dir() for each in PACKAGE.iterdir()}
+
+    assert sorted(mapped) == sorted(tree - UNMAPPED)
 
 
 def test_the_first_example_runs_and_finds_what_it_stored(tmp_path: Path) -> None:

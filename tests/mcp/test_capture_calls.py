@@ -16,6 +16,10 @@ from recollect.server.mcp import build_server
 LOG = "".join(f"2026-01-31T12:00:{n % 60:02}Z INFO step {n} done\n" for n in range(500))
 
 
+def text_of(answer: Any) -> str:
+    return str(answer.content[0].text)
+
+
 def others_tools(memory: Any) -> MCPServer:
     """A server that knows nothing of memory, but for one tool that is decorated."""
     server = MCPServer("others")
@@ -42,9 +46,9 @@ def test_a_client_that_is_wrapped_gets_references_which_memorys_own_server_reads
             call = capture_calls(atlas, others.call_tool)
 
             short = await call("read_log", {"lines": 2})
-            assert short.content[0].text == "\n".join(LOG.splitlines()[:2])
+            assert text_of(short) == "\n".join(LOG.splitlines()[:2])
             long = await call("read_log", {"lines": 500})
-            (found,) = find_references(long.content[0].text)
+            (found,) = find_references(text_of(long))
             assert (long.structured_content, long.is_error) == (None, False)
             read = await memory.call_tool("retrieve_memory", {"memory_key": found.text, "tail": 1})
             assert read.structured_content is not None
@@ -74,7 +78,7 @@ def test_an_async_memory_wraps_a_client_too() -> None:
             with Recollect(":memory:", settings=Settings()) as other:
                 async with Client(others_tools(other.agent("x"))) as client:
                     long = await capture_calls(atlas, client.call_tool)("read_log", {"lines": 500})
-            (found,) = find_references(long.content[0].text)
+            (found,) = find_references(text_of(long))
             assert (await atlas.get_detail(found.key)).metadata["source"] == "read_log"
 
     anyio.run(run)

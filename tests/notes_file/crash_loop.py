@@ -10,7 +10,6 @@ import multiprocessing
 import os
 import random
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -90,6 +89,10 @@ class Writer:
     def wait_for_work(self) -> None:
         self._reports.poll(None)
 
+    def work_for(self, seconds: float) -> None:
+        """Let it work for a while, or until it ends by itself."""
+        self._process.join(seconds)
+
     def kill(self) -> None:
         self._process.kill()
 
@@ -111,7 +114,7 @@ def run(workspace: Path, cycles: int, *, seed: int = 0) -> Known:
         writers = [Writer(workspace, seed + cycle * WRITERS + number) for number in range(WRITERS)]
         for writer in writers:
             writer.wait_for_work()
-        time.sleep(dice.uniform(0, 0.1))
+        writers[0].work_for(dice.uniform(0, 0.1))
         for writer in writers:
             writer.kill()
         begun: dict[str, str] = {}

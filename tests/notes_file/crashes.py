@@ -50,9 +50,9 @@ class Folder:
     """The names that are certain, and the changes since."""
 
     certain: Names = field(default_factory=dict)
-    changes: list[Callable[[Names], None]] = field(default_factory=list)
+    changes: list[Callable[[Names], object]] = field(default_factory=list)
 
-    def change(self, change: Callable[[Names], None]) -> None:
+    def change(self, change: Callable[[Names], object]) -> None:
         self.changes.append(change)
 
     @property
@@ -63,7 +63,7 @@ class Folder:
         for chosen in product((False, True), repeat=len(self.changes)):
             yield self._with([change for change, is_done in zip(self.changes, chosen, strict=True) if is_done])
 
-    def _with(self, changes: list[Callable[[Names], None]]) -> Names:
+    def _with(self, changes: list[Callable[[Names], object]]) -> Names:
         names = dict(self.certain)
         for change in changes:
             change(names)
@@ -176,7 +176,7 @@ class RecordingDisk(Disk):
     def remove(self, path: Path) -> None:
         super().remove(path)
         self._begin()
-        self._folder(path.parent).change(lambda names: names.pop(path.name, None) and None)
+        self._folder(path.parent).change(lambda names: names.pop(path.name, None))
         self.watch()
 
 

@@ -23,6 +23,8 @@ from tests.notes_file.crash_loop import Known
 from tests.notes_file.crashes import HastyDisk
 from tests.notes_file.workers import ANN, KEEP, add, note
 
+pytestmark = pytest.mark.slow
+
 CUTS = 25
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -74,7 +76,7 @@ def cut_power(tmp_path: Path, kind: str) -> Iterator[tuple[Known, NotesFile]]:
     os.truncate(image, 8 << 20)
     run("mkfs.ext4", "-q", image)
     with mounted(image, tmp_path / "before") as folder:
-        command = [sys.executable, "-m", "tests.notes_file.test_power_cut", folder, kind]
+        command = [sys.executable, "-m", "tests.notes_file.test_power_cut", str(folder), kind]
         writer = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT)
         assert writer.stdout is not None
         known, begun = Known(), dict[str, str]()

@@ -9,6 +9,7 @@ import stat
 import threading
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -57,13 +58,16 @@ def test_a_program_without_the_lock_loses_no_line_while_we_write(notes: NotesFil
     program.start()
     eventually(lambda: written.value or not program.is_alive())
     mine: list[str] = []
+
+    def has_moved(before: int) -> bool:
+        return written.value > before or not program.is_alive()
+
     while program.is_alive():
         for _ in range(MAX_REPLACED // 2):  # with two rewrites each: no more are promised while it writes one line
             mine += ids(add(notes, "mine"))
             mine += ids(add(notes, "mine", "too"))
             notes.delete_memory(mine.pop(0))
-        before = written.value
-        eventually(lambda before=before: written.value > before or not program.is_alive())
+        eventually(partial(has_moved, written.value))
     program.join()
     notes.close()
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import Invalid, OverBudget
@@ -17,7 +17,7 @@ from recollect.model import Json, Kind, Memory, Owner, Truncation
 from recollect.policy.details.references import REFERENCE, find_references
 from recollect.policy.prompt.budget import FOUND, KEPT_TURNS, Ways, checked_budget, fitted
 from recollect.policy.prompt.rendering import Drawing
-from recollect.policy.prompt.tokens import count_messages, estimated_tokens
+from recollect.policy.prompt.tokens import REPLY_TOKENS, count_message, estimated_tokens
 from recollect.policy.prompt.window import Form, Layout, Part, Piece, Window
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -50,7 +50,7 @@ def prompt(made: Window) -> list[Json]:
 
 
 def tokens_of(made: Window) -> int:
-    return count_messages(prompt(made), estimated_tokens)
+    return sum(count_message(message, estimated_tokens) for message in prompt(made)) + REPLY_TOKENS
 
 
 def references(made: Window) -> dict[str, str]:
@@ -263,7 +263,6 @@ def spelled_out(source: str) -> list[str]:
     return [source, *(f"turn {n}" for n in range(int(run[1]), int(run[2]) + 1))] if run else [source]
 
 
-@settings(max_examples=150, deadline=None)
 @given(made=windows(), share=st.floats(0, 1))
 def test_any_prompt_fits_any_budget_and_nothing_is_lost_unsaid(made: Window, share: float) -> None:
     fixed = tokens_of(window(made.layout))
@@ -273,7 +272,7 @@ def test_any_prompt_fits_any_budget_and_nothing_is_lost_unsaid(made: Window, sha
     result, truncations = fitted(made, budget, outside.ways)
 
     messages = prompt(result)
-    assert count_messages(messages, estimated_tokens) <= budget
+    assert tokens_of(result) <= budget
     assert messages[0]["content"] == "You are careful."
     assert messages[-1] == {"role": "user", "content": MESSAGE}
     assert sum(each.tokens_removed for each in truncations) == tokens_of(made) - tokens_of(result)
@@ -289,7 +288,6 @@ def test_any_prompt_fits_any_budget_and_nothing_is_lost_unsaid(made: Window, sha
     assert lost <= {key for each in truncations for key in each.dropped_references}
 
 
-@settings(max_examples=60, deadline=None)
 @given(made=windows(), share=st.floats(0, 1))
 def test_no_placeholder_is_ever_cut_in_half(made: Window, share: float) -> None:
     fixed = tokens_of(window(made.layout))

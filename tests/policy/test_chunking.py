@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.policy.chunking import CAP, OVERLAP, TARGET, Part, PartKind, heading_line, passages, retitled
@@ -29,7 +29,6 @@ def prose(text: str) -> Part:
 
 
 @given(parts)
-@settings(deadline=None, max_examples=200)
 def test_no_word_is_lost_and_no_passage_is_too_long(document: list[Part]) -> None:
     found = passages("Title", document)
 
@@ -44,7 +43,6 @@ def test_no_word_is_lost_and_no_passage_is_too_long(document: list[Part]) -> Non
 
 
 @given(parts)
-@settings(deadline=None, max_examples=50)
 def test_a_new_title_changes_nothing_else(document: list[Part]) -> None:
     renamed = [retitled(passage, "Title", "Another") for passage in passages("Title", document)]
 

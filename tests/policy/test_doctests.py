@@ -4,27 +4,13 @@ from __future__ import annotations
 
 import doctest
 import importlib
-import pkgutil
 
-import pytest
-
-from recollect import policy
-
-POLICIES = [module.name for module in pkgutil.walk_packages(policy.__path__, "recollect.policy.")]
-WITH_EXAMPLES = [
-    "recollect.store",
-    "recollect.store.queries",
-    "recollect.store.postgres.index",
-    "recollect.store.tables.rows",
-    "recollect.providers.importers.files",
-]
+from tests.house.source import MODULES
 
 
-@pytest.mark.parametrize("name", [*POLICIES, *WITH_EXAMPLES])
-def test_the_examples_of_a_module_are_true(name: str) -> None:
-    assert doctest.testmod(importlib.import_module(name)).failed == 0
+def test_the_examples_in_docstrings_are_true() -> None:
+    names = [module.name for module in MODULES if ">>> " in module.source]
+    results = {name: doctest.testmod(importlib.import_module(name)) for name in names}
 
-
-@pytest.mark.parametrize("name", WITH_EXAMPLES)
-def test_these_modules_do_have_examples(name: str) -> None:
-    assert doctest.testmod(importlib.import_module(name)).attempted > 0
+    assert {name: result.failed for name, result in results.items() if result.failed} == {}
+    assert sum(result.attempted for result in results.values()) > 100

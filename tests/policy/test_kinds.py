@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -90,7 +91,7 @@ def test_tags_are_trimmed_and_not_repeated(tags: list[str], expected: tuple[str,
 @pytest.mark.parametrize(
     "tags", ["one string", list("abcdef"), [""], [" "], ["x" * 65], ["a\nb"], ["a\x00"], [7], ["\ud800"]]
 )
-def test_other_tags_are_refused(tags: object) -> None:
+def test_other_tags_are_refused(tags: Any) -> None:
     with pytest.raises(Invalid, match=r"[Tt]ag"):
         checked_tags(tags)
 

@@ -11,11 +11,8 @@ from recollect.policy.prompt.images import size_of_base64
 from recollect.policy.prompt.tokens import (
     MESSAGE_TOKENS,
     NAME_TOKENS,
-    REPLY_TOKENS,
     count_content,
     count_message,
-    count_messages,
-    count_tools,
     estimated_tokens,
     looks_like_json,
     tokens_of_size,
@@ -50,17 +47,13 @@ def test_what_only_begins_like_json_is_not(text: str) -> None:
     assert not looks_like_json(text)
 
 
-def test_a_prompt_costs_its_text_its_frames_and_the_opening_of_the_answer() -> None:
-    messages = [{"role": "system", "content": "be brief please"}, {"role": "user", "content": "why", "name": "ann"}]
-
-    assert (
-        count_messages(messages, words)
-        == (MESSAGE_TOKENS + 1 + 3) + (MESSAGE_TOKENS + 1 + 1 + NAME_TOKENS + 1) + REPLY_TOKENS
-    )
-    assert count_messages([], words) == 0
-
-
 CALL = {"id": "call_1", "type": "function", "function": {"name": "find", "arguments": '{"query": "all the tabs"}'}}
+
+
+def test_a_message_costs_its_text_its_frame_and_its_name() -> None:
+    message = {"role": "user", "content": "be brief please", "name": "ann"}
+
+    assert count_message(message, words) == MESSAGE_TOKENS + 1 + 3 + NAME_TOKENS + 1
 
 
 @pytest.mark.parametrize(
@@ -90,13 +83,6 @@ CALL = {"id": "call_1", "type": "function", "function": {"name": "find", "argume
 )
 def test_what_a_message_holds_beside_its_frame(message: dict[str, Any], inside: int) -> None:
     assert count_message(message, words) - MESSAGE_TOKENS - 1 == inside
-
-
-def test_tools_cost_their_description() -> None:
-    tool = {"type": "function", "function": {"name": "find", "description": "Find it all", "parameters": {}}}
-
-    assert count_tools([tool, tool], words) == 2 * count_tools([tool], words)
-    assert count_tools([tool], words) == count_tools([tool["function"]], words) == MESSAGE_TOKENS + 3
 
 
 def png(width: int, height: int) -> bytes:

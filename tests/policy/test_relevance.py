@@ -17,7 +17,7 @@ from recollect.policy.prompt.relevance import (
     STOPWORDS,
     Mode,
     keywords,
-    relevance,
+    recency_bonus,
     render_notes,
     select,
 )
@@ -43,32 +43,32 @@ def ids(notes: list[Memory]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("text", "message", "age_hours", "expected"),
+    ("text", "message", "shared"),
     [
-        ("User prefers Python over JavaScript", "python or javascript?", 100, 2.001),
-        ("User prefers Python over JavaScript", "PYTHON Python python", 100, 1.001),
-        ("python python python", "python", 100, 1.001),
-        ("Project uses PostgreSQL 16 on port 5432", "which port does postgresql use", 100, 2.001),
-        ("Project uses PostgreSQL 16 on port 5432", "ports", 100, 0.001),  # whole words only
-        ("snake_case names", "case names", 100, 2.001),  # the underscore divides
-        ("us-east-1", "the east", 100, 1.001),
-        ("go is ok", "go is ok", 100, 0.001),  # words of one or two letters do not count
-        ("please use this file", "please use this file", 100, 0.001),  # stopwords only
-        ("Straße nach Köln", "STRASSE", 100, 1.001),
-        ("tea", "tea", 0, 2.0),
-        ("tea", "tea", 0.05, 2.0),
-        ("tea", "tea", 0.1, 2.0),
-        ("tea", "tea", 0.2, 1.5),
-        ("tea", "tea", 1, 1.1),
-        ("tea", "tea", -5, 2.0),  # a clock that was ahead
-        ("tea", "coffee", 1, 0.1),
-        ("", "", 1, 0.1),
+        ("User prefers Python over JavaScript", "python or javascript?", {"python", "javascript"}),
+        ("User prefers Python over JavaScript", "PYTHON Python python", {"python"}),
+        ("python python python", "python", {"python"}),
+        ("Project uses PostgreSQL 16 on port 5432", "which port does postgresql use", {"port", "postgresql"}),
+        ("Project uses PostgreSQL 16 on port 5432", "ports", set()),  # whole words only
+        ("snake_case names", "case names", {"case", "names"}),  # the underscore divides
+        ("us-east-1", "the east", {"east"}),
+        ("go is ok", "go is ok", set()),  # words of one or two letters do not count
+        ("please use this file", "please use this file", set()),  # stopwords only
+        ("Straße nach Köln", "STRASSE", {"strasse"}),
+        ("tea", "coffee", set()),
+        ("", "", set()),
     ],
 )
-def test_relevance_is_shared_words_plus_a_bonus_for_being_new(
-    text: str, message: str, age_hours: float, expected: float
-) -> None:
-    assert relevance(text, message, age_hours=age_hours) == pytest.approx(expected)
+def test_keywords_are_the_words_that_count_when_shared(text: str, message: str, shared: set[str]) -> None:
+    assert keywords(text) & keywords(message) == shared
+
+
+@pytest.mark.parametrize(
+    ("age_hours", "bonus"),
+    [(100, 0.001), (1, 0.1), (0.2, 0.5), (0.1, 1.0), (0.05, 1.0), (0, 1.0), (-5, 1.0)],  # a clock may be ahead
+)
+def test_recency_bonus_is_for_being_new(age_hours: float, bonus: float) -> None:
+    assert recency_bonus(age_hours) == pytest.approx(bonus)
 
 
 def test_stopwords_are_words_that_could_have_counted() -> None:

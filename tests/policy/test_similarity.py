@@ -19,8 +19,6 @@ from recollect.policy.recall.similarity import (
     Evidence,
     Frame,
     best,
-    hybrid,
-    similarities,
     spread,
     strengths,
 )
@@ -49,6 +47,12 @@ def evidence(query: str, *texts: str, cosines: list[float] | None = None, **more
         **more,
     }
     return Evidence(**columns), asked
+
+
+def similarities(found: Evidence, asked: Asked) -> Any:
+    """The similarity of every record."""
+    strength = strengths(found, asked, words_share=SHARE)
+    return spread(strength, strength)
 
 
 def order(found: tuple[Evidence, Asked]) -> list[int]:
@@ -130,13 +134,14 @@ def test_a_question_about_nothing_we_know_gets_low_numbers() -> None:
     known = evidence("red apples", *texts, cosines=[0.7, *others])
     strange = evidence("quantum chromodynamics", *texts, cosines=[0.35, *others])
 
-    assert similarities(*known, words_share=SHARE).max() == pytest.approx(1)
-    assert similarities(*strange, words_share=SHARE).max() < 0.6
+    assert similarities(*known).max() == pytest.approx(1)
+    assert similarities(*strange).max() < 0.6
 
 
 @given(st.lists(st.floats(0, 3, width=32), max_size=80))
 def test_spreading_keeps_the_order_and_the_range(strength: list[float]) -> None:
-    given_, spread_out = np.array(strength, np.float32), spread(np.array(strength, np.float32))
+    given_ = np.array(strength, np.float32)
+    spread_out = spread(given_, given_)
 
     assert ((spread_out >= 0) & (spread_out <= 1)).all()
     ranked = np.argsort(given_)
@@ -151,27 +156,11 @@ def test_one_list_of_two_indexes_is_judged_like_one() -> None:
 
     joined = first.with_more(rest)
 
-    assert similarities(joined, asked, words_share=SHARE) == pytest.approx(
-        similarities(whole, asked, words_share=SHARE)
-    )
+    assert similarities(joined, asked) == pytest.approx(similarities(whole, asked))
 
 
 def test_nothing_is_like_nothing() -> None:
     assert best(Evidence.empty(), Asked.read("anything", NOW), words_share=SHARE, limit=5) == {}
-
-
-WORDS = st.dictionaries(st.integers(1, 9), st.floats(0.01, 50))
-MEANING = st.dictionaries(st.integers(1, 9), st.floats(-1, 1))
-
-
-@given(WORDS, MEANING, st.floats(0, 1))
-def test_a_source_of_its_own_is_measured_from_0_to_1(
-    words: dict[int, float], meaning: dict[int, float], share: float
-) -> None:
-    scores = hybrid(words, meaning, reach=10, words_share=share)
-
-    assert set(scores) == set(words) | set(meaning)
-    assert all(0 <= score <= 1.000001 for score in scores.values())
 
 
 def random_evidence(seed: int, *, records: int = 120) -> tuple[Evidence, Asked]:
@@ -199,7 +188,7 @@ def random_evidence(seed: int, *, records: int = 120) -> tuple[Evidence, Asked]:
 @pytest.mark.parametrize("seed", range(20))
 def test_the_best_are_those_that_comparing_all_would_find(seed: int) -> None:
     found, asked = random_evidence(seed)
-    likeness = similarities(found, asked, words_share=SHARE)
+    likeness = similarities(found, asked)
     order = np.lexsort((-found.seqs, -likeness))
 
     for limit in (1, 7, 60, 500):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -38,7 +39,7 @@ def test_whatever_can_be_stored_is_left_as_it_is(text: str) -> None:
         (b"a", "not bytes"),
     ],
 )
-def test_what_cannot_be_stored_is_refused_with_the_reason(text: object, reason: str) -> None:
+def test_what_cannot_be_stored_is_refused_with_the_reason(text: Any, reason: str) -> None:
     with pytest.raises(Invalid, match=f"The tag .*{reason}"):
         checked_text(text, what="tag")
 

@@ -108,7 +108,7 @@ def functions_of_text() -> Mapping[str, Callable[[str], Any]]:
                 call = called_with_text(function)
                 if call is not None:
                     found[f"{module.__name__.removeprefix('recollect.')}.{name}"] = call
-    return found | ELSEWHERE
+    return {**found, **ELSEWHERE}
 
 
 def chunked(text: str) -> object:

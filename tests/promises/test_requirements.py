@@ -18,7 +18,7 @@ def claims() -> dict[str, list[str]]:
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.proves":
                 for argument in node.args:
                     assert isinstance(argument, ast.Constant), f"{path.name}:{node.lineno} must name promises plainly"
-                    found.setdefault(argument.value, []).append(f"{path.name}:{node.lineno}")
+                    found.setdefault(str(argument.value), []).append(f"{path.name}:{node.lineno}")
     return found
 
 

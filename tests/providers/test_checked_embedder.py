@@ -49,7 +49,7 @@ def test_lists_become_unit_rows_of_float32() -> None:
     matrix = checked.embed(["one", "two"])
 
     assert matrix.dtype == np.float32
-    np.testing.assert_allclose(matrix, [[0.6, 0.8], [0, 0]], atol=1e-7)
+    np.testing.assert_allclose(matrix, [[0.6, 0.8], [0.0, 0.0]], atol=1e-7)
     assert checked.embed([]).shape == (0, 2)
 
 

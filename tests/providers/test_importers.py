@@ -20,7 +20,7 @@ from recollect.providers.importers.files import CHUNK_CHARS, note_pieces
 
 pytestmark = pytest.mark.proves("X6")
 
-MEM0 = {
+MEM0: dict[str, Any] = {
     "results": [
         {
             "id": "892db2ae-06d9-49e5-8b3e-585ef9b85b8e",

@@ -31,6 +31,7 @@ from tests.model_server import (
     talks,
     trickles,
 )
+from tests.waiting import pass_turn
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PATIENCE = 60.0  # seconds after which something will not happen any more
@@ -519,7 +520,7 @@ def test_who_cancels_while_the_turn_is_being_kept_is_too_late(endpoint: ModelSer
             task = asyncio.create_task(AgentRunner(store).run(question, on_event))
             assert await asyncio.to_thread(is_keeping.wait, PATIENCE)
             task.cancel()
-            await asyncio.sleep(0)
+            await pass_turn()
             task.cancel()
             may_go_on.set()
             return await task

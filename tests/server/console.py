@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from typing import Any
 
 import httpx2
 
@@ -17,7 +18,7 @@ class Browser:
         self.address = address
         self.client = httpx2.Client(base_url=address, timeout=PATIENCE, limits=LIMITS, trust_env=False)
 
-    def get(self, path: str, **query: object) -> httpx2.Response:
+    def get(self, path: str, **query: Any) -> httpx2.Response:
         return self.client.get(path, params=query or None)
 
     def send(self, path: str, **fields: str) -> httpx2.Response:

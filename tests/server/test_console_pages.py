@@ -320,9 +320,9 @@ def test_what_stands_on_the_whiteboard_all_agents_of_the_tenant_find(
     assert other.search_knowledge(word) == []
 
     browser.send("/admin/whiteboard", title=word, text=f"Ship the {word} on Friday")
-    board = browser.get("/admin/whiteboard")
-    assert "on Thursday" not in read(board)
-    wiping = re.findall(r'action="(/admin/whiteboard/[^"]+)"', board.text)
+    page = browser.get("/admin/whiteboard")
+    assert "on Thursday" not in read(page)
+    wiping = re.findall(r'action="(/admin/whiteboard/[^"]+)"', page.text)
     listed = recollect.tenant().list_documents(category="whiteboard")
     assert wiping == [f"/admin/whiteboard/{each.id}/wipe" for each in listed]
     for path in wiping:

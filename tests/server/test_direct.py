@@ -7,6 +7,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import partial
+from operator import mul
+from typing import Any
 
 import httpx2
 import pytest
@@ -98,8 +101,10 @@ def both(recollect: Recollect) -> Iterator[tuple[httpx2.Client, httpx2.Client]]:
 
 
 def told(client: httpx2.Client, method: str, path: str, body: object) -> tuple[int, dict[str, str], bytes]:
-    content = {"content": body, "headers": {"Content-Type": "Application/JSON"}} if isinstance(body, bytes) else {}
-    answer = client.request(method, path, **(content or ({} if body is None else {"json": body})))
+    sent: dict[str, Any] = {} if body is None else {"json": body}
+    if isinstance(body, bytes):
+        sent = {"content": body, "headers": {"Content-Type": "Application/JSON"}}
+    answer = client.request(method, path, **sent)
     headers = {name: value for name, value in answer.headers.items() if name not in ("date", "x-request-id")}
     assert len(answer.headers["x-request-id"]) == 16
     return answer.status_code, headers, answer.content
@@ -154,11 +159,10 @@ def test_who_is_cancelled_waits_for_the_end_of_the_work() -> None:
 
     async def cancelled() -> bool:
         task = asyncio.create_task(Threads(most=1).run(work))
-        while not begun.is_set():
-            await asyncio.sleep(0.01)
+        assert await asyncio.to_thread(begun.wait, PATIENCE)
         task.cancel()
-        await asyncio.sleep(0.05)
-        assert not task.done()
+        ended, _ = await asyncio.wait([task], timeout=0.05)
+        assert not ended
         go_on.set()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -173,7 +177,7 @@ def test_more_work_than_threads_is_all_done_and_what_it_raises_is_raised() -> No
 
     async def together() -> list[object]:
         threads = Threads(most=3)
-        works = [threads.run(lambda number=number: number * 2) for number in range(50)]
+        works = [threads.run(partial(mul, number, 2)) for number in range(50)]
         return await asyncio.gather(*works, threads.run(broken), return_exceptions=True)
 
     *doubled, error = asyncio.run(together())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import httpx2
@@ -23,7 +24,7 @@ def address(opened: Recollect) -> Iterator[str]:
         yield address
 
 
-def client_with(opened: Recollect, address: str, scope: KeyScope) -> httpx2.Client:
+def client_with(opened: Recollect, address: str, scope: KeyScope) -> AbstractContextManager[httpx2.Client]:
     return client_of(address, opened.tenant("acme").add_key(scope).key)
 
 

@@ -14,8 +14,10 @@ from recollect.settings import Settings
 from tests.server.live import client_of, serving
 from tests.waiting import eventually
 
-HOSTILE = ("-1", "0", "2147483648", "9223372036854775807", "9223372036854775808", "18446744073709551616", "1e308")
-HOSTILE += ("NaN", "Infinity", "true", "9" * 400)
+HOSTILE = (
+    *("-1", "0", "2147483648", "9223372036854775807", "9223372036854775808", "18446744073709551616", "1e308"),
+    *("NaN", "Infinity", "true", "9" * 400),
+)
 HERE = "\0"
 
 

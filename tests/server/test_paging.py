@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 import httpx2
 import pytest
@@ -115,6 +116,7 @@ def steps_of(client: httpx2.Client) -> str:
 def make_large(client: httpx2.Client, ann: str, listing: str) -> tuple[str, str]:
     """Fill a list with items of about 9,000 bytes; return its address and the field that tells them apart."""
     agent, text = ann.rpartition("/")[2], "☕" * 3000
+    bodies: list[tuple[str, dict[str, Any]]]
     if listing == "steps":
         path = steps_of(client)
         bodies = [(path, {"step": f"s{n}", "output": text, "agent_id": agent}) for n in range(20)]
@@ -158,11 +160,11 @@ def test_pages_end_at_a_number_of_bytes(
     path, field = make_large(client, ann, listing)
     whole = client.get(path, params={"limit": 500, **dict(httpx2.URL(path).params)}).json()
     monkeypatch.setattr(paging, "MAX_PAGE_BYTES", 20_000)
-    monkeypatch.setitem(paging.read_page.__kwdefaults__, "at_once", 2)
+    monkeypatch.setitem(paging.read_page.__kwdefaults__ or {}, "at_once", 2)
 
     found, cursor, pages = [], "", 0
     while cursor is not None:
-        wanted = {"limit": 500, "cursor": cursor, **dict(httpx2.URL(path).params)}
+        wanted: dict[str, Any] = {"limit": 500, "cursor": cursor, **dict(httpx2.URL(path).params)}
         answer = client.get(path, params=wanted)
         found += answer.json()["items"]
         cursor, pages = answer.json()["next_cursor"], pages + 1

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import httpx2
+import pytest
 
 from recollect.api.recollect import Recollect
 from recollect.settings import Settings
@@ -31,7 +32,7 @@ def schemathesis(
     options += ["--header", f"Authorization: Bearer {key}"] if key else []
     run = subprocess.run(
         [
-            SCHEMATHESIS,
+            str(SCHEMATHESIS),
             "run",
             f"{address}/openapi.json",
             *options,
@@ -56,10 +57,12 @@ def schemathesis(
     assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-2000:]
 
 
+@pytest.mark.slow
 def test_no_request_breaks_the_server(address: str, tmp_path: Path) -> None:
     schemathesis(address, tmp_path, examples=5, checks=CHECKS, phases=PHASES)
 
 
+@pytest.mark.slow
 def test_no_request_breaks_a_server_with_keys(tmp_path: Path) -> None:
     """With a key, and (that is what `ignored_auth` tries) without one and with a wrong one."""
     with Recollect(":memory:", settings=Settings(rate_limit=0, max_failed_keys=0)) as recollect:

@@ -106,7 +106,12 @@ def test_a_second_request_on_the_same_connection_has_its_own_time(
 
     with contextlib.ExitStack() as lines:
         tried: list[socket.socket] = []
-        wait_until(lambda: tried.append(lines.enter_context(called(address))) or is_answered(tried[-1]))
+
+        def try_again() -> bool:
+            tried.append(lines.enter_context(called(address)))
+            return is_answered(tried[-1])
+
+        wait_until(try_again)
         threading.Event().wait(0.6)
         assert is_answered(tried[-1])
 

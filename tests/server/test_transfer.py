@@ -7,6 +7,7 @@ import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -18,6 +19,7 @@ from recollect.server import guard
 from recollect.server.app import create_app
 from recollect.settings import Settings
 from tests.server.live import client_of, serving
+from tests.waiting import pass_turn
 
 pytestmark = pytest.mark.proves("X6")
 
@@ -144,7 +146,8 @@ class JumpingLoop(asyncio.SelectorEventLoop):
 
 def slowly(app: FastAPI, path: str, *, pause: float) -> int:
     """The status of the answer to a body that comes byte by byte, each after so many seconds."""
-    rest, statuses = list(b"nothing"), []
+    rest = list(b"nothing")
+    statuses: list[Any] = []
     headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
     scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": headers}
 
@@ -152,8 +155,7 @@ def slowly(app: FastAPI, path: str, *, pause: float) -> int:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, JumpingLoop)
         loop.ahead += pause
-        for _ in range(3):  # meanwhile, what is due happens
-            await asyncio.sleep(0)
+        await pass_turn(3)  # meanwhile, what is due happens
         byte = bytes([rest.pop(0)])
         return {"type": "http.request", "body": byte, "more_body": bool(rest)}
 

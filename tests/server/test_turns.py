@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def test_so_many_are_under_way_at_a_time_and_no_more(monkeypatch: pytest.MonkeyP
 
     async def together() -> Sequence[int]:
         ours = turns(at_once=2)
-        return await asyncio.gather(*(ours.run(lambda number=number: work(number)) for number in range(40)))
+        return await asyncio.gather(*(ours.run(partial(work, number)) for number in range(40)))
 
     assert asyncio.run(together()) == list(range(40))
     assert most == 2
@@ -103,16 +104,18 @@ def test_work_that_outlives_its_event_loop_does_not_take_the_threads_with_it() -
 
 def test_only_a_recall_is_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "GLANCE", 0.005)
-    seen, begun = threading.Event(), []
+    seen, again, begun = threading.Event(), threading.Event(), []
 
     def work() -> str:
         begun.append(threading.current_thread())
+        if len(begun) > 1:
+            again.set()
         assert seen.wait(PATIENCE)
         return "done"
 
     async def slow() -> str:
         task = asyncio.create_task(turns().run(work))
-        await asyncio.sleep(0.1)  # many glances
+        assert not await asyncio.to_thread(again.wait, 0.1)  # many glances
         seen.set()
         return await task
 

@@ -15,6 +15,7 @@ import pytest
 from recollect import AsyncRecollect, Settings, StoreError
 from recollect.api.aio import THREADS
 from tests.services.conftest import Clock, Place
+from tests.waiting import pass_turn
 
 CLOSED = "This store is closed; open a new one."
 asked_by: ContextVar[str] = ContextVar("asked_by", default="nobody")
@@ -77,7 +78,7 @@ def test_what_is_cancelled_before_it_began_never_happens_and_what_began_is_finis
             for _ in range(THREADS):
                 await asyncio.to_thread(gate.entered.acquire)
             waiting = [asyncio.create_task(memory.remember(f"waiting {number}")) for number in range(8)]
-            await asyncio.sleep(0)
+            await pass_turn()
             for task in (begun[0], *waiting[:7]):
                 task.cancel()
             ended = await asyncio.gather(begun[0], *waiting[:7], return_exceptions=True)
@@ -99,12 +100,13 @@ def test_a_closed_store_says_so_and_closing_waits_for_what_was_asked(fresh_place
             asked = asyncio.create_task(memory.remember("Asked before it was closed"))
             await asyncio.to_thread(gate.entered.acquire)
             closing = asyncio.create_task(store.close())
-            await asyncio.sleep(0)
+            await pass_turn()
             assert not closing.done()
             gate.is_open.set()
             assert (await asked).id == "m-1"
             await closing
-            for verb in (memory.recall("anything"), tenant.list_agents(), tenant.audit.list(), store.maintain()):
+            verbs: list[Any] = [memory.recall("anything"), tenant.list_agents(), tenant.audit.list()]
+            for verb in (*verbs, store.maintain()):  # type: ignore[misc]
                 with pytest.raises(StoreError, match=CLOSED):
                     await verb
             await store.close()  # a second time, which does nothing; and a third at the end

@@ -20,6 +20,7 @@ from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.errors import ModelError
 from recollect.policy.details.references import find_references
 from recollect.services.details.describe import ABSURD_CHARS
+from recollect.tools.catalog import TOOLS
 from tests.services.conftest import Clock, Place
 
 LOG = "".join(f"2026-01-31T12:00:{second % 60:02}Z INFO step {second} done\n" for second in range(200))
@@ -78,7 +79,8 @@ def test_other_output_is_replaced_by_its_reference_alone(ann: AgentMemory) -> No
 def test_what_stands_for_an_output_is_not_captured_again(place: Place, clock: Clock, tenant_id: str) -> None:
     with place.open(clock, capture_threshold=5) as recollect:
         ann = recollect.agent("ann", tenant_id)
-        for arguments in ({"source": "npm install", "status": "success"}, {}, {"type": "api_response"}):
+        given: list[dict[str, Any]] = [{"source": "npm install", "status": "success"}, {}, {"type": "api_response"}]
+        for arguments in given:
             line = ann.capture(LOG, **arguments)
             assert ann.capture(line) == line
         assert ann.capture(f"{line} and then some more words") != f"{line} and then some more words"
@@ -371,6 +373,13 @@ def test_whatever_calls_tools_can_be_wrapped(ann: AgentMemory) -> None:
     assert find_references(call("resource", {})[0]["resource"]["text"])
     assert find_references(call("text", {}))
     assert call("short", {}) is answers["short"]
+
+
+def test_answers_of_memorys_own_tools_are_not_captured(ann: AgentMemory) -> None:
+    call = capture_calls(ann, lambda name: LOG)
+
+    assert {name for name in TOOLS if call(name) is not LOG} == set()
+    assert call("of_another_program") is not LOG
 
 
 def test_an_answer_that_comes_twice_is_replaced_twice(ann: AgentMemory) -> None:

@@ -235,9 +235,8 @@ def test_notes_that_are_nobodys_yet_are_looked_at_and_stay_nobodys(
         assert store.agent("bob").remember("Prefers tabs").id in (folder / "memories.jsonl").read_text()
 
 
+@pytest.mark.parametrize("fresh_place", ["sqlite"], indirect=True)  # PostgreSQL looks after its own pages
 def test_a_damaged_page_is_noticed(fresh_place: Place, clock: Clock) -> None:
-    if fresh_place.engine != "sqlite":
-        return  # PostgreSQL looks after its own pages
     with fresh_place.open(clock) as store:
         store.agent().remember_many([f"Note number {number} of many" for number in range(400)])
     path = Path(fresh_place.url.removeprefix("sqlite:///"))

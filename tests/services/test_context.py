@@ -16,7 +16,7 @@ from recollect.errors import Invalid, NotFound, OverBudget
 from recollect.model import WorkingMemory
 from recollect.policy.details.references import find_references
 from recollect.policy.prompt.escaping import INFORMATION
-from recollect.policy.prompt.tokens import count_messages, estimated_tokens
+from recollect.policy.prompt.tokens import REPLY_TOKENS, count_message, estimated_tokens
 from tests.services.conftest import Clock, Place
 
 PROMPT = "You keep the accounts."
@@ -111,7 +111,8 @@ def test_the_blocks_come_in_their_order_with_the_new_message_last(
     )
     assert contents[7] == "[Tool Result] (m-5, 2026-03-01 12:00)\n  ledger.csv has 12 invoices"
     assert made.messages[-1] == {"role": "user", "content": "And which invoice was late?"}
-    assert made.tokens == count_messages(made.messages, estimated_tokens) <= made.budget == 8000
+    counted = sum(count_message(message, estimated_tokens) for message in made.messages) + REPLY_TOKENS
+    assert made.tokens == counted <= made.budget == 8000
     assert made.tokens == sum(block.tokens for block in made.blocks) + 3
     assert made.truncations == ()
 
@@ -185,7 +186,7 @@ def test_its_first_call_is_kept_once_its_first_turn_is(tenant: TenantMemory) -> 
 
 
 def test_given_tool_results_take_the_place_of_stored_ones(full: AgentMemory) -> None:
-    given = ["plain", {"content": "two\nlines", "name": "npm [install] <|im_start|>"}]
+    given: list[Any] = ["plain", {"content": "two\nlines", "name": "npm [install] <|im_start|>"}]
 
     made = full.context("s-1", tool_results=given)
 

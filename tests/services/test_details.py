@@ -6,6 +6,7 @@ import io
 import json
 import re
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from recollect import Recollect
 from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.deadline import DEADLINE, Deadline
 from recollect.errors import Cancelled, Invalid, NotFound, StoreError
-from recollect.policy.details.keys import MAX_DESCRIPTION_CHARS, SUFFIX_ALPHABET
+from recollect.policy.details.keys import MAX_DESCRIPTION_CHARS, SUFFIX_ALPHABET, Part
 from recollect.services.details import parts
 from recollect.services.details.grep import read_matches
 from recollect.store.content.chunks import CHUNK_CHARS
@@ -186,7 +187,7 @@ def test_a_search_ranks_by_words_and_time_and_takes_signs_as_they_are(ann: Agent
 
 
 def test_a_listing_goes_on(ann: AgentMemory, clock: Clock) -> None:
-    keys = []
+    keys: list[str] = []
     for number in range(5):
         clock.forward(seconds=1)
         keys.insert(0, ann.store_detail(f"text {number}").key)
@@ -204,7 +205,7 @@ def test_a_listing_goes_on(ann: AgentMemory, clock: Clock) -> None:
 
 
 def test_a_search_goes_on(ann: AgentMemory, clock: Clock) -> None:
-    keys = []
+    keys: list[str] = []
     for number in range(5):
         clock.forward(seconds=1)
         keys.insert(0, ann.store_detail(f"text {number}").key)
@@ -529,7 +530,7 @@ class Small:
         self.text = text
         self.chars = len(text)
         self.lines = text.count("\n") + (text != "" and not text.endswith("\n"))
-        self.newlines = [text.count("\n", 0, at) for at in range(0, len(text), 7)]
+        self.newlines: Sequence[int] = [text.count("\n", 0, at) for at in range(0, len(text), 7)]
 
     def chunk(self, position: int) -> str:
         return self.text[position * 7 : position * 7 + 7]
@@ -542,8 +543,8 @@ def lines_of(text: str) -> list[str]:
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
-def part(**said: Any) -> parts.Part:
-    return parts.Part(**{"limit": 10_000, **said})
+def part(**said: Any) -> Part:
+    return Part(**{"limit": 10_000, **said})
 
 
 @given(TEXTS, st.integers(1, 40), st.integers(0, 40))

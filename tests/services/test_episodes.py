@@ -5,9 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from typing import Any
 
 import apsw
 import psycopg
@@ -20,14 +21,14 @@ from tests.services.conftest import START, Clock, Place
 from tests.waiting import eventually
 
 DAY = timedelta(days=1)
-FOR_EVER = {"kind": "episode", "category": "explicit"}
+FOR_EVER: dict[str, Any] = {"kind": "episode", "category": "explicit"}
 
 
 def said(agent: AgentMemory, text: str, **fields: object) -> Memory:
     return agent.remember(text, kind="episode", **fields)  # type: ignore[arg-type]
 
 
-def ids(memories: list[Memory]) -> set[str]:
+def ids(memories: Sequence[Memory]) -> set[str]:
     return {memory.id for memory in memories}
 
 

@@ -386,7 +386,8 @@ def test_no_cache_of_the_process_holds_on_to_it(recollect: Recollect, acme: Tena
     fill(acme, atlas)
     recollect.verify_key(acme.add_key("read", name=f"{NAME}'s phone").key)
     for _ in range(3):
-        asked = [atlas.recall(NAME), atlas.search("qvarnström"), atlas.inject(NAME), atlas.private_memory()]
+        asked: list[object] = [atlas.recall(NAME), atlas.search("qvarnström")]
+        asked += [atlas.inject(NAME), atlas.private_memory()]
         asked += [atlas.context("s-1", NAME, budget=500), acme.search_knowledge(NAME), acme.audit.search(NAME)]
         assert NAME in repr(asked)
     del asked

@@ -3,6 +3,7 @@ nobody vouches for."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -19,7 +20,7 @@ FACT = "The staging server is called Hedwig"
 CORE = "I am careful with other people's money"
 
 
-def ids(memories: list[Memory]) -> set[str]:
+def ids(memories: Sequence[Memory]) -> set[str]:
     return {memory.id for memory in memories}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -219,7 +220,7 @@ def test_an_agent_counts_its_memories(tenant: TenantMemory, ann: AgentMemory, bo
 
 @pytest.mark.proves("J4")
 def test_agents_are_made_listed_and_edited(tenant: TenantMemory, clock: Clock, recollect: Recollect) -> None:
-    fields = {
+    fields: dict[str, Any] = {
         "name": "Atlas",
         "system_prompt": "You are Atlas.",
         "model": "large",
@@ -240,7 +241,8 @@ def test_agents_are_made_listed_and_edited(tenant: TenantMemory, clock: Clock, r
         tenant.add_agent("atlas")
 
     clock.forward(hours=1)
-    changes = {"name": "Atlas II", "model": "small", "tools": (), "colour": "", "icon": "star", "is_active": True}
+    changes: dict[str, Any] = {"name": "Atlas II", "model": "small", "tools": (), "colour": ""}
+    changes |= {"icon": "star", "is_active": True}
     edited = tenant.update_agent("atlas", **changes)
 
     assert {name: getattr(edited, name) for name in changes} == changes
@@ -248,7 +250,7 @@ def test_agents_are_made_listed_and_edited(tenant: TenantMemory, clock: Clock, r
     assert tenant.get_agent("atlas") == edited
     for wrong in ({"name": " "}, {"tools": "notes"}, {"is_active": 1}, {"shoe_size": 44}, {"model": "x" * 201}):
         with pytest.raises(Invalid):
-            tenant.update_agent("atlas", **wrong)  # type: ignore[arg-type]
+            tenant.update_agent("atlas", **wrong)
     assert tenant.get_agent("atlas") == edited
     assert recollect.tenant(f"{tenant.id}-other").list_agents() == []
 

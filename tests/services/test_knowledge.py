@@ -142,10 +142,11 @@ def test_what_is_said_about_a_document_can_change(tenant: TenantMemory, clock: C
 
 
 def test_passages_that_stay_keep_their_numbers(tenant: TenantMemory) -> None:
-    def numbers() -> dict[str, int]:
+    id = tenant.ingest(POLICY, title="Refunds").id
+
+    def numbers() -> dict[str, Any]:
         return {chunk.text.split("\n")[0]: chunk.id for chunk in tenant.list_passages(id)}
 
-    id = tenant.ingest(POLICY, title="Refunds").id
     first = numbers()
     assert list(first) == ["Refunds > Refund policy", "Refunds > Refund policy > Fees"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +19,7 @@ from tests.services.conftest import START, Clock, Place
 LINES = "[Memories]\n"
 
 
-def texts(memories: list[Memory]) -> list[str]:
+def texts(memories: Sequence[Memory]) -> list[str]:
     return [memory.text for memory in memories]
 
 

@@ -39,7 +39,7 @@ WRITES: dict[str, Callable[[AgentMemory, Memory], Any]] = {
     "edit of both": lambda ann, old: ann.update(old.id, text="changed", tags=["a", KEY], importance=1.0),
 }
 
-TOOLS = {
+TOOLS: dict[str, tuple[Any, Any]] = {
     "memory_store": ({"text": LEAK}, {"ok": False, "error": REFUSAL}),
     "memory_store with a tag": ({"text": "harmless", "tags": [KEY]}, {"ok": False, "error": REFUSAL}),
     "save_to_journal": ({"content": LEAK}, {"error": REFUSAL}),

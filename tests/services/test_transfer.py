@@ -170,7 +170,7 @@ def test_what_arrived_works_as_before(
     assert arrived.count_waiting() == 0
     assert there.remember("the next one").id == here.remember("the next one").id == "m-8"
     assert there.remember(f"allowed {SECRET}").id == "m-9"
-    step = {"workflow": "refund", "step": "tell", "output": "told"}
+    step: dict[str, Any] = {"workflow": "refund", "step": "tell", "output": "told"}
     assert arrived.record_step(**step).position == tenant.record_step(**step).position == 3
 
 

@@ -144,7 +144,7 @@ def test_what_makes_room_is_told_with_what_it_made_room_for(place: Place, clock:
 
 
 def test_agents_and_allowances_leave_events_too(tenant: TenantMemory, clock: Clock) -> None:
-    told = []
+    told: list[Any] = []
 
     def tell() -> None:
         event, *earlier = tenant.audit_events()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -22,7 +23,11 @@ def workers() -> Iterator[Workers]:
 
 def test_the_pieces_of_a_turn_are_done_in_order_on_one_thread(workers: Workers) -> None:
     done: list[tuple[int, int]] = []
-    turn = Turn([lambda each=each: done.append((each, threading.get_ident())) for each in range(5)])
+
+    def note(each: int) -> None:
+        done.append((each, threading.get_ident()))
+
+    turn = Turn([partial(note, each) for each in range(5)])
 
     workers.begin(turn)
     for future in turn.futures:
@@ -70,18 +75,19 @@ def test_turns_that_hang_and_were_given_up_hold_nobody_up(workers: Workers) -> N
 
     may_end.set()
     assert all(turn.futures[0].result(PATIENCE) for turn in hanging)
-    last = [Turn([lambda each=each: each]) for each in range(3 * AT_ONCE)]
-    for turn in last:
-        workers.begin(turn)
-    assert [turn.futures[0].result(PATIENCE) for turn in last] == list(range(3 * AT_ONCE))
+    last = [Turn([partial(int, each)]) for each in range(3 * AT_ONCE)]
+    for each in last:
+        workers.begin(each)
+    assert [each.futures[0].result(PATIENCE) for each in last] == list(range(3 * AT_ONCE))
 
 
 def test_a_turn_that_takes_long_lets_the_next_begin_and_goes_on_itself(workers: Workers) -> None:
     may_end = threading.Event()
     slow = [Turn([lambda: may_end.wait(PATIENCE), lambda: "and on"]) for _ in range(AT_ONCE)]
     following = Turn([lambda: "next"])
-    for turn in [*slow, following]:
+    for turn in slow:
         workers.begin(turn)
+    workers.begin(following)
 
     workers.pass_on(following)  # has not begun, so it has nothing to pass on
     assert not following.futures[0].done()

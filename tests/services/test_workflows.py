@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -69,7 +70,7 @@ def test_many_first_steps_at_once_begin_one_workflow(tenant: TenantMemory) -> No
         ({"output": "\x00"}, "NUL"),
     ],
 )
-def test_what_is_not_acceptable_is_refused(tenant: TenantMemory, wrong: dict[str, str], says: str) -> None:
+def test_what_is_not_acceptable_is_refused(tenant: TenantMemory, wrong: dict[str, Any], says: str) -> None:
     with pytest.raises(Invalid, match=says):
         tenant.record_step(**{"workflow": "run", "step": "x", **wrong})
     assert tenant.list_workflows() == []
@@ -79,9 +80,10 @@ def test_a_secret_is_treated_as_the_settings_say(place: Place, clock: Clock, ten
     output = f"The key is {SECRET}"
     with place.open(clock) as recollect:
         tenant = recollect.tenant(tenant_id)
-        for given in ({"output": output}, {"step": output}, {"workflow": output}):
+        for name in ("output", "step", "workflow"):
+            given: dict[str, Any] = {"workflow": "run", "step": "x", name: output}
             with pytest.raises(SecretRejected):
-                tenant.record_step(**{"workflow": "run", "step": "x", **given})
+                tenant.record_step(**given)
         assert tenant.list_workflows() == []
         assert {event.action for event in tenant.audit.list()} == {"workflow.refuse"}
         assert SECRET not in str(tenant.audit.list())

@@ -57,5 +57,5 @@ def test_what_is_kept_of_an_index_for_the_next_question_follows_its_rows() -> No
         for wanted in (Wanted([], 0.0), Wanted(["note"], 0.0), Wanted([], 1e9), Wanted([], 0.0, until=4)):
             kept, made = (each.evidence(["tea", "w2"], vector, wanted) for each in (index, fresh))
             assert kept.seqs.tolist() == made.seqs.tolist()
-            assert np.array_equal(kept.cosines, made.cosines, equal_nan=True)
+            assert np.array_equal(kept.cosines, made.cosines, equal_nan=True)  # type: ignore[arg-type]
             assert [rows.tolist() for rows, _ in kept.occurrences] == [rows.tolist() for rows, _ in made.occurrences]

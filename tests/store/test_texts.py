@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ def store(tmp_path: Path) -> Iterator[SqlStore]:
     store.close()
 
 
-def plain(store: SqlStore, needle: str, **wanted: object) -> Sequence[Memory]:
+def plain(store: SqlStore, needle: str, **wanted: Any) -> Sequence[Memory]:
     """What the database finds: inside a transaction nothing is taken from memory."""
     return store.transaction(ANN.tenant, lambda: store.list_memories(ANN, needle=needle, now=NOW, **wanted))
 
@@ -96,7 +97,7 @@ def test_what_takes_too_much_is_let_go(store: SqlStore, monkeypatch: pytest.Monk
         monkeypatch.setattr(folded_texts, "MAX_BYTES", most)
         for owner in owners * 3:
             assert len(store.list_memories(owner, needle="TEA", now=NOW)) == 20
-        texts = store._engine.index._texts
+        texts = store._engine.index._texts  # type: ignore[attr-defined]
         assert 0 <= texts._total <= most
         assert texts._total == sum(held.nbytes for held in texts._held.values())
 
@@ -105,7 +106,7 @@ def test_what_is_held_of_a_tenant_can_be_forgotten(store: SqlStore) -> None:
     store.add_memory(note("tea", ANN))
     for _ in range(2):
         store.list_memories(ANN, needle="tea", now=NOW)
-    texts = store._engine.index._texts
+    texts = store._engine.index._texts  # type: ignore[attr-defined]
     assert texts._total > 0
 
     store.forget_cached(ANN.tenant)

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 
-MAX_COLUMNS = 12
 MAX_NAME_CHARS = 40
 SAMPLE_LINES = 60
 

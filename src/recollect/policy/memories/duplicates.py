@@ -1,9 +1,9 @@
-"""Whether two memories say the same, or one corrects the other, without a model.
+"""Near-duplicates: memories that say the same, found without a model.
 
 Texts are compared as bags of stemmed words. Likeness alone is not enough: "port 5432" and "port 5433" are nearly the
 same letters and opposite facts. So a near-duplicate must also agree in everything that carries a fact (numbers, codes,
 days, names, negation, tense, "only", who does what to whom), and neither text may have a word in the place where the
-other has a different one. Such a pair is a correction when the rest, and the subject first of all, is the same.
+other has a different one.
 """
 
 from __future__ import annotations
@@ -18,14 +18,10 @@ from recollect.policy.text import fold, terms
 DUPLICATE_THRESHOLD = 0.8
 """Texts less alike than this are no duplicates, however well their facts agree: one says much more."""
 
-SAME_SUBJECT = 0.5
-"""What share of the shorter text a correction must have in common with it."""
-
 WORDS_WEIGHT = 0.7
 """Of the likeness, how much whole words decide; the rest is pieces of words, which forgive spelling."""
 
 GRAM = 3
-MAX_CHANGED = 3
 MIN_TYPO_CHARS = 6
 MAX_TYPO_WORDS = 8
 """Texts with more strange words than this differ by more than spelling."""
@@ -65,17 +61,6 @@ FACTS = _same("""
 """)
 """Words that are facts by themselves: two texts with different ones do not say the same."""
 
-OPPOSITES = tuple(
-    frozenset(pair.split())
-    for pair in """
-    enabl disabl, onlin offlin, open close, public privat, allow deni, allow forbid, activ inact, like hate, love hate,
-    like dislik, start stop, begin stop, start end, increas decreas, true fals, add remov, includ exclud, accept reject,
-    approv reject, manual automat, requir option, high low, win lose, buy sell, present absent, sync async, earli late,
-    warm cold, intern extern, upgrad downgrad, left right, up down, befor after, before after
-    """.split(",")
-)
-"""Stems that cannot both be true."""
-
 ALIASES = _same("""
     postgresql postgr, javascript js, typescript ts, kubernet k8s, databas db, product prod, configur config,
     repositori repo, applic app, document doc, develop dev, environ env, prefer favor favour, photo pictur photograph,
@@ -89,26 +74,8 @@ FILLERS = frozenset(
 )
 """Stems that may come or go without changing what is said."""
 
-HINTS = re.compile(
-    r"\b(?:actually|correction|no longer|any ?more|now|instead|meanwhile|nowadays|since then|has changed|changed"
-    r"|moved|switched|renamed|replaced|sorry|i was wrong|as of)\b"
-)
-"""What people say when they correct themselves."""
-
 DIRECTIONS = frozenset("over than to from before after by into instead but while whereas".split())
 """Words whose two sides cannot be exchanged."""
-
-PREFERENCES = frozenset({"over", "than"})
-REPLACED = frozenset({"instead", "from", "than"})
-"""Behind these stands what no longer holds."""
-
-MANY_VALUED = frozenset(
-    """
-    like love enjoy know speak visit own have read watch buy play eat use see need want support learn studi hate drink
-    includ contain add
-    """.split()
-)
-"""Stems of verbs that can be true of several things at once: liking tea says nothing about coffee."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +89,8 @@ class Fingerprint:
     names: frozenset[str]  # words written with a capital letter
     negations: int
     genders: frozenset[str]
-    is_numbered: bool  # begins with a number that names its subject: "Order 1001 was shipped"
     sides: Mapping[str, tuple[frozenset[str], frozenset[str]]]  # by direction: the words before and after it
     grams: frozenset[str]
-    has_hint: bool
 
     @classmethod
     def of(cls, text: str) -> Fingerprint:
@@ -167,73 +132,24 @@ def is_near_duplicate(a: str | Fingerprint, b: str | Fingerprint) -> bool:
     only_one, only_other = _unmatched(one, other)
     if (only_one and only_other) or (only_one & one.names) or (only_other & other.names):
         return False
-    if _is_swapped(one, other) is not None:
+    if _is_swapped(one, other):
         return False
     if not (only_one or only_other):
         return bool(one.tokens)
     return similarity_of(one, other) >= DUPLICATE_THRESHOLD
 
 
-def is_correction(new: str | Fingerprint, old: str | Fingerprint) -> bool:
-    """Whether `new` says of the same subject something that `old` cannot be right beside.
-
-    >>> is_correction("Deploy target is eu-west-1", "Deploy target is us-east-1")
-    True
-    >>> is_correction("User likes coffee", "User likes tea")
-    False
-    """
-    one, other = _prepared(new), _prepared(old)
-    if is_near_duplicate(one, other) or not one.tokens or not other.tokens:
-        return False
-    words_new, words_old = _unmatched(one, other)
-    new_only, old_only = words_new | (one.facts - other.facts), words_old | (other.facts - one.facts)
-    shared = (one.words | one.facts) - new_only
-    if len(shared) < SAME_SUBJECT * min(len(one.tokens), len(other.tokens)) or not shared & one.words:
-        return False
-    if not new_only and not old_only:
-        return one.negations != other.negations or _is_swapped(one, other) in PREFERENCES
-    if bool(one.negations) != bool(other.negations):
-        return one.has_hint or (not new_only and not old_only)
-    return _is_changed_value(one, other, new_only, old_only)
-
-
-def _is_changed_value(one: Fingerprint, other: Fingerprint, new_only: frozenset[str], old_only: frozenset[str]) -> bool:
-    """Whether what is only in one and only in the other stand in the same place of otherwise one sentence."""
-    replaced = frozenset[str]().union(*(one.sides[word][1] for word in REPLACED & one.sides.keys()))
-    if one.has_hint and new_only and replaced & (other.words | other.facts):
-        return True
-    if not new_only or not old_only or max(len(new_only), len(old_only)) > MAX_CHANGED:
-        return False
-    if any(pair & new_only and pair & old_only for pair in OPPOSITES):
-        return len(new_only) == len(old_only) == 1
-    if not (_is_one_place(one, new_only) and _is_one_place(other, old_only)):
-        return False
-    if one.has_hint:
-        return True
-    if one.tokens[0] in new_only or other.tokens[0] in old_only:
-        return False  # another subject
-    if new_only <= one.facts and old_only <= other.facts:
-        return not one.is_numbered
-    return len(new_only) == len(old_only) and MANY_VALUED.isdisjoint(one.words)
-
-
-def _is_one_place(text: Fingerprint, changed: frozenset[str]) -> bool:
-    positions = [position for position, token in enumerate(text.tokens) if token in changed]
-    return not positions or positions[-1] - positions[0] + 1 == len(positions)
-
-
-def _is_swapped(one: Fingerprint, other: Fingerprint) -> str | None:
-    """The word around which things changed sides ("tabs over spaces"), "name" if names did; None: neither."""
+def _is_swapped(one: Fingerprint, other: Fingerprint) -> bool:
+    """Return True if things changed sides, as in "tabs over spaces" and "spaces over tabs", or names their order."""
     for direction in one.sides.keys() & other.sides.keys():
         (before, after), (other_before, other_after) = one.sides[direction], other.sides[direction]
         if before & other_after and after & other_before:
-            return direction
+            return True
     shared = one.names & other.names
-    if len(shared) > 1 and not (_LISTING.search(one.text) or _LISTING.search(other.text)):
-        order = [token for token in one.tokens if token in shared]
-        if order != [token for token in other.tokens if token in shared] and one.tokens != other.tokens:
-            return "name"
-    return None
+    if len(shared) < 2 or _LISTING.search(one.text) or _LISTING.search(other.text):
+        return False
+    order = [token for token in one.tokens if token in shared]
+    return order != [token for token in other.tokens if token in shared] and one.tokens != other.tokens
 
 
 def _unmatched(one: Fingerprint, other: Fingerprint) -> tuple[frozenset[str], frozenset[str]]:
@@ -303,11 +219,8 @@ class _Reader:
         self._negations = 0
         self._genders: set[str] = set()
         self._cuts: dict[str, int] = {}  # how many tokens stand before a direction
-        self._is_numbered = False
-        self._is_after_token = False
 
     def add(self, piece: str) -> None:
-        count = len(self._tokens)
         is_code = any(character.isdigit() for character in piece) or "@" in piece or "/" in piece
         if is_code and fold(piece) not in ALIASES:
             self.add_value(piece)
@@ -316,10 +229,8 @@ class _Reader:
         else:
             for word in _SUBWORD.findall(piece):
                 self._add_word(word)
-        self._is_after_token = len(self._tokens) > count
 
     def add_value(self, piece: str) -> None:
-        self._is_numbered = self._is_numbered or (len(self._tokens) == 1 and self._is_after_token)
         self._tokens[_value(fold(piece))] = True
 
     def _add_word(self, spelled: str) -> None:
@@ -353,10 +264,8 @@ class _Reader:
             names=frozenset(self._names),
             negations=self._negations,
             genders=frozenset(self._genders),
-            is_numbered=self._is_numbered and len(tokens) > 2,
             sides={word: (frozenset(tokens[:cut]), frozenset(tokens[cut:])) for word, cut in self._cuts.items()},
             grams=frozenset(_grams(tokens)),
-            has_hint=HINTS.search(text) is not None,
         )
 
 

@@ -94,15 +94,6 @@ def recency_bonus(age_hours: float) -> float:
     return min(MAX_RECENCY_BONUS, RECENCY_SCALE / max(age_hours, MIN_AGE_HOURS))
 
 
-def relevance(note_text: str, message: str, *, age_hours: float) -> float:
-    """How many different words of the note are in the message, plus a bonus for being new.
-
-    >>> relevance("Deploy target is AWS us-east-1", "Where do we deploy? AWS?", age_hours=1)
-    2.1
-    """
-    return len(keywords(note_text) & keywords(message)) + recency_bonus(age_hours)
-
-
 def select(
     notes: Sequence[Memory],
     message: str,
@@ -116,9 +107,10 @@ def select(
 ) -> list[Memory]:
     """The notes for a prompt, best first; with `recent_only`, or when none matches, newest first.
 
-    `relevant` takes the notes that share a word with the message, by `relevance`. `hybrid` also takes those whose
-    cosine (`meaning`, by note id) is at least `MEANING_FLOOR`; its score is half the shared words and half the cosine,
-    each measured against the best, plus `RECENCY_SHARE` of the bonus; without `meaning` it is `relevant`. A note that
+    `relevant` takes the notes that share a word with the message, by the number of words and a bonus for being new.
+    `hybrid` also takes those whose cosine (`meaning`, by note id) is at least `MEANING_FLOOR`; its score is half the
+    shared words and half the cosine, each measured against the best, plus `RECENCY_SHARE` of the bonus; without
+    `meaning` it is `relevant`. A note that
     does not fit into what is left of `max_chars` is passed over, and a shorter one after it may still fit. What `judge`
     flags as suspicious comes last, in the room that the others leave. Expired and archived notes are never chosen.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from recollect.policy.prompt.images import size_of_base64
@@ -80,16 +80,6 @@ _RESULTS = ("tool_result", "function_call_output")
 _OPENAI_IMAGES = ("image_url", "input_image")
 
 
-def count_messages(messages: Iterable[Message], count: CountText) -> int:
-    """The tokens of a whole prompt, with what opens the answer; none for no messages.
-
-    >>> count_messages([{"role": "user", "content": "Hi"}], lambda text: len(text.split()))
-    8
-    """
-    total = sum(count_message(message, count) for message in messages)
-    return total + REPLY_TOKENS if total else 0
-
-
 def count_message(message: Message, count: CountText) -> int:
     """The tokens of one message, its role and frame included."""
     total = MESSAGE_TOKENS + count(str(message.get("role", ""))) + count_content(message.get("content"), count)
@@ -112,11 +102,6 @@ def count_content(content: object, count: CountText) -> int:
     if isinstance(content, Sequence):
         return sum(count_content(part, count) for part in content)
     return count(_as_json(content))
-
-
-def count_tools(tools: Iterable[Mapping[str, Any]], count: CountText) -> int:
-    """The tokens of tool descriptions, which a provider adds to the prompt: name, description and arguments."""
-    return sum(MESSAGE_TOKENS + count(_as_json(tool.get("function", tool))) for tool in tools)
 
 
 def openai_image_tokens(width: int, height: int, *, detail: str = "auto") -> int:

@@ -33,9 +33,6 @@ MEANING_FULL = 0.4
 DOUBT = 3
 """The average of a few is no average: it is taken as if this many more had a cosine of 0."""
 
-USUAL_COSINE = 0.3
-"""What unrelated texts have at most, where nobody knows the average."""
-
 FAR = np.float32(0.01)
 """What average closeness counts."""
 
@@ -140,16 +137,11 @@ def conversations_of(
     return found
 
 
-def similarities(evidence: Evidence, question: Asked, *, words_share: float) -> Floats:
-    """The similarity of every record."""
-    return spread(strengths(evidence, question, words_share=words_share))
-
-
 def best(evidence: Evidence, question: Asked, *, words_share: float, limit: int) -> dict[int, float]:
     """The `limit` most similar records, and how similar each is; of equals the newest, and none that fits nowhere."""
     strength = strengths(evidence, question, words_share=words_share)
     likely = _likely(strength, limit)
-    found = _spread_out(strength[likely], *_field(strength))
+    found = spread(strength[likely], strength)
     seqs = evidence.seqs[likely]
     order = np.lexsort((-seqs, -found))[:limit]
     order = order[found[order] > 0]
@@ -199,57 +191,26 @@ def fused(words: Floats | None, meaning: Floats | None, *, words_share: float = 
     return words_share * words + (1 - words_share) * known
 
 
-def spread(strength: Floats) -> Floats:
-    """Strengths as similarities, 0 to 1: the order stays, the best of the field take up most of the room.
+def spread(strength: Floats, everywhere: Floats) -> Floats:
+    """Strengths as similarities, 0 to 1, measured against those of all records.
 
-    >>> [round(each, 2) for each in spread(np.array([0.5, 0.25, 0.0], np.float32)).tolist()]
+    The order stays; the best of the field take up most of the room.
+
+    >>> strength = np.array([0.5, 0.25, 0.0], np.float32)
+    >>> [round(each, 2) for each in spread(strength, strength).tolist()]
     [1.0, 0.66, 0.0]
     """
-    return _spread_out(strength, *_field(strength))
-
-
-def _field(strength: Floats) -> tuple[float, float]:
-    """The best, and the last of the field (0: all are in it)."""
-    best = max(float(strength.max()), 1e-9) if len(strength) else 1.0
-    return best, max(float(np.partition(strength, -FIELD)[-FIELD]), 0.0) if len(strength) > FIELD else 0.0
-
-
-def _spread_out(strength: Floats, best: float, floor: float) -> Floats:
+    best, floor = _field(everywhere)
     above: Floats = np.clip((strength - floor) / np.float32(max(best - floor, 1e-9)), 0, 1)
     room = TAIL * np.clip(strength / np.float32(floor), 0, 1) + (1 - TAIL) * above**SPREAD if floor else above**SPREAD
     spread_out: Floats = np.float32(min(1.0, best / FULL) ** 0.5) * room
     return spread_out
 
 
-def hybrid(
-    words: Mapping[int, float], meaning: Mapping[int, float], *, reach: float, words_share: float
-) -> dict[int, float]:
-    """Similarity by record number for a source without conversations, from BM25 scores and cosines of its candidates.
-
-    `reach` is the most the words could score (`word_reach`). What one side did not find is judged by the other alone,
-    at its share.
-
-    >>> found = hybrid({1: 6.0, 2: 3.0}, {1: 0.7, 3: 0.4}, reach=10.0, words_share=0.6)
-    >>> {number: round(similarity, 2) for number, similarity in found.items()}
-    {1: 1.0, 2: 0.4, 3: 0.31}
-    """
-    numbers = list(dict.fromkeys([*words, *meaning]))
-    if not numbers:
-        return {}
-    scores = np.array([words.get(number, 0.0) for number in numbers], np.float32) / np.float32(max(reach, 1e-9))
-    cosines = np.array([meaning.get(number, USUAL_COSINE) for number in numbers], np.float32)
-    near = np.maximum((cosines - USUAL_COSINE) / (1 - USUAL_COSINE), 0) / MEANING_FULL if meaning else None
-    fit = fused(scores / WORDS_FULL if words or not meaning else None, near, words_share=words_share)
-    return dict(zip(numbers, spread(fit).tolist(), strict=True))
-
-
-def word_reach(terms: int, records: int) -> float:
-    """About the most a question of so many words can score among so many records, if all its words are known there.
-
-    >>> round(word_reach(5, 1000), 1)
-    24.2
-    """
-    return 0.7 * terms * float(np.log1p(max(records, 1)))
+def _field(strength: Floats) -> tuple[float, float]:
+    """The best, and the last of the field (0: all are in it)."""
+    best = max(float(strength.max()), 1e-9) if len(strength) else 1.0
+    return best, max(float(np.partition(strength, -FIELD)[-FIELD]), 0.0) if len(strength) > FIELD else 0.0
 
 
 def timeliness(question: Asked, since: NDArray[np.float64]) -> Floats:

@@ -25,7 +25,6 @@ MIN_PASSWORD_CHARS = 4
 MIN_TOKEN_CHARS = 6
 MIN_LOOSE_CHARS = 6
 MIN_LOOSEST_CHARS = 16
-MIN_PASSPHRASE_WORDS = 4
 
 WEAK = frozenset(
     """hunter2 letmein qwerty qwertz azerty iloveyou trustno1 swordfish opensesame sesame abc123 admin123 root123 toor

@@ -8,7 +8,7 @@ from functools import cache
 from operator import attrgetter
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, create_model
 
 import recollect.model
 from recollect.model import (
@@ -55,13 +55,11 @@ class ErrorBody(BaseModel):
     code: Annotated[str, Field(description="A stable word for programs.", examples=["not_found"])]
 
 
-class MemoriesCount(BaseModel):
-    """How many memories of each kind an agent has, archived ones not counted."""
-
-    core: int
-    journal: int
-    note: int
-    episode: int
+# One field for each kind, so that a new kind needs no change here.
+_KINDS: dict[str, Any] = {kind.value: int for kind in Kind}
+MemoriesCount: type[BaseModel] = create_model(
+    "MemoriesCount", __doc__="How many memories of each kind an agent has, archived ones not counted.", **_KINDS
+)
 
 
 class AgentBody(_Told):
@@ -79,10 +77,10 @@ class AgentBody(_Told):
     active: Annotated[bool, Field(description="The same as is_active.")]
     created_at: datetime
     updated_at: datetime
-    memories_count: MemoriesCount
+    memories_count: MemoriesCount  # type: ignore[valid-type]
 
     @classmethod
-    def of(cls, agent: Agent, count: MemoriesCount) -> Self:
+    def of(cls, agent: Agent, count: BaseModel) -> Self:
         return cls._of(agent, memories_count=count, active=agent.is_active)
 
 
@@ -186,7 +184,7 @@ class VersionPage(BaseModel):
 class MissingBody(_Told):
     """A source that has no say in an answer."""
 
-    source: Annotated[str, Field(description="memory, audit, workflow, knowledge, or the embedder")]
+    source: Annotated[str, Field(description=f"{', '.join(Source)}, or the embedder")]
     reason: str
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, Strict
 
-from recollect.model import AgentAnswer
+from recollect.model import AgentAnswer, Source
 from recollect.policy.prompt.images import KINDS, MAX_IMAGE_BYTES, MAX_IMAGES
 from recollect.server.rest.bodies import Given
 from recollect.services.prompt.transcripts import MAX_MESSAGE_CHARS
@@ -57,7 +57,7 @@ class RecalledBody(_Record):
     """Something out of memory that the model was shown at its first call."""
 
     id: str
-    source: Annotated[str, Field(description="memory, audit, workflow or knowledge.")]
+    source: Annotated[str, Field(description=f"One of {', '.join(Source)}.")]
     block: Annotated[str, Field(description="The part of the prompt it stood in, or the purpose it was recalled for.")]
     score: float | None
 

@@ -20,7 +20,6 @@ else:
     scan = LazyModule("recollect.policy.secrets.scan")
 
 REJECTED = "text appears to contain a secret — not stored"
-MODES = ("reject", "redact", "flag")
 FLAG = "secret"
 
 

@@ -35,6 +35,14 @@ _STEP = re.compile(r"(.+)/([1-9][0-9]{0,17})")
 _PASSAGE = re.compile(r".+#[0-9]{1,18}")
 _WORD = re.compile(r"[\w'’]+")
 
+ID_SHAPES: Mapping[Source, Callable[[str], object]] = {
+    Source.MEMORY: lambda id: memory_seq(id) is not None,
+    Source.AUDIT: _EVENT.fullmatch,
+    Source.KNOWLEDGE: _PASSAGE.fullmatch,
+    Source.WORKFLOW: _STEP.fullmatch,
+}
+"""Predicates for the ids of each source; the first that fits decides."""
+
 GONE: Mapping[Outcome, str] = {
     Outcome.ARCHIVED: "It was archived, because it faded, expired or exceeded the quota, and is no longer recalled.",
     Outcome.HELD: "It is held back until somebody approves it, because of where it came from.",
@@ -197,15 +205,12 @@ class Explain:
 
 
 def source_of(id: str) -> Source | None:
-    """Which source gives such ids.
+    """Return the source that gives such ids.
 
     >>> [str(source_of(id)) for id in ("m-7", "a-12", "refund-run/1", "handbook#3", "x")]
     ['memory', 'audit', 'workflow', 'knowledge', 'None']
     """
-    if memory_seq(id) is not None:
-        return Source.MEMORY
-    shapes = ((_EVENT, Source.AUDIT), (_PASSAGE, Source.KNOWLEDGE), (_STEP, Source.WORKFLOW))
-    return next((source for shape, source in shapes if shape.fullmatch(id)), None)
+    return next((source for source, fits in ID_SHAPES.items() if fits(id)), None)
 
 
 def out_of_use(memory: Memory, now: datetime, *, is_past: bool) -> Outcome | None:
