@@ -16,6 +16,7 @@
         ModelRefused           model            502   it answers, but not to this text
       StoreError               store            503   the driver's error is __cause__
         StoreBusy              store_busy       503   retry_after is set
+          StoreTimeout         store_busy       503   a read took longer than its caller allows
         StoreAway              store            503   it cannot be reached; retry_after is set
         ReadOnly               store            503   it can be read, but not written
           DiskFull             store            503   until somebody frees some space
@@ -122,6 +123,10 @@ class StoreBusy(StoreError):
     def __init__(self, message: str, *, retry_after: float = 1.0) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class StoreTimeout(StoreBusy):
+    """A read took longer than its caller allows (see `recollect.deadline.limit_reads`)."""
 
 
 class StoreAway(StoreError):

@@ -128,6 +128,7 @@ BY_AN_AGENT: dict[str, Attempt] = {
     "open_content": lambda store, me, it: store.open_content(me, it.key),
     "find_damaged_notes": lambda store, me, it: store.find_damaged_notes(Owner(me.tenant, it.agent)),
     "transaction": lambda store, me, it: store.transaction(me.tenant, lambda: store.delete_memory(me, it.memory_id)),
+    "read_together": lambda store, me, it: store.read_together(me.tenant, lambda: store.get_memory(me, it.memory_id)),
 }
 
 BY_A_TENANT: dict[str, Attempt] = {

@@ -152,7 +152,7 @@ def test_only_the_api_reads_the_clock() -> None:
 PAUSES = {
     "recollect.deadline": "says when a request has taken too long",
     "recollect.evaluation": "says how long a recall took",
-    "recollect.store.sqlite.engine": "waits for another process that is making the same file",
+    "recollect.store.sqlite.engine": "waits for another process that is making the same file; tells old snapshots from new",
     "recollect.providers.endpoint": "waits before it tries again, and for no answer longer than allowed",
     "recollect.cli.command": "says how long a command took",
     "recollect.providers.readers.pdf": "gives up on a document that takes too long",
@@ -160,6 +160,9 @@ PAUSES = {
     "recollect.services.background.embedding": "leaves an embedder that failed alone for a while",
     "recollect.services.background.writer": "says how long something has waited to be written",
     "recollect.services.background.refusals": "leaves a text that was refused alone for a while",
+    "recollect.services.recall.recall": "gives each source a share of the time a recall may take",
+    "recollect.store.postgres_unit": "tells which of two snapshots is older",
+    "recollect.store.search.words": "tells which of two snapshots is older",
     "recollect.store.postgres.link": "asks a server that has not answered for a second whether it is still there",
 }
 

@@ -30,7 +30,7 @@ MAY_CATCH_ALL = {
     ("recollect.providers.onnx_embedder", "encode"): "the runtime's errors share no narrower type",
     ("recollect.providers.onnx_embedder", "_opened"): "a file of the wrong kind has no narrower type",
     ("recollect.server.mcp.protocol", "_contained"): "logs it and answers without its text, which may be somebody's",
-    ("recollect.services.background.workers", "do"): "hands the error to whoever asks for the result",
+    ("recollect.services.background.workers", "run_job"): "hands the error to whoever asks for the result",
     (
         "recollect.services.background.writer",
         "_tried",

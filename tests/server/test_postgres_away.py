@@ -13,6 +13,7 @@ from recollect.api.recollect import Recollect
 from recollect.server.rest import health as health_route
 from recollect.server.rest.health import NO_ANSWER, SLOW
 from recollect.settings import Settings
+from recollect.store.postgres import link
 from tests.postgres_server import PostgresServer
 from tests.server.live import client_of, serving, wait_until
 
@@ -101,6 +102,18 @@ def test_a_frozen_server_fails_what_is_under_way_and_everything_after_it(
     assert "cannot be reached (it does not answer)" in answers[0].json()["error"]
     assert (health.status_code, health.json()["problems"]) == (503, [answers[0].json()["error"]])
     assert texts(client).count("under way") <= 1
+
+
+def test_a_recall_from_a_frozen_server_is_not_waited_for_past_its_deadline(
+    own_server: PostgresServer, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "SLOW", 1000.0)  # it is not found out otherwise
+    with Recollect(settings=Settings(url=url, recall_deadline=1.0)) as recollect:
+        recollect.agent("ann").remember("before")
+        with own_server.frozen():
+            hits = recollect.agent("ann").recall("before", sources=["memory"])
+
+    assert (list(hits), [each.source for each in hits.unanswered]) == ([], ["memory"])
 
 
 def test_killed_connections_fail_nobody_and_write_nothing_twice(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -74,6 +75,22 @@ def break_steps(place: Place) -> None:
     place.sql(f"CREATE VIEW step_index AS SELECT * FROM elsewhere WHERE {failing}")
     if place.engine != "sqlite":
         place.sql("GRANT SELECT ON step_index TO PUBLIC")
+
+
+@contextmanager
+def hanging_steps(place: Place) -> Iterator[None]:
+    """Have reads of the index of workflow steps never end: PostgreSQL waits for a lock, SQLite counts for ever."""
+    if place.engine != "sqlite":
+        with psycopg.connect(place.admin_url) as admin:
+            admin.execute("LOCK TABLE step_index IN ACCESS EXCLUSIVE MODE")
+            yield
+        return
+    endless = "(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n) > 0"
+    place.sql("ALTER TABLE step_index RENAME TO elsewhere")
+    place.sql(f"CREATE VIEW step_index AS SELECT * FROM elsewhere WHERE {endless}")
+    yield
+    place.sql("DROP VIEW step_index")
+    place.sql("ALTER TABLE elsewhere RENAME TO step_index")
 
 
 def made(request: pytest.FixtureRequest, folder: Path) -> Iterator[Place]:

@@ -1,13 +1,12 @@
-"""Recall asks four sources at once, ranks what they find together, and names the one that did not answer."""
+"""Recall asks four sources, ranks what they find together, and names the one that did not answer."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import psycopg
 import pytest
 
 from recollect import Invalid, Recollect, Settings, StoreError
@@ -16,8 +15,8 @@ from recollect.model import Document, Hit, Source
 from recollect.policy.recall.ranking import SOURCE_PRIORITY
 from recollect.services.recall import recall
 from tests.hanging import Hanging
-from tests.services.conftest import START, Clock, Place, break_steps
-from tests.waiting import eventually
+from tests.services.conftest import START, Clock, Place, break_steps, hanging_steps
+from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.proves("E3")
 
@@ -191,21 +190,11 @@ def hanging() -> Iterator[Hanging]:
         yield embedder
 
 
-def let_only(late: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However slow the machine, the deadline comes only when all sources but so many have answered."""
-
-    def patiently(futures: Collection[Future[Any]], timeout: float) -> Any:
-        eventually(lambda: sum(not each.done() for each in futures) <= late)
-        return wait(futures, timeout)
-
-    monkeypatch.setattr(recall, "wait", patiently)
-
-
 def test_an_embedder_that_hangs_costs_the_meaning_and_is_named(
     tmp_path: Any, hanging: Hanging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    let_only(0, monkeypatch)
-    settings = Settings(url=f"sqlite:///{tmp_path}/m.db", recall_deadline=0.4)
+    monkeypatch.setattr(recall, "EMBEDDER_SHARE", 0.3 / LIMIT)
+    settings = Settings(url=f"sqlite:///{tmp_path}/m.db", recall_deadline=LIMIT)
     with Recollect(settings=settings, embedder=hanging) as recollect:
         recollect.agent("ann").remember("The refund was paid")
         recollect.tenant().audit.record("order.refund", "Refund of 30 euro")
@@ -220,26 +209,67 @@ def test_an_embedder_that_hangs_costs_the_meaning_and_is_named(
         hanging.may_answer.set()
 
 
-# SQLite's readers never wait; the embedder above is what can be slow there.
-@pytest.mark.parametrize("place", ["postgres-18"], indirect=True)
-def test_a_source_that_is_slow_is_named_and_not_waited_for(
-    place: Place, clock: Clock, tenant_id: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    let_only(1, monkeypatch)
-    with place.open(clock, recall_deadline=1.0, embedder="off") as recollect:
-        ann, tenant = recollect.agent("ann", tenant_id), recollect.tenant(tenant_id)
-        ann.remember("The refund was paid")
-        tenant.record_step(workflow="run", step="refund")
-        with psycopg.connect(place.admin_url) as somebody:
-            somebody.execute("LOCK TABLE step_index IN ACCESS EXCLUSIVE MODE")
-            hits = ann.recall("refund")
+def test_the_built_in_embedder_runs_on_the_callers_thread(tmp_path: Any) -> None:
+    with Recollect(settings=Settings(url=f"sqlite:///{tmp_path}/m.db")) as recollect:
+        recollect.agent("ann").remember("The refund was paid")
+        assert recollect.agent("ann").recall("refund")
 
-        assert "m-1" in {hit.id for hit in hits}
+        assert "recollect-worker" not in {thread.name for thread in threading.enumerate()}
+
+
+@pytest.mark.parametrize("order", [("workflow", "memory"), ("memory", "workflow")])
+def test_a_source_that_hangs_is_named_and_leaves_the_others_their_time(
+    fresh_place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch, order: Sequence[str]
+) -> None:
+    """PostgreSQL waits for a lock, SQLite computes without end; the driver stops either."""
+    # However slow the machine, the first source has 2 seconds, and the second many.
+    monkeypatch.setattr(recall, "RESERVED_SHARE", 0.95 if order[0] == "workflow" else 0.0)
+    deadline = 40.0 if order[0] == "workflow" else 6.0
+    with fresh_place.open(clock, recall_deadline=deadline, embedder="off") as recollect:
+        ann = recollect.agent("ann")
+        ann.remember("The refund was paid")
+        recollect.tenant().record_step(workflow="run", step="refund")
+        with hanging_steps(fresh_place):
+            hits = ann.recall("refund", sources=order)
+
+        assert [hit.id for hit in hits] == ["m-1"]
         assert [(each.source, each.reason) for each in hits.unanswered] == [
-            ("workflow", "It did not answer within 1 s.")
+            ("workflow", f"It did not answer within {deadline:g} s.")
         ]
-        let_only(0, monkeypatch)
-        assert "run/1" in {hit.id for hit in ann.recall("refund", limit=10)}  # once the lock is gone
+        # Once nothing hangs any more, it answers again.
+        assert [hit.id for hit in ann.recall("refund", sources=["workflow"])] == ["run/1"]
+
+
+def test_a_recall_that_nobody_answers_in_time_names_every_source(fresh_place: Place, clock: Clock) -> None:
+    with fresh_place.open(clock, recall_deadline=0.5, embedder="off") as recollect:
+        recollect.tenant().record_step(workflow="run", step="refund")
+        with hanging_steps(fresh_place):
+            hits = recollect.agent("ann").recall("refund", sources=["workflow"])
+
+    assert (list(hits), [each.source for each in hits.unanswered]) == ([], ["workflow"])
+
+
+@pytest.mark.parametrize("place", ["postgres-18"], indirect=True)
+def test_a_pool_without_a_free_connection_is_not_waited_for_past_the_deadline(
+    place: Place, clock: Clock, tenant_id: str
+) -> None:
+    with place.open(clock, recall_deadline=0.5, embedder="off", pool_size=1) as recollect:
+        ann = recollect.agent("ann", tenant_id)
+        ann.remember("The refund was paid")
+        taken, may_end = threading.Event(), threading.Event()
+
+        def hold(_: Any) -> None:
+            taken.set()
+            assert may_end.wait(LIMIT)
+
+        with ThreadPoolExecutor(1) as pool:
+            holding = pool.submit(recollect._store._engine.read, tenant_id, hold)  # type: ignore[attr-defined]
+            assert taken.wait(LIMIT)
+            hits = ann.recall("refund")
+            may_end.set()
+            holding.result(LIMIT)
+
+    assert {each.source for each in hits.unanswered} == {"memory", "audit", "workflow", "knowledge"}
 
 
 def test_a_source_that_fails_is_named_and_the_others_stand(fresh_place: Place, clock: Clock) -> None:

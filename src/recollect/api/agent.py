@@ -19,7 +19,7 @@ from recollect.policy.text import checked_text
 from recollect.ports import Place
 from recollect.services.prompt.blocks import memories_to_show, private_memories, with_real_references
 from recollect.services.prompt.gather import ToolResult
-from recollect.services.recall.recall import Wish, checked_limit
+from recollect.services.recall.recall import RecallRequest, checked_limit
 from recollect.tools import catalog
 from recollect.tools.guidance import guidance
 
@@ -104,8 +104,8 @@ class Prompts(AgentView):
 
         Raises: Invalid; StoreError when nothing could answer.
         """
-        wish = Wish(query=query, limit=limit, purpose=checked_purpose(purpose))
-        return self.render_recalled(self._services.recall(self.owner, wish))
+        request = RecallRequest(query=query, limit=limit, purpose=checked_purpose(purpose))
+        return self.render_recalled(self._services.recall(self.owner, request))
 
     def render_recalled(self, recalled: Recalled) -> str | None:
         """The block of what `recall` has returned, for the next prompt; None when that is nothing."""

@@ -17,7 +17,7 @@ from recollect.policy.text import checked_text
 from recollect.services.history.tracing import traced
 from recollect.services.memories.drafts import Draft, checked_moment
 from recollect.services.recall.explain import Explain
-from recollect.services.recall.recall import Wish, checked_limit, checked_sources
+from recollect.services.recall.recall import RecallRequest, checked_limit, checked_sources
 
 
 class AgentView:
@@ -150,8 +150,8 @@ class Records(AgentView):
 
         Raises: Invalid; StoreError when nothing could answer.
         """
-        wish = _wish(query, limit=limit, kinds=kinds, sources=sources, purpose=purpose, as_of=as_of)
-        return self._services.recall(self.owner, wish)
+        request = _recall_request(query, limit=limit, kinds=kinds, sources=sources, purpose=purpose, as_of=as_of)
+        return self._services.recall(self.owner, request)
 
     def explain(
         self,
@@ -168,10 +168,10 @@ class Records(AgentView):
 
         Raises: Invalid; StoreError when nothing could answer.
         """
-        wish = _wish(query, limit=limit, kinds=kinds, sources=sources, purpose=purpose, as_of=as_of)
+        request = _recall_request(query, limit=limit, kinds=kinds, sources=sources, purpose=purpose, as_of=as_of)
         services = self._services
         explain = Explain(self._store, services.recall, services.context_calls, now=services.now)
-        return explain(self.owner, wish, id)
+        return explain(self.owner, request, id)
 
     def similar(self, id: str) -> Sequence[Memory]:
         """Live memories that say nearly the same as this one, most alike first: candidates for merging.
@@ -233,7 +233,7 @@ class Records(AgentView):
         self._services.remember.forget(self.owner, id)
 
 
-def _wish(
+def _recall_request(
     query: str,
     *,
     limit: int,
@@ -241,8 +241,8 @@ def _wish(
     sources: Collection[str] | None,
     purpose: str | None,
     as_of: datetime | None,
-) -> Wish:
-    return Wish(
+) -> RecallRequest:
+    return RecallRequest(
         query=query,
         limit=limit,
         kinds=None if kinds is None else tuple(checked_kind(kind) for kind in kinds),

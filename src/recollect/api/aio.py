@@ -220,11 +220,6 @@ class AsyncRecollect:
     def settings(self) -> Any:
         return self._sync.settings
 
-    @property
-    def is_local(self) -> bool:
-        """Whether neither its database nor its embedder is across a network."""
-        return self._sync.is_local
-
     def agent(self, id: str | None = None, tenant: str | None = None) -> AsyncAgentMemory:
         """Raises: Invalid."""
         return AsyncAgentMemory(self._sync.agent(id, tenant), self._threads)

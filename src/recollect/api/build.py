@@ -13,7 +13,6 @@ from recollect.services.access.idempotency import Idempotency
 from recollect.services.access.keys import Keys
 from recollect.services.background.embedding import Embedding
 from recollect.services.background.resting import RestedModel
-from recollect.services.background.workers import AT_ONCE, WAITING_AT_ONCE
 from recollect.services.details.capture import Capture
 from recollect.services.details.describe import Describe
 from recollect.services.details.details import Details
@@ -207,11 +206,6 @@ def _assemble(
     )
 
 
-def is_local(embedding: Embedding, settings: Settings) -> bool:
-    """Whether neither the database nor the embedder is across a network."""
-    return not embedding.is_remote and not settings.store_url.startswith(("postgresql://", "postgres://"))
-
-
 def _recall(
     store: Store,
     embedding: Embedding,
@@ -229,6 +223,7 @@ def _recall(
     )
     weights = {name: getattr(settings, f"weight_{name}") for name in PARTS}
     return Recall(
+        store,
         sources,
         embedding,
         echoes,
@@ -237,7 +232,6 @@ def _recall(
         now,
         weights=weights,
         deadline=settings.recall_deadline,
-        at_once=AT_ONCE if is_local(embedding, settings) else WAITING_AT_ONCE,
     )
 
 

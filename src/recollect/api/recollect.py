@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from recollect.api.agent import AgentMemory
-from recollect.api.build import Outside, is_local, wired
+from recollect.api.build import Outside, wired
 from recollect.api.tenant import TenantMemory
 from recollect.caller import current_caller
 from recollect.errors import Invalid
@@ -181,11 +181,6 @@ class Recollect:
         Raises: Unauthorized when it was revoked or has expired since.
         """
         return self._services.keys.current(tenant, id)
-
-    @property
-    def is_local(self) -> bool:
-        """Whether neither its database nor its embedder is across a network: then it computes, and seldom waits."""
-        return is_local(self._embedding, self.settings)
 
     def embedder_problem(self) -> str:
         """Why the embedder failed when it was last asked; empty if it did not."""

@@ -127,4 +127,10 @@ class Store(
     def embed_notes_with(self, embed: EmbedTexts) -> None:
         """Set the function that embeds notes in a file, which has no place for vectors."""
 
+    def read_together(self, tenant: str, work: Callable[[], T]) -> T:
+        """Run `work`; the reads it makes (of this tenant, on this thread) share one snapshot.
+
+        A read that fails does not keep the next one from trying.
+        """
+
     def close(self) -> None: ...

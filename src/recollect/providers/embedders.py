@@ -59,6 +59,7 @@ class CheckedEmbedder:
             raise Invalid(NOT_AN_EMBEDDER)
         self.name = name
         self.is_remote = bool(getattr(embedder, "is_remote", False))
+        self.is_builtin = bool(getattr(embedder, "is_builtin", False))
         self._embedder = embedder
         self._numpy = import_module("numpy")
         self._dimensions = None if self.is_remote else _checked_dimensions(getattr(embedder, "dimensions", None))

@@ -42,6 +42,8 @@ Floats = NDArray[np.float32]
 class OnnxEmbedder:
     """`ports.Embedder` of an ONNX model. It is loaded when first used, and may be used from many threads."""
 
+    is_builtin = True  # it only computes, so recall runs it on the caller's thread
+
     def __init__(self, folder: str) -> None:
         """Raises: Invalid when the folder does not hold a model and its tokenizer."""
         self._folder = Path(folder).expanduser()

@@ -113,6 +113,7 @@ class StaticEmbedder:
 
     name: str = "recollect-static-256-v2"
     dimensions: int = DIMENSIONS
+    is_builtin = True  # it only computes, so recall runs it on the caller's thread
 
     def __init__(self) -> None:
         self._table: _Table | None = None

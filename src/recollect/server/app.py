@@ -56,8 +56,7 @@ from recollect.server.rest import (
 )
 from recollect.server.rest.answers import ErrorBody
 from recollect.server.scopes import SCOPES
-from recollect.server.threads import BodyReader, Threads, Turns
-from recollect.services.background.workers import AT_ONCE
+from recollect.server.threads import BodyReader, Threads
 
 GROUPS = (
     health,
@@ -151,9 +150,8 @@ def _add_guards(app: FastAPI, recollect: Recollect, *, no_auth: bool, hosts: Seq
     # As many as requests may be under way: a tenant has a share of those, so its slow work leaves threads to others.
     app.state.threads = Threads(most=settings.max_requests + SPARE)
     app.state.reader = BodyReader()
-    app.state.turns = Turns(at_once=AT_ONCE, others=app.state.threads) if recollect.is_local else app.state.threads
     # The last one added sees a request first.
-    app.add_middleware(Direct, routes=routes, threads=app.state.threads, turns=app.state.turns, reader=app.state.reader)
+    app.add_middleware(Direct, routes=routes, threads=app.state.threads, reader=app.state.reader)
     app.add_middleware(HeadAsGet)
     app.add_middleware(IdempotencyKeys, idempotency=recollect.idempotency, threads=app.state.threads)
     app.add_middleware(LongJobs)
@@ -185,7 +183,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
     sys.setswitchinterval(interval)
     app.state.threads.close()
     app.state.reader.close()
-    app.state.turns.close()
 
 
 def _complete_document(app: FastAPI, *, no_auth: bool) -> None:

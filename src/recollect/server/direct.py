@@ -26,12 +26,10 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from recollect.errors import Invalid, RecollectError
-from recollect.model import KeyScope
 from recollect.policy.json_values import read_json
 from recollect.server.auth import DEPENDENCIES, Asked
 from recollect.server.errors import NOT_JSON, http_refusal, located, refusal, validation_refusal
 from recollect.server.headers import has_json, header
-from recollect.server.scopes import SCOPES
 from recollect.server.threads import SMALL_BODY, BodyReader, Threads
 
 JSON = "application/json"
@@ -41,12 +39,9 @@ Giver = Callable[[Asked], Any]
 class Direct:
     """Stands before the framework's router; the door (`access`) has found out which route is meant."""
 
-    def __init__(
-        self, app: ASGIApp, *, routes: Iterable[APIRoute], threads: Threads, turns: Threads, reader: BodyReader
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, routes: Iterable[APIRoute], threads: Threads, reader: BodyReader) -> None:
         self._app = app
         self._threads = threads
-        self._turns = turns  # for those that only read
         self._reader = reader
         self._plans = plans(routes)
 
@@ -58,13 +53,12 @@ class Direct:
         received: list[Message] = []
         try:
             body = b"" if plan.body is None else await _body(scope, receive, received)
-            threads = self._turns if plan.is_reading else self._threads
             content = None
             if body is not None and len(body) > SMALL_BODY:
                 values = await self._reader.run(partial(_given_by_large, plan, body))
-                content = await threads.run(partial(plan.answer, scope, lambda: values))
+                content = await self._threads.run(partial(plan.answer, scope, lambda: values))
             elif body is not None:
-                content = await threads.run(partial(plan.answer, scope, partial(plan.given, body)))
+                content = await self._threads.run(partial(plan.answer, scope, partial(plan.given, body)))
         except RecollectError as error:
             await refusal(Request(scope), error)(scope, receive, send)
         except RequestValidationError as error:
@@ -88,7 +82,6 @@ class Plan:
     body: tuple[str, type[BaseModel]] | None
     query: tuple[str, type[BaseModel]] | None
     arguments: Sequence[str]  # that are parts of the path
-    is_reading: bool
     status: int
     answers: TypeAdapter[Any] | None  # None: nothing
 
@@ -151,7 +144,7 @@ def plans(routes: Iterable[APIRoute]) -> dict[tuple[str, str], Plan]:
     for method, route in every:
         shape = route.path.split("/")
         is_sole = sum(each == method and _overlap(shape, other.path.split("/")) for each, other in every) == 1
-        plan = _plan(method, route) if is_sole else None
+        plan = _plan(route) if is_sole else None
         if plan is not None:
             found[method, route.path] = plan
     return found
@@ -164,7 +157,7 @@ def _overlap(one: Sequence[str], other: Sequence[str]) -> bool:
     return len(one) == len(other) and all(a == b or "{" in (a[:1], b[:1]) for a, b in zip(one, other, strict=True))
 
 
-def _plan(method: str, route: APIRoute) -> Plan | None:
+def _plan(route: APIRoute) -> Plan | None:
     """None: there is something about it that only the framework knows how to do."""
     is_plain = isinstance(route.response_model, type) and issubclass(route.response_model, BaseModel)
     is_empty = route.response_model is None and route.status_code == 204
@@ -195,7 +188,6 @@ def _plan(method: str, route: APIRoute) -> Plan | None:
         body=bodies[0] if bodies else None,
         query=queries[0] if queries else None,
         arguments=arguments,
-        is_reading=SCOPES.get(f"{method} {route.path}") is KeyScope.READ,
         status=route.status_code or 200,
         answers=TypeAdapter(route.response_model) if is_plain else None,
     )

@@ -128,7 +128,9 @@ class Settings:
         0.67, "The share of matching words in likeness; the rest is matching meaning.", low=0, high=1
     )
     recall_deadline: float = setting(
-        2.0, "Seconds a source of recall has to answer; one that takes longer is named and not waited for.", low=0.01
+        2.0,
+        "Seconds a recall has for its sources; a source that is late is named, and the others' answers stand.",
+        low=0.01,
     )
     workspace: Path | None = setting(
         None, "A folder whose `.aegis/memory/memories.jsonl` holds the notes of the agent that works there."

@@ -31,6 +31,7 @@ class Unit(Protocol):
     """One transaction of one tenant, speaking in named statements."""
 
     tenant: str
+    began: float  # `time.monotonic()` just before its snapshot was taken
 
     def all(self, name: str, /, **values: Any) -> Sequence[Row]: ...
 
@@ -113,6 +114,13 @@ class Engine(Protocol):
         """Run `work` on one consistent snapshot.
 
         Raises: StoreError.
+        """
+
+    def read_together(self, tenant: str, work: Callable[[], T]) -> T:
+        """Run `work`; every `read` it makes of this tenant, on this thread, uses one snapshot.
+
+        A read that fails leaves the others their chance: where the database gives the transaction up, the next read
+        begins another one. Raises: StoreError.
         """
 
     def write(self, tenant: str, work: Callable[[Unit], T]) -> T:

@@ -31,6 +31,9 @@ class Units:
 
         return self._commit(tenant, bound) if self._unit(tenant) is None else work()
 
+    def read_together(self, tenant: str, work: Callable[[], T]) -> T:
+        return self._engine.read_together(tenant, work) if self._unit(tenant) is None else work()
+
     def problems(self) -> Sequence[str]:
         """What is wrong at the moment, in sentences; asks nobody."""
         failed = (f"Writes fail: {self._write_problem}",) if self._write_problem else ()

@@ -55,6 +55,7 @@ class Embedding:
         self._store = store
         self._embedder = embedder
         self.is_remote = bool(getattr(embedder, "is_remote", False))
+        self.may_hang = embedder is not None and not getattr(embedder, "is_builtin", False)
         self._is_used = not self.is_remote
         self._rest = Rest(now)  # searches do not wait again for a remote one that failed
         self._wanted = threading.Event()

@@ -17,7 +17,7 @@ from recollect.policy.text import checked_text, fold
 from recollect.ports import Store
 from recollect.services.knowledge.skills import Skills
 from recollect.services.prompt.blocks import Inject, private_memories, with_real_references
-from recollect.services.recall.recall import Recall, Wish
+from recollect.services.recall.recall import Recall, RecallRequest
 
 MAX_TOOL_RESULTS = 20
 """Stored results of tools that a prompt begins with, the newest; the older ones can be recalled."""
@@ -86,7 +86,7 @@ class Gather:
         }
         left_out: dict[Part, tuple[LeftOut, ...]] = {}
         if asked.message.strip():
-            hits = self._recall.ranked(owner, Wish(query=asked.message, limit=SPARE * FOUND)).hits
+            hits = self._recall.rank(owner, RecallRequest(query=asked.message, limit=SPARE * FOUND)).hits
             passages = sorted((hit for hit in hits if hit.source is Source.KNOWLEDGE), key=_dissimilarity)
             known = _Known(pieces)
             for part, found in (

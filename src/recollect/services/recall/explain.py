@@ -19,7 +19,7 @@ from recollect.policy.recall.question import other_forms
 from recollect.policy.text import terms
 from recollect.ports import Clock, Store
 from recollect.services.prompt.prompt_log import ContextCalls
-from recollect.services.recall.recall import Ranking, Recall, Wish
+from recollect.services.recall.recall import Ranking, Recall, RecallRequest
 
 DEEPEST = 200
 """How many times as many candidates as a recall are looked at to find out where something stands."""
@@ -62,17 +62,17 @@ class Explain:
         self._calls = calls
         self._now = now
 
-    def __call__(self, owner: Owner, wish: Wish, id: str) -> Explanation:
+    def __call__(self, owner: Owner, request: RecallRequest, id: str) -> Explanation:
         """Raises: Invalid; StoreError when no source could answer."""
-        ranking = self._recall.ranked(owner, wish)
+        ranking = self._recall.rank(owner, request)
         explanation = (
-            self._shown(ranking, wish, id)
-            or self._double(ranking, wish, id)
-            or self._kept_out(owner, ranking, wish, id)
-            or self._deep(owner, wish, id)
-            or self._unlike(owner, wish, id)
+            self._shown(ranking, request, id)
+            or self._double(ranking, request, id)
+            or self._kept_out(owner, ranking, request, id)
+            or self._deep(owner, request, id)
+            or self._unlike(owner, request, id)
         )
-        return replace(explanation, shown=tuple(ranking.hits[: wish.limit]), prompts=tuple(self._prompts(owner, id)))
+        return replace(explanation, shown=tuple(ranking.hits[: request.limit]), prompts=tuple(self._prompts(owner, id)))
 
     def _prompts(self, owner: Owner, id: str) -> Iterator[Appearance]:
         """What is recalled may still find no room: what became of it in the prompts the agent was given."""
@@ -92,14 +92,14 @@ class Explain:
                     if item.id == id
                 )
 
-    def _shown(self, ranking: Ranking, wish: Wish, id: str) -> Explanation | None:
+    def _shown(self, ranking: Ranking, request: RecallRequest, id: str) -> Explanation | None:
         """It is in the list: where, and if that is too far down, behind what."""
         place = next((place for place, hit in enumerate(ranking.hits, 1) if hit.id == id), None)
         if place is None:
             return None
-        hit, shown = ranking.hits[place - 1], ranking.hits[: wish.limit]
+        hit, shown = ranking.hits[place - 1], ranking.hits[: request.limit]
         last = min(shown, key=lambda each: each.score)
-        if place <= wish.limit:
+        if place <= request.limit:
             outcome, said = (
                 Outcome.RECALLED,
                 f"It is recalled, as number {place} of {len(shown)}.",
@@ -107,7 +107,7 @@ class Explain:
         else:
             outcome = Outcome.OUT_RANKED
             said = (
-                f"It is number {place}, and {wish.limit} {'was' if wish.limit == 1 else 'were'} asked for: "
+                f"It is number {place}, and {request.limit} {'was' if request.limit == 1 else 'were'} asked for: "
                 f"{last.id}, the last one shown, scores {last.score:.3f}, {last.score - hit.score:.3f} more."
             )
         return Explanation(
@@ -116,12 +116,12 @@ class Explain:
             sentence=f"{said} {hit.explain}.",
             rank=place,
             hit=hit,
-            words=shared_words(wish.query, hit.text),
+            words=shared_words(request.query, hit.text),
             rival=None if outcome is Outcome.RECALLED else last,
             unanswered=tuple(ranking.unanswered),
         )
 
-    def _double(self, ranking: Ranking, wish: Wish, id: str) -> Explanation | None:
+    def _double(self, ranking: Ranking, request: RecallRequest, id: str) -> Explanation | None:
         if id not in ranking.doubles:
             return None
         better = ranking.doubles[id]
@@ -129,7 +129,7 @@ class Explain:
         said = f"It says the same as {better}, which scores higher and is shown instead."
         return _plain(id, Outcome.DOUBLE, said, ranking, rival=rival)
 
-    def _kept_out(self, owner: Owner, ranking: Ranking, wish: Wish, id: str) -> Explanation | None:
+    def _kept_out(self, owner: Owner, ranking: Ranking, request: RecallRequest, id: str) -> Explanation | None:
         """It is not there, not yours, not asked for or not for use."""
         source = source_of(id)
         if source is None or not self._exists(owner, source, id):
@@ -137,11 +137,11 @@ class Explain:
         if id in ranking.counted:
             said = f"It counts towards its agent's record, which is shown as {ranking.counted[id]}."
             return _plain(id, Outcome.FILTERED, said, ranking)
-        if id in ranking.unwanted and wish.purpose is not None:
-            said = f"It does not help with {wish.purpose.name}, by what it is and says."
+        if id in ranking.unwanted and request.purpose is not None:
+            said = f"It does not help with {request.purpose.name}, by what it is and says."
             return _plain(id, Outcome.FILTERED, said, ranking)
-        if source not in wish.asked():
-            asked = ", ".join(wish.asked())
+        if source not in request.list_sources():
+            asked = ", ".join(request.list_sources())
             return _plain(
                 id, Outcome.FILTERED, f"Its source, {source.value}, was not asked; asked were {asked}.", ranking
             )
@@ -150,21 +150,23 @@ class Explain:
             return _plain(id, Outcome.UNANSWERED, f"Its source did not answer: {late[0].reason}", ranking)
         if source is Source.KNOWLEDGE and not self._find_passage(owner, id).is_published:
             return _plain(id, Outcome.FILTERED, "Its document is not published.", ranking)
-        return self._memory_kept_out(owner, ranking, wish, id) if source is Source.MEMORY else None
+        return self._memory_kept_out(owner, ranking, request, id) if source is Source.MEMORY else None
 
-    def _memory_kept_out(self, owner: Owner, ranking: Ranking, wish: Wish, id: str) -> Explanation | None:
+    def _memory_kept_out(self, owner: Owner, ranking: Ranking, request: RecallRequest, id: str) -> Explanation | None:
         memory = self._store.get_memory(owner, id)
-        if wish.kinds is not None and memory.kind not in wish.kinds:
-            asked = ", ".join(wish.kinds)
+        if request.kinds is not None and memory.kind not in request.kinds:
+            asked = ", ".join(request.kinds)
             return _plain(id, Outcome.FILTERED, f"It is of the kind {memory.kind}; asked were {asked}.", ranking)
-        outcome = out_of_use(memory, self._now() if wish.as_of is None else wish.as_of, is_past=wish.as_of is not None)
+        outcome = out_of_use(
+            memory, self._now() if request.as_of is None else request.as_of, is_past=request.as_of is not None
+        )
         return None if outcome is None else _plain(id, outcome, GONE[outcome], ranking)
 
-    def _deep(self, owner: Owner, wish: Wish, id: str) -> Explanation | None:
+    def _deep(self, owner: Owner, request: RecallRequest, id: str) -> Explanation | None:
         """It was not even proposed: where it would stand if everything was."""
-        return self._shown(self._recall.ranked(owner, wish, depth=DEEPEST), wish, id)
+        return self._shown(self._recall.rank(owner, request, depth=DEEPEST), request, id)
 
-    def _unlike(self, owner: Owner, wish: Wish, id: str) -> Explanation:
+    def _unlike(self, owner: Owner, request: RecallRequest, id: str) -> Explanation:
         seq = memory_seq(id)
         waiting = self._store.list_unembedded(owner.tenant, limit=MAX_WAITING) if seq is not None else ()
         if any(each.owner == owner and each.seq == seq for each in waiting):

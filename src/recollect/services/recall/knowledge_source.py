@@ -34,9 +34,9 @@ class Knowledge:
         self._passages = passages
 
     def find(self, question: Question, *, depth: int = 1) -> Found:
-        limit, vector = max(CANDIDATES, question.limit) * depth, question.vector()
+        limit = max(CANDIDATES, question.limit) * depth
         while True:
-            found = self._passages.for_agent(question.owner, question.text, vector, limit=limit)
+            found = self._passages.for_agent(question.owner, question.text, question.vector, limit=limit)
             texts = [passage.chunk.text for passage in found.passages]
             if len(texts) < limit or limit >= MOST or _has_enough(texts, question.limit):
                 break

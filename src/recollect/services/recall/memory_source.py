@@ -29,9 +29,14 @@ class OwnMemories:
         self._words_share = words_share
 
     def find(self, question: Question, *, depth: int = 1) -> Found:
-        asked, vector = Asked.read(question.text, question.now), question.vector()
+        asked = Asked.read(question.text, question.now)
         evidence = self._store.weigh_memories(
-            question.owner, asked.terms, vector, kinds=question.kinds, now=question.now, is_past=question.is_past
+            question.owner,
+            asked.terms,
+            question.vector,
+            kinds=question.kinds,
+            now=question.now,
+            is_past=question.is_past,
         )
         limit = max(CANDIDATES, question.limit) * depth
         while True:

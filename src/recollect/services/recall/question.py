@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
@@ -27,7 +27,7 @@ class Question:
     kinds: Collection[Kind] = tuple(Kind)
     limit: int = 5  # how many hits are wanted of all sources together
     agents: Collection[str] = ()  # of whose work events and steps may tell; empty: everybody's
-    vector: Callable[[], Vector | None] = field(default=lambda: None)  # waits for the embedder; None: words must do
+    vector: Vector | None = None  # None: words must do
 
 
 class Candidate(NamedTuple):

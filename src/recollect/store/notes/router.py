@@ -63,6 +63,10 @@ class RoutedStore(SqlDelegate):
         self._notes.remove_superseded(superseded)
         return result
 
+    def read_together(self, tenant: str, work: Callable[[], T]) -> T:
+        # A snapshot of the database cannot include the file, and trust rows are read and written on their own.
+        return work()
+
     def embed_notes_with(self, embed: EmbedTexts) -> None:
         self._notes.embed_with(embed)
 

@@ -9,15 +9,16 @@ refused at start.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import psycopg
 from psycopg import errors
 from psycopg.pq import TransactionStatus
 from psycopg_pool import PoolTimeout
 
+from recollect.deadline import READ_TIMED_OUT, is_read_overdue, read_seconds_left
 from recollect.errors import (
     Conflict,
     DiskFull,
@@ -28,20 +29,26 @@ from recollect.errors import (
     StoreAway,
     StoreBusy,
     StoreError,
+    StoreTimeout,
 )
 from recollect.policy.names import checked_tenant
 from recollect.store import adopt_chat_tables
-from recollect.store.engine import FORKED, LACKING, UNSTORABLE, Registered, Row, Unit
+from recollect.store.engine import FORKED, LACKING, UNSTORABLE, Registered, Unit
 from recollect.store.migrations import Migration, check_applied, load_migrations
 from recollect.store.postgres.index import MAX_INDEXED_DIMENSIONS, PostgresIndex
 from recollect.store.postgres.link import Connection, PostgresLink
 from recollect.store.postgres.scrub import scrubbed
+from recollect.store.postgres_unit import PostgresUnit
 from recollect.store.queries import as_pyformat, load_queries
+from recollect.store.snapshots import Snapshots
 
 T = TypeVar("T")
 
 MIGRATION_LOCK = 7_263_554_201
 """The advisory lock only one migrating server holds."""
+
+READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 
 RETRY_AFTER_BUSY = 1.0
 BROKEN = (
@@ -66,6 +73,7 @@ class PostgresEngine:
         self._templates = {name: as_pyformat(sql) for name, sql in load_queries(self.name).items()}
         self._queries = self._templates
         self._pid = os.getpid()
+        self._snapshots: Snapshots[PostgresUnit] = Snapshots()
         self._cut_off: set[str] = set()  # tenants whose node of a cluster did not answer when it was last asked
         self._link = PostgresLink(url, busy_timeout=busy_timeout, pool_size=pool_size, configure=_configure)
         try:
@@ -82,10 +90,34 @@ class PostgresEngine:
         self._link.on_return = self.index.clear  # it may come back with an older state: a backup's, a stand-by's
 
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
-        return self._run(tenant, work, begin="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        shared = self._snapshots.find(tenant)
+        if shared is None:
+            return self._run(tenant, work, begin=READING)
+        with translated():
+            shared.begin_again_if_failed()
+            try:
+                return work(shared)
+            except psycopg.OperationalError as error:
+                if is_from_node(error):
+                    self._cut_off.add(tenant)
+                    shared.is_cut_off = True
+                raise
+
+    def read_together(self, tenant: str, work: Callable[[], T]) -> T:
+        def read_all(unit: Unit) -> T:
+            assert isinstance(unit, PostgresUnit)
+            with self._snapshots.share(unit):
+                done = work()
+            unit.end_if_failed()
+            return done
+
+        if self._snapshots.find(tenant) is not None:
+            return work()
+        # The query takes the snapshot, which BEGIN leaves to the first one.
+        return self._run(tenant, read_all, begin=READING, then="; SELECT 1")
 
     def write(self, tenant: str, work: Callable[[Unit], T]) -> T:
-        return self._run(tenant, work, begin="BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+        return self._run(tenant, work, begin=WRITING)
 
     def numbers(self, seqs: Sequence[int]) -> list[int]:
         return list(seqs)
@@ -105,7 +137,7 @@ class PostgresEngine:
                 self._make_chunk_index(connection)
 
     def _make_chunk_index(self, connection: Connection) -> None:
-        unit = _PostgresUnit(connection, self._queries, "")
+        unit = PostgresUnit(connection, self._queries, "", link=self._link)
         if unit.one("find_nearest_index") == (None,):
             try:
                 unit.run("make_nearest_index")
@@ -137,23 +169,25 @@ class PostgresEngine:
             raise StoreError(FORKED)
         return self._link.connection()
 
-    def _run(self, tenant: str, work: Callable[[Unit], T], *, begin: str) -> T:
+    def _run(self, tenant: str, work: Callable[[Unit], T], *, begin: str, then: str = "") -> T:
         """Do `work` in a transaction. A connection that died in the pool, as all do when the server restarts, shows it
         when the transaction is to begin: then nothing has been done yet, and the next one is tried."""
         if tenant:  # the registries belong to no tenant, and need none to be read
-            begin = f"{begin}; SET LOCAL recollect.tenant = '{checked_tenant(tenant)}'"
+            begin = f"{begin}; SET LOCAL recollect.tenant = '{checked_tenant(tenant)}'{then}"
         with translated():
             for _ in range(self._link.pool_size + 1):
                 with self._connection() as connection:  # takes the transaction back if an error passes by
                     is_begun = False
                     try:
-                        connection.execute(begin, prepare=False)  # in one go: each costs a way to the server and back
+                        unit = PostgresUnit(connection, self._queries, tenant, link=self._link, begin=begin)
+                        unit.begin()
                         is_begun = True
-                        done = work(_PostgresUnit(connection, self._queries, tenant))
+                        done = work(unit)
                         if connection.pgconn.transaction_status == TransactionStatus.INERROR:
                             raise StoreError("A statement failed and nobody said so; nothing was written.")
                         connection.commit()
-                        self._cut_off.discard(tenant)
+                        if not unit.is_cut_off:
+                            self._cut_off.discard(tenant)
                         return done
                     except psycopg.OperationalError as error:
                         if not connection.broken:
@@ -164,30 +198,6 @@ class PostgresEngine:
                         if is_begun:
                             raise StoreError(BROKEN) from error
             raise StoreAway("The PostgreSQL server hangs up on every connection; check its log.")
-
-
-class _PostgresUnit:
-    """One transaction."""
-
-    __slots__ = ("_connection", "_queries", "tenant")
-
-    def __init__(self, connection: Connection, queries: Mapping[str, str], tenant: str) -> None:
-        self._connection = connection
-        self._queries = queries
-        self.tenant = tenant
-
-    def all(self, name: str, /, **values: Any) -> Sequence[Row]:
-        return self._connection.execute(self._queries[name], values).fetchall()
-
-    def one(self, name: str, /, **values: Any) -> Row | None:
-        return self._connection.execute(self._queries[name], values).fetchone()
-
-    def run(self, name: str, /, **values: Any) -> int:
-        return self._connection.execute(self._queries[name], values).rowcount
-
-    def run_many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        with self._connection.cursor() as cursor:
-            cursor.executemany(self._queries[name], rows)
 
 
 def _configure(connection: Connection) -> None:
@@ -292,7 +302,11 @@ def translated() -> Iterator[None]:
         yield
     except RecollectError:
         raise
-    except (PoolTimeout, errors.QueryCanceled, errors.LockNotAvailable, errors.DeadlockDetected) as error:
+    except (PoolTimeout, errors.QueryCanceled) as error:
+        if read_seconds_left() is not None:
+            raise StoreTimeout(READ_TIMED_OUT) from error
+        raise StoreBusy("The database is busy. Try again.", retry_after=RETRY_AFTER_BUSY) from error
+    except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
         raise StoreBusy("The database is busy. Try again.", retry_after=RETRY_AFTER_BUSY) from error
     except (errors.SerializationFailure, errors.TooManyConnections) as error:
         raise StoreBusy("The database is busy. Try again.", retry_after=RETRY_AFTER_BUSY) from error
@@ -308,6 +322,8 @@ def translated() -> Iterator[None]:
     except (errors.UndefinedTable, errors.UndefinedColumn) as error:
         raise SchemaMismatch(LACKING) from error
     except psycopg.OperationalError as error:
+        if is_read_overdue():
+            raise StoreTimeout(READ_TIMED_OUT) from error
         if is_from_node(error):
             raise StoreAway(NODE_AWAY) from error
         raise StoreError("The PostgreSQL server cannot be reached or went away; check its address and log.") from error

@@ -7,6 +7,8 @@ out both that it went and that it is back:
 - Frozen, or cut off: a call has waited `SLOW` seconds, nothing was heard from the server meanwhile, and a connection
   that is opened to ask does not come about within its `connect_timeout`. Then whoever waits for an answer is woken by
   shutting its socket. A statement that merely takes long is left alone: the server answers the question.
+- Silent although a read has a limit (see `recollect.deadline.limit_reads`): the server itself ends a statement in
+  time. When it does not, the socket of that call is shut, whatever is the matter with the server.
 - Back: it is asked every `GLANCE` seconds, and gets a new pool, since every connection of the old one is suspect.
 """
 
@@ -20,6 +22,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from math import inf
 from typing import Any
 
 import psycopg
@@ -27,6 +30,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
+from recollect.deadline import read_seconds_left
 from recollect.errors import StoreAway, StoreError
 from recollect.store.engine import CLOSED
 
@@ -37,6 +41,9 @@ GLANCE = 0.5
 
 SLOW = 1.0
 """Seconds a call may wait before the server is asked whether it is still there."""
+
+GRACE = 0.25
+"""Seconds that a server has, beyond the limit of a read, to say that it gave up."""
 
 CLOSE_PATIENCE = 0.1
 """Seconds each thread of a pool that is given up is waited for."""
@@ -113,7 +120,7 @@ class PostgresLink:
         self._calls.add(call)
         try:
             with ExitStack() as returning:
-                connection = self._lent(returning)
+                connection = call.connection = self._lent(returning)
                 call.fd = socket.dup(connection.fileno())
                 try:
                     yield connection
@@ -126,13 +133,28 @@ class PostgresLink:
         finally:
             self._calls.discard(call)
 
+    @contextmanager
+    def awaiting(self, connection: Connection, *, within: float) -> Iterator[None]:
+        """Hang up unless the statement of this block is answered in time."""
+        call = next(each for each in list(self._calls) if each.connection is connection)
+        call.until = time.monotonic() + within + GRACE
+        try:
+            yield
+        finally:
+            call.until = inf
+
     def _lent(self, returning: ExitStack) -> Connection:
         while True:
             pool = self._pool
             if pool is None:
                 raise StoreError(CLOSED) if self._is_closed else StoreAway(self._away)
             with suppress(PoolClosed):  # while we waited; perhaps another one has taken its place
-                return returning.enter_context(pool.connection())
+                return returning.enter_context(pool.connection(timeout=self._patience()))
+
+    def _patience(self) -> float:
+        """Return the seconds to wait for a connection of the pool."""
+        left = read_seconds_left()
+        return self._busy_timeout if left is None else min(self._busy_timeout, max(0.0, left))
 
     def _opened_pool(self) -> ConnectionPool[Connection]:
         """Raises: PoolTimeout."""
@@ -154,6 +176,7 @@ class PostgresLink:
         """Find out whether the server went or came back. Return False once there is nothing left to watch."""
         if self._is_closed:
             return False
+        self._hang_up_overdue()
         pool = self._pool
         if pool is None:
             self._return()
@@ -162,6 +185,13 @@ class PostgresLink:
         elif self._is_anybody_waiting():
             self._examine(pool, has_connections=True)
         return True
+
+    def _hang_up_overdue(self) -> None:
+        now = time.monotonic()
+        with self._lock:
+            for call in list(self._calls):
+                if call.fd >= 0 and now > call.until:
+                    _shut(call.fd)
 
     def _is_anybody_waiting(self) -> bool:
         since = min((call.since for call in list(self._calls)), default=None)
@@ -223,10 +253,12 @@ class PostgresLink:
 class _Call:
     """A call under way."""
 
-    __slots__ = ("fd", "since")
+    __slots__ = ("connection", "fd", "since", "until")
 
     def __init__(self) -> None:
         self.since = time.monotonic()
+        self.connection: Connection | None = None
+        self.until = inf  # when it is overdue
         self.fd = -1  # a duplicate of its socket's number, which nobody else is given while we hold it
 
 

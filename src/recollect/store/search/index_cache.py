@@ -5,6 +5,9 @@ only the first has, rows were appended and only those are read. If the second ha
 here or in another process, and the rows are compared. Numbers and rows are read on one snapshot. Whoever changes an
 agent's index changes its row in the same transaction, and holds it until the commit: so neither can the numbers stand
 still while rows change, nor can a row with a lower number be committed after one with a higher.
+
+A transaction never takes an index back to an older state. One that finds the index read by a transaction that began
+later uses it as it is: everything committed before its own beginning is in there.
 """
 
 from __future__ import annotations
@@ -13,16 +16,18 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Protocol, TypeVar
 
+from recollect.deadline import hold_in_time
 from recollect.store.engine import Registered, Row, Unit
 from recollect.store.search.encoding import Encoding
 from recollect.store.search.index import OwnerIndex
 
 NO_EMBEDDER = Registered(0, "", 0)
 
-BATCH = 100_000
-"""Rows that are read at once: more of them would be in memory twice."""
+BATCH = 20_000
+"""Rows read at once. More would be in memory twice, and a read that runs out of time keeps all batches before it."""
 
 T = TypeVar("T")
 
@@ -66,11 +71,20 @@ class Shelf:
         return {"tenant": self.tenant} if self.agent is None else {"tenant": self.tenant, "agent": self.agent}
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """An index, the state of the database it was read at, and when the transaction began that read it."""
+
+    index: OwnerIndex
+    state: Row | None = None
+    as_of: float = -inf
+
+
 @dataclass(slots=True)
 class _Cached:
-    """An index with the state of the database it was read at."""
+    """The index of one owner in memory."""
 
-    held: tuple[Row | None, OwnerIndex]
+    held: _Held
     nbytes: int = 0  # as last counted into the total
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -121,34 +135,41 @@ class IndexCache:
         with self._lock:
             cached = self._cached.get(shelf)
             if cached is None:
-                cached = self._cached[shelf] = _Cached((None, OwnerIndex(self._embedder, self._encoding)))
+                cached = self._cached[shelf] = _Cached(_Held(OwnerIndex(self._embedder, self._encoding)))
             self._cached.move_to_end(shelf)
-        index = self._checked(cached, shelf)
+        index = self._read(shelf.tenant, lambda unit: self._checked(cached, shelf, unit))
         self._make_room(shelf, cached)
         return index
 
-    def _checked(self, cached: _Cached, shelf: Shelf) -> OwnerIndex:
-        if not cached.lock.acquire(blocking=False):  # others may ask the database meanwhile, but only one catches up
-            state, (known, index) = self._read(shelf.tenant, shelf.state), cached.held
-            if known is not None and state == known:
-                return index
-            cached.lock.acquire()
-        try:
-            return self._read(shelf.tenant, lambda unit: self._refreshed(cached, shelf, unit))
-        finally:
-            cached.lock.release()
+    def _checked(self, cached: _Cached, shelf: Shelf, unit: Unit) -> OwnerIndex:
+        """Return the index as of now.
 
-    def _refreshed(self, cached: _Cached, shelf: Shelf, unit: Unit) -> OwnerIndex:
-        """The index, made what the database holds."""
-        state, (known, index) = shelf.state(unit), cached.held
+        The database is asked before the lock is taken: so whoever waits for the lock, or holds it, has its connection
+        and its snapshot already, and no two threads wait for each other.
+        """
+        held = cached.held
+        if unit.began <= held.as_of:
+            return held.index
+        state = shelf.state(unit)
+        if held.state is not None and state == held.state:
+            return held.index
+        with hold_in_time(cached.lock):
+            held = cached.held
+            return held.index if unit.began <= held.as_of else self._refreshed(cached, shelf, unit, state)
+
+    def _refreshed(self, cached: _Cached, shelf: Shelf, unit: Unit, state: Row | None) -> OwnerIndex:
+        """Bring the index up to what the database holds, and return it."""
+        index, known = cached.held.index, cached.held.state
         if state is None or known is None or state[0] != known[0]:  # a new owner, perhaps under an old name
             index = OwnerIndex(index.embedder, self._encoding)
         elif state[2] != known[2]:
             index = self._without_changed(index, shelf, unit)
         if state is not None and state != known:
+            # Without a revision this state equals none, so that whoever comes after a failure reads on from here.
+            cached.held = _Held(index, (state[0], None, state[2]))
             for rows in shelf.rows_after(unit, index.last_seq):
                 index.append(rows)
-        cached.held = (state, index)
+        cached.held = _Held(index, state, unit.began)
         return index
 
     def _without_changed(self, index: OwnerIndex, shelf: Shelf, unit: Unit) -> OwnerIndex:
@@ -162,7 +183,7 @@ class IndexCache:
 
     def _make_room(self, shelf: Shelf, cached: _Cached) -> None:
         """Count what the shelf's index takes now, and let go of those unused for longest if it is too much."""
-        nbytes = cached.held[1].nbytes
+        nbytes = cached.held.index.nbytes
         with self._lock:
             if self._cached.get(shelf) is not cached:  # evicted meanwhile, or of another embedder
                 return

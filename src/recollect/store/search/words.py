@@ -10,8 +10,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import inf
+from time import monotonic
 from typing import TYPE_CHECKING
 
+from recollect.deadline import hold_in_time
 from recollect.lazy import LazyModule
 from recollect.model import Match, Role
 from recollect.store.engine import Engine, Registered, Row, Unit
@@ -29,6 +32,9 @@ MAX_BYTES = 64 * 1024 * 1024
 SPARE = 1.25
 """A list grows to this many times what is searched before its oldest part is dropped."""
 
+BATCH = 10_000
+"""Rows read at once: a read that runs out of time keeps all batches before it."""
+
 NO_VECTORS = Registered(0, "", 0)
 
 Read = Callable[[str, Callable[[Unit], None]], None]
@@ -40,13 +46,14 @@ class Shelf:
 
     name: str
     last: Callable[[Unit], int]
-    after: Callable[[Unit, int], Sequence[tuple[int, bytes]]]
+    after: Callable[[Unit, int, int], Sequence[tuple[int, bytes]]]  # at most so many
     max_searched: int
 
 
 @dataclass(slots=True)
 class _Held:
     words: index.OwnerIndex = field(default_factory=lambda: index.OwnerIndex(NO_VECTORS))
+    read_at: float = -inf  # when the number was known up to which it was read
     nbytes: int = 0  # as last counted into the total
     is_evicted: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -79,11 +86,10 @@ class WordLists:
             if held is None:
                 held = self._held[tenant, shelf.name] = _Held()
             self._held.move_to_end((tenant, shelf.name))
-        with held.lock:
-            self._read(tenant, lambda unit: _extend(held, shelf, unit))
-            words = held.words
+        words: list[index.OwnerIndex] = []
+        self._read(tenant, lambda unit: words.append(_current_words(held, shelf, unit)))
         self._make_room(held)
-        return words
+        return words[0]
 
     def _make_room(self, held: _Held) -> None:
         """Count what the list takes now, and let go of those unused for longest if all take too much."""
@@ -123,14 +129,34 @@ def is_same(stored: bytes, terms: Sequence[str]) -> bool:
     return encoding.is_same_terms(stored, terms)
 
 
-def _extend(held: _Held, shelf: Shelf, unit: Unit) -> None:
-    last = shelf.last(unit)
-    if last < held.words.last_seq:  # another history under the same name
+def _current_words(held: _Held, shelf: Shelf, unit: Unit) -> index.OwnerIndex:
+    """Return the list as of now.
+
+    The database is asked before the lock is taken: so whoever waits for the lock, or holds it, has its connection and
+    its snapshot already, and no two threads wait for each other.
+    """
+    last, words = shelf.last(unit), held.words
+    if last == words.last_seq:
+        return words
+    known_at = monotonic()
+    with hold_in_time(held.lock):
+        _extend(held, shelf, unit, last)
+        held.read_at = max(held.read_at, known_at)
+        return held.words
+
+
+def _extend(held: _Held, shelf: Shelf, unit: Unit, last: int) -> None:
+    if last < held.words.last_seq:
+        # A snapshot from before the list was last read: what came later does no harm, its rows are not found.
+        if unit.began <= held.read_at:
+            return
+        # Another history under the same name.
         held.words = index.OwnerIndex(NO_VECTORS)
-    if last == held.words.last_seq:
-        return
     oldest = last - shelf.max_searched
-    held.words.append([_row(*each) for each in shelf.after(unit, max(held.words.last_seq, oldest))])
+    while rows := shelf.after(unit, max(held.words.last_seq, oldest), BATCH):
+        held.words.append([_row(*each) for each in rows])
+        if len(rows) < BATCH:
+            break
     if held.words.count > SPARE * shelf.max_searched:
         seqs = held.words.seqs
         held.words = held.words.without(seqs[seqs <= oldest])

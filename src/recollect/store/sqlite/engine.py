@@ -27,9 +27,11 @@ from typing import Any, TypeVar
 
 import apsw
 
+from recollect.deadline import check_read_limit, is_read_overdue
 from recollect.errors import StoreError
 from recollect.store.engine import CLOSED, FORKED, Registered, Row, Unit
 from recollect.store.queries import as_numbered, load_queries
+from recollect.store.snapshots import Snapshots
 from recollect.store.sqlite import scrub
 from recollect.store.sqlite.errors import problems_of_disk, translated
 from recollect.store.sqlite.files import CONTENTS_SUFFIX, EMPTY, claim_contents, create_database_file, has_contents
@@ -45,6 +47,9 @@ OLDEST_SAFE_SQLITE = (3, 51, 3)
 MAX_JOBS_PER_COMMIT = 512
 STATEMENT_CACHE = 200
 WAL_RETRY_PAUSE = 0.02
+STEPS_BETWEEN_CHECKS = 50_000
+"""Steps of SQLite's virtual machine between two looks at the clock, a few milliseconds of work."""
+
 NOBODY = 0
 
 
@@ -69,6 +74,7 @@ class SqliteEngine:
         self.content_folder = None if self._in_memory else Path(f"{self._target}{CONTENTS_SUFFIX}")
         self._queries = {name: as_numbered(sql) for name, sql in load_queries(self.name).items()}
         self._readers: deque[apsw.Connection] = deque()
+        self._snapshots: Snapshots[_SqliteUnit] = Snapshots()
         self._closed = threading.Event()
         if self.content_folder is not None:
             create_database_file(Path(self._target), self.content_folder)
@@ -86,12 +92,25 @@ class SqliteEngine:
 
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
         self._check_usable()
+        if (shared := self._snapshots.find(tenant)) is not None:
+            with translated():
+                return work(shared)
         with translated(), self._reader() as connection:
+            unit = _SqliteUnit(connection, self._queries, tenant)
             connection.execute("BEGIN")
             try:
-                return work(_SqliteUnit(connection, self._queries, tenant))
+                return work(unit)
             finally:
                 connection.execute("ROLLBACK")
+
+    def read_together(self, tenant: str, work: Callable[[], T]) -> T:
+        def read_all(unit: Any) -> T:
+            unit.take_snapshot()
+            with self._snapshots.share(unit):
+                return work()
+
+        # A database in memory has no write-ahead log: a transaction that stays open keeps every writer out.
+        return work() if self._in_memory else self.read(tenant, read_all)
 
     def write(self, tenant: str, work: Callable[[Unit], T]) -> T:
         self._check_usable()
@@ -170,6 +189,8 @@ class SqliteEngine:
         connection.pragma("foreign_keys", True)
         connection.pragma("secure_delete", True)
         connection.pragma("query_only", readonly)
+        if readonly:
+            connection.set_progress_handler(is_read_overdue, STEPS_BETWEEN_CHECKS)
         return connection
 
     def _use_write_ahead_log(self, connection: apsw.Connection) -> None:
@@ -192,18 +213,25 @@ _Queries = Mapping[str, tuple[str, tuple[str, ...]]]
 class _SqliteUnit:
     """One transaction or savepoint."""
 
-    __slots__ = ("_connection", "_queries", "tenant")
+    __slots__ = ("_connection", "_queries", "began", "tenant")
 
     def __init__(self, connection: apsw.Connection, queries: _Queries, tenant: str) -> None:
         self._connection = connection
         self._queries = queries
         self.tenant = tenant
+        self.began = time.monotonic()
+
+    def take_snapshot(self) -> None:
+        """Fix what this transaction sees: BEGIN alone leaves that to the first statement."""
+        self._connection.execute("SELECT count(*) FROM sqlite_schema WHERE rowid = 1").fetchall()
 
     def all(self, name: str, /, **values: Any) -> Sequence[Row]:
+        check_read_limit()
         sql, names = self._queries[name]
         return self._connection.execute(sql, _bound(values, names)).fetchall()
 
     def one(self, name: str, /, **values: Any) -> Row | None:
+        check_read_limit()
         sql, names = self._queries[name]
         row: Row | None = self._connection.execute(sql, _bound(values, names)).fetchone()
         return row

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import apsw
 
+from recollect.deadline import READ_TIMED_OUT
 from recollect.errors import (
     Conflict,
     DiskFull,
@@ -18,6 +19,7 @@ from recollect.errors import (
     SchemaMismatch,
     StoreBusy,
     StoreError,
+    StoreTimeout,
 )
 from recollect.store.engine import LACKING, UNSTORABLE
 
@@ -46,6 +48,8 @@ def translated() -> Iterator[None]:
         yield
     except RecollectError:
         raise
+    except apsw.InterruptError as error:
+        raise StoreTimeout(READ_TIMED_OUT) from error
     except (apsw.BusyError, apsw.LockedError) as error:
         message = "The database is busy: another process has been writing for too long. Try again."
         raise StoreBusy(message, retry_after=RETRY_AFTER_BUSY) from error

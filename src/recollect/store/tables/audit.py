@@ -217,8 +217,8 @@ def _last_event(unit: Unit) -> int:
     return head_of(unit).id
 
 
-def _events_after(unit: Unit, id: int) -> Sequence[tuple[int, bytes]]:
-    rows = unit.all("event_words_after", tenant=unit.tenant, id=id)
+def _events_after(unit: Unit, id: int, limit: int) -> Sequence[tuple[int, bytes]]:
+    rows = unit.all("event_words_after", tenant=unit.tenant, id=id, limit=limit)
     return [(number, encoded(history_terms(str(message)))) for number, message in rows]
 
 

@@ -111,8 +111,9 @@ def _last_step(unit: Unit) -> int:
     return 0 if head is None else int(head[0])
 
 
-def _steps_after(unit: Unit, seq: int) -> Sequence[tuple[int, bytes]]:
-    return [(number, bytes(terms)) for number, terms in unit.all("step_words_after", tenant=unit.tenant, seq=seq)]
+def _steps_after(unit: Unit, seq: int, limit: int) -> Sequence[tuple[int, bytes]]:
+    rows = unit.all("step_words_after", tenant=unit.tenant, seq=seq, limit=limit)
+    return [(number, bytes(terms)) for number, terms in rows]
 
 
 STEPS = Shelf(SHELF, _last_step, _steps_after, MAX_SEARCHED)

@@ -27,4 +27,4 @@ SELECT {event}, folded FROM audit_log WHERE tenant_id = :tenant AND id > :id ORD
 SELECT {event} FROM audit_log WHERE tenant_id = :tenant AND action = 'erase.run' ORDER BY id
 
 -- name: event_words_after
-SELECT id, message FROM audit_log WHERE tenant_id = :tenant AND id > :id ORDER BY id
+SELECT id, message FROM audit_log WHERE tenant_id = :tenant AND id > :id ORDER BY id LIMIT :limit

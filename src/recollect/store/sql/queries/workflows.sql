@@ -50,4 +50,4 @@ WHERE s.tenant_id = :tenant AND NOT EXISTS (
 SELECT last_id FROM shelves WHERE tenant_id = :tenant AND shelf = 'workflow'
 
 -- name: step_words_after
-SELECT seq, terms FROM step_index WHERE tenant_id = :tenant AND seq > :seq ORDER BY seq
+SELECT seq, terms FROM step_index WHERE tenant_id = :tenant AND seq > :seq ORDER BY seq LIMIT :limit

@@ -1,0 +1,93 @@
+"""One transaction on PostgreSQL, and the time its reads may take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from recollect.deadline import check_read_limit, read_seconds_left
+from recollect.store.engine import Row
+from recollect.store.postgres.link import Connection, PostgresLink
+
+TIMEOUT_SLACK = 0.1
+"""Seconds by which a statement timeout may be too long before a new one is set, which costs a round trip."""
+
+
+class PostgresUnit:
+    """One transaction."""
+
+    __slots__ = ("_begin", "_connection", "_link", "_queries", "_timeout", "began", "is_cut_off", "tenant")
+
+    def __init__(
+        self, connection: Connection, queries: Mapping[str, str], tenant: str, *, link: PostgresLink, begin: str = ""
+    ) -> None:
+        self._connection = connection
+        self._link = link
+        self._queries = queries
+        self._begin = begin
+        self._timeout: float | None = None  # the statement timeout in force, in seconds
+        self.tenant = tenant
+        self.began = time.monotonic()
+        self.is_cut_off = False  # a node of the cluster did not answer
+
+    def begin(self) -> None:
+        """Begin the transaction, in one round trip."""
+        check_read_limit()
+        self.began = time.monotonic()
+        self._timeout = read_seconds_left()
+        limit = "" if self._timeout is None else f"; {_timeout_of(self._timeout)}"
+        self._send(f"{self._begin}{limit}")
+
+    def begin_again_if_failed(self) -> None:
+        """Replace a transaction that a failed statement has ended."""
+        if self._connection.pgconn.transaction_status == TransactionStatus.INERROR:
+            self._connection.rollback()
+            self.begin()
+
+    def end_if_failed(self) -> None:
+        """Roll back a transaction that a failed statement has ended."""
+        if self._connection.pgconn.transaction_status == TransactionStatus.INERROR:
+            self._connection.rollback()
+
+    def _keep_to_limit(self) -> None:
+        """Have the server end the next statement when the time for reading is over.
+
+        Raises: StoreTimeout when it is over already.
+        """
+        check_read_limit()
+        left = read_seconds_left()
+        if left is not None and not (self._timeout and left / 2 <= self._timeout <= left + TIMEOUT_SLACK):
+            self._timeout = left
+            self._send(_timeout_of(left))
+
+    def _send(self, sql: str, values: Mapping[str, Any] | None = None) -> psycopg.Cursor[tuple[Any, ...]]:
+        left = read_seconds_left()
+        prepare = None if values is not None else False
+        if left is None:
+            return self._connection.execute(sql, values, prepare=prepare)
+        with self._link.awaiting(self._connection, within=left):
+            return self._connection.execute(sql, values, prepare=prepare)
+
+    def all(self, name: str, /, **values: Any) -> Sequence[Row]:
+        self._keep_to_limit()
+        return self._send(self._queries[name], values).fetchall()
+
+    def one(self, name: str, /, **values: Any) -> Row | None:
+        self._keep_to_limit()
+        return self._send(self._queries[name], values).fetchone()
+
+    def run(self, name: str, /, **values: Any) -> int:
+        return self._connection.execute(self._queries[name], values).rowcount
+
+    def run_many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(self._queries[name], rows)
+
+
+def _timeout_of(seconds: float) -> str:
+    # 0 would mean that there is no limit.
+    return f"SET LOCAL statement_timeout = {max(1, int(seconds * 1000))}"
