@@ -42,7 +42,8 @@ def endpoint(module_endpoint: ModelServer) -> ModelServer:
 
 @pytest.fixture(scope="module")
 def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
-    process = Warm(Program(tmp_path_factory.mktemp("warm")), "recollect.runner.loop", "recollect.cli.chat.talk")
+    loops = ("recollect.runner.loop", "recollect.cli.commands.chat_loop")
+    process = Warm(Program(tmp_path_factory.mktemp("warm")), *loops)
     yield process
     process.close()
 
@@ -150,7 +151,7 @@ def test_a_conversation_at_a_terminal(program: Program, model: dict[str, str], e
     endpoint.script.extend([calls("memory_store", text="Likes tabs"), talks("Not", "ed \x1b[31mred.")])
 
     with Typist(program, "chat", "--session", "monday", **model) as someone:
-        assert "default by small, going on with monday" in someone.sees("you> ")
+        assert "default by small, continuing monday" in someone.sees("you> ")
         someone.types("I like tabs\r")
         shown = someone.sees("you> ")
         assert "✓ memory_store" in shown

@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from recollect import Recollect, Settings
-from recollect.cli.doctor import _engine_checks
+from recollect.cli.commands.doctor import _engine_checks
 from tests.cli.program import Program
 from tests.model_server import Handler
 from tests.providers.test_openai_embedder import Endpoint, status, vectors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from recollect.cli.demo.script import TOUR
+from recollect.cli.commands.demo import TOUR
 from tests.cli.program import ANSI, Program
 
 BY_CHANCE = re.compile(r"(?<=nightly-build-)[a-z0-9]{8}|c-[0-9a-f]{22}|\b[0-9a-f]{64}\b")

@@ -41,7 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 ONLY_TYPES = {("tools", "api")}
 
 DRIVERS = {"apsw", "psycopg", "psycopg_pool", "sqlite3"}
-SHOWS_DRIVERS = {"recollect.cli.doctor": "`doctor` shows which versions are installed"}
+SHOWS_DRIVERS = {"recollect.cli.commands.doctor": "`doctor` shows which versions are installed"}
 POLICY_NEEDS = {*sys.stdlib_module_names, "numpy", "Stemmer", "recollect"}
 NOT_PURE = {"socket", "urllib", "http", "subprocess", "threading", "asyncio", "tempfile", "shutil", "time", "random"}
 
@@ -152,9 +152,9 @@ def test_only_the_api_reads_the_clock() -> None:
 PAUSES = {
     "recollect.deadline": "says when a request has taken too long",
     "recollect.evaluation": "says how long a recall took",
-    "recollect.store.sqlite.engine": "waits for another process that is making the same file; tells old snapshots from new",
+    "recollect.store.sqlite.engine": "waits for another process that creates the same file; orders snapshots",
     "recollect.providers.endpoint": "waits before it tries again, and for no answer longer than allowed",
-    "recollect.cli.command": "says how long a command took",
+    "recollect.cli.process": "says how long a command took",
     "recollect.providers.readers.pdf": "gives up on a document that takes too long",
     "recollect.server.rest.health": "says how long the store has been silent",
     "recollect.services.background.embedding": "leaves an embedder that failed alone for a while",

@@ -1,4 +1,4 @@
-"""The command line. `main` is the program; each group of commands is a module."""
+"""The command line. `main` is the program; each module of `commands` is a group of commands."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ def main() -> None:
     """Run the command the arguments name, and exit: 0 done, 1 refused, 2 wrong usage, 130 interrupted."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a character the terminal does not know is no reason to fail
-    named = sys.argv[1] if len(sys.argv) > 1 else None  # none, too, when a shell asks what could be typed next
-    program(named)(prog_name=PROGRAM)
+            # A character the terminal cannot encode is no reason to fail.
+            stream.reconfigure(errors="backslashreplace")
+    # A shell that asks for completions passes no arguments.
+    command = sys.argv[1] if len(sys.argv) > 1 else None
+    program(command)(prog_name=PROGRAM)

@@ -1,4 +1,4 @@
-"""The program, put together from the groups of commands."""
+"""The program: all groups of commands, registered with Typer."""
 
 from __future__ import annotations
 
@@ -13,18 +13,26 @@ import typer
 from typer.core import TyperGroup
 
 import recollect
-from recollect.cli import capture, doctor, evaluating, finding, keys, memories, overview, serving, upkeep
-from recollect.cli.chat import commands as chat
-from recollect.cli.consolidation import commands as consolidation
-from recollect.cli.context import commands as context
-from recollect.cli.demo import commands as demo
-from recollect.cli.details import commands as details
-from recollect.cli.erasure import commands as erasure
-from recollect.cli.history import commands as history
-from recollect.cli.knowledge import documents, skills
-from recollect.cli.run import Command, callback_of
-from recollect.cli.transcripts import commands as transcripts
-from recollect.cli.transfer import commands as transfer
+from recollect.cli.commands import (
+    audit,
+    capture,
+    chat,
+    context,
+    demo,
+    details,
+    doctor,
+    erase,
+    history,
+    knowledge,
+    maintenance,
+    memories,
+    proposals,
+    recall,
+    server,
+    sessions,
+    transfer,
+)
+from recollect.cli.run import Command, build_callback
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,29 +46,29 @@ class Subcommands:
 
 GROUPS: dict[str, Sequence[Command]] = {
     "Getting to know it": demo.COMMANDS,
-    "Memories": (*memories.COMMANDS, *finding.COMMANDS, *consolidation.COMMANDS),
+    "Memories": (*memories.COMMANDS, *recall.COMMANDS, *proposals.COMMANDS),
     "Prompts": context.COMMANDS,
-    "Conversations": (*chat.COMMANDS, *transcripts.COMMANDS),
-    "Knowledge": (*documents.COMMANDS, *skills.COMMANDS),
+    "Conversations": (*chat.COMMANDS, *sessions.COMMANDS),
+    "Knowledge": knowledge.COMMANDS,
     "What was done": history.COMMANDS,
     "Long texts": capture.COMMANDS,
     "Looking after the store": (
-        *overview.COMMANDS,
+        *audit.COMMANDS,
         *doctor.COMMANDS,
-        *upkeep.COMMANDS,
-        *erasure.COMMANDS,
-        *evaluating.COMMANDS,
+        *maintenance.COMMANDS,
+        *erase.COMMANDS,
+        *recall.EVALUATION_COMMANDS,
     ),
     "Moving memories": transfer.COMMANDS,
-    "For other programs": serving.COMMANDS,
+    "For other programs": server.COMMANDS,
 }
-
+"""Panels of the help, and the commands in them."""
 
 SENTENCE_END = re.compile(r"\.(?=\s|$)")
 
 
 def is_interactive() -> bool:
-    """Whether a person is looking at both streams."""
+    """Return True if both output streams are terminals."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdout, sys.stderr))
 
 
@@ -79,21 +87,19 @@ def _program(
 
 
 SUBCOMMANDS = {
-    "kb": Subcommands(about="The tenant's documents.", commands=documents.KB_COMMANDS, panel="Knowledge"),
-    "details": Subcommands(
-        about="Big texts that prompts only refer to.", commands=details.COMMANDS, panel="Long texts"
-    ),
+    "kb": Subcommands(about="The tenant's documents.", commands=knowledge.KB_COMMANDS, panel="Knowledge"),
+    "details": Subcommands(about="Big texts that prompts refer to.", commands=details.COMMANDS, panel="Long texts"),
     "db": Subcommands(
-        about="The database behind the store.", commands=upkeep.DB_COMMANDS, panel="Looking after the store"
+        about="The database behind the store.", commands=maintenance.DB_COMMANDS, panel="Looking after the store"
     ),
     "keys": Subcommands(
-        about="The keys that let programs use the server.", commands=keys.COMMANDS, panel="For other programs"
+        about="The keys that let programs use the server.", commands=server.KEY_COMMANDS, panel="For other programs"
     ),
 }
 
 
 class _Grouped(TyperGroup):
-    """A program that lists its commands by what they are for, also where nothing draws panels."""
+    """A program whose help lists commands by panel, also when Rich does not draw it."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
@@ -107,14 +113,17 @@ class _Grouped(TyperGroup):
 
 
 def program(named: str | None = None) -> typer.Typer:
-    """The whole program; or, because building all of it takes longer than most commands, no more of it than the command
-    of this name if there is one."""
+    """Build the program, or only the command of this name if there is one.
+
+    Building all of it takes longer than most commands run."""
     app = typer.Typer(
         cls=_Grouped,
         no_args_is_help=True,
-        pretty_exceptions_enable=False,  # Python's own traceback: it shows no local variables, which may hold secrets
+        # Python's own traceback shows no local variables, which may hold secrets.
+        pretty_exceptions_enable=False,
         pretty_exceptions_show_locals=False,
-        rich_markup_mode="rich" if is_interactive() else None,  # help and usage errors: panels, or plain lines
+        # Help and usage errors are panels on a terminal and plain lines elsewhere.
+        rich_markup_mode="rich" if is_interactive() else None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(epilog="Start with: recollect remember 'Prefers tabs over spaces' --tag preference")(_program)
@@ -131,10 +140,11 @@ def program(named: str | None = None) -> typer.Typer:
 
 def _register(app: typer.Typer, commands: Sequence[Command], panel: str | None = None) -> None:
     for each in commands:
-        about = SENTENCE_END.split(each.run.__doc__ or "")[0]  # its first sentence, for the list of commands
+        # The list of commands shows the first sentence of each.
+        about = SENTENCE_END.split(each.run.__doc__ or "")[0]
         app.command(
             each.name,
             epilog=f"Example: {each.example}",
             short_help=f"{' '.join(about.split())}.",
             rich_help_panel=panel,
-        )(callback_of(each))
+        )(build_callback(each))

@@ -1,7 +1,6 @@
-"""What a shell offers behind the Tab key where only the store knows: agents, and the ids of what an agent has.
+"""Shell completion of what only the store knows: agents, and the ids of an agent's records.
 
-A key that is pressed by habit must do no harm: nothing is made that is not there, and whatever goes wrong, nothing is
-offered.
+Pressing Tab must do no harm: completion creates nothing, and offers nothing when anything goes wrong.
 """
 
 from __future__ import annotations
@@ -15,61 +14,61 @@ from typing import TYPE_CHECKING
 import typer
 
 import recollect
-from recollect.cli.view import HINT_CHARS, one_line
+from recollect.cli.text import HINT_CHARS, one_line
 from recollect.errors import RecollectError
 from recollect.settings import Settings
 
 if TYPE_CHECKING:
     from recollect.api.recollect import Recollect
 
-MOST_OFFERED = 50
+MAX_OFFERS = 50
 FLAGS = ("url", "tenant", "agent")
 Offers = list[tuple[str, str]]
-"""What can be typed, and what it is."""
+"""Completions, each with a description."""
 
 
 def complete_agent(ctx: typer.Context, incomplete: str) -> Offers:
-    """The tenant's agents."""
-    return _offered(ctx, incomplete, lambda store: ((each.id, each.name) for each in store.tenant().list_agents()))
+    """Offer the tenant's agents."""
+    return _complete(ctx, incomplete, lambda store: ((each.id, each.name) for each in store.tenant().list_agents()))
 
 
 def complete_memory(ctx: typer.Context, incomplete: str) -> Offers:
-    """The agent's newest memories."""
-    return _offered(
-        ctx, incomplete, lambda store: ((each.id, each.text) for each in store.agent().list(limit=MOST_OFFERED))
+    """Offer the agent's newest memories."""
+    return _complete(
+        ctx, incomplete, lambda store: ((each.id, each.text) for each in store.agent().list(limit=MAX_OFFERS))
     )
 
 
 def complete_session(ctx: typer.Context, incomplete: str) -> Offers:
-    """The agent's latest conversations."""
-    return _offered(
-        ctx, incomplete, lambda store: ((each.id, each.summary) for each in store.agent().sessions(limit=MOST_OFFERED))
+    """Offer the agent's latest conversations."""
+    return _complete(
+        ctx, incomplete, lambda store: ((each.id, each.summary) for each in store.agent().sessions(limit=MAX_OFFERS))
     )
 
 
 def complete_detail(ctx: typer.Context, incomplete: str) -> Offers:
-    """The agent's newest long texts."""
-    return _offered(
+    """Offer the agent's newest details."""
+    return _complete(
         ctx, incomplete, lambda store: ((each.key, each.description) for each in store.agent().search_details(""))
     )
 
 
 def complete_document(ctx: typer.Context, incomplete: str) -> Offers:
-    """The tenant's documents."""
-    return _offered(ctx, incomplete, lambda store: ((each.id, each.title) for each in store.tenant().list_documents()))
+    """Offer the tenant's documents."""
+    return _complete(ctx, incomplete, lambda store: ((each.id, each.title) for each in store.tenant().list_documents()))
 
 
-def _offered(ctx: typer.Context, incomplete: str, ask: Callable[[Recollect], Iterable[tuple[str, str]]]) -> Offers:
+def _complete(ctx: typer.Context, incomplete: str, find: Callable[[Recollect], Iterable[tuple[str, str]]]) -> Offers:
     try:
         settings = Settings.load(flags={name: ctx.params.get(name) for name in FLAGS})
-        if not _is_there(settings.store_url):
+        if not _has_store(settings.store_url):
             return []
         with recollect.Recollect(settings=replace(settings, embedder="off", skills=())) as store:
-            return [(id, one_line(about)[:HINT_CHARS]) for id, about in ask(store) if id.startswith(incomplete)]
+            return [(id, one_line(about)[:HINT_CHARS]) for id, about in find(store) if id.startswith(incomplete)]
     except RecollectError:
         return []
 
 
-def _is_there(url: str) -> bool:
+def _has_store(url: str) -> bool:
     store = import_module("recollect.store")
     return bool(store.is_postgres(url)) or Path(store.sqlite_path(url)).is_file()

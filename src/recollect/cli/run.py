@@ -1,7 +1,7 @@
-"""What every command shares: four options, the settings and the store behind them, and how it ends.
+"""What every command shares: four options, settings and store, output, error handling and exit codes.
 
-A command is a function whose first argument is its `Run`; its other arguments are its options. `callback_of` adds the
-four common options, so that they are written down once.
+A command is a function whose first argument is its `Run`; its other arguments are its options. `build_callback` adds
+the four common options.
 """
 
 from __future__ import annotations
@@ -24,42 +24,43 @@ import typer
 import recollect
 from recollect.caller import CLI, acting_as
 from recollect.cli.completion import complete_agent
-from recollect.cli.view import View, pick_view, safe
+from recollect.cli.output import Output, Printer, ProgressBar, pick_printer
+from recollect.cli.text import safe
 from recollect.errors import Invalid, ModelError, NotFound, RecollectError, StoreBusy, StoreError
 from recollect.settings import Settings
 
 if TYPE_CHECKING:
     from recollect.api.recollect import AgentMemory, Recollect, TenantMemory
 
-EVERYWHERE = "Options of every command"
+EVERYWHERE = "Common options"
 REFUSED = 1
 UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""What writing to a file that takes no more ends with."""
+"""errno values that mean the output cannot be written."""
 
 INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One command: what it runs, and an example for its help."""
+    """One command: the function it runs, and an example for its help."""
 
     run: Callable[..., None]
     example: str
-    called: str = ""  # when the function cannot have the command's name
-    lister: str = ""  # the command that lists what this one takes by its id
-    replaces: tuple[str, ...] = ()  # common options it has its own meaning for
+    alias: str = ""  # name of the command, if the function cannot have it
+    listed_by: str = ""  # command that lists the ids this one takes
+    replaces: tuple[str, ...] = ()  # common options that mean something else here
 
     @property
     def name(self) -> str:
-        return self.called or self.run.__name__
+        return self.alias or self.run.__name__
 
 
 class Run:
-    """One run of a command. The store is opened when it is first asked for, and closed when the command ends."""
+    """One run of a command. The store is opened on first use and closed when the command ends."""
 
-    def __init__(self, flags: Mapping[str, object], view: View, closing: ExitStack) -> None:
+    def __init__(self, flags: Mapping[str, object], printer: Printer, closing: ExitStack) -> None:
         self.flags = dict(flags)  # settings given on the command line; None: not given
-        self.view = view
+        self.printer = printer
         self._closing = closing
 
     @cached_property
@@ -74,15 +75,23 @@ class Run:
 
     @property
     def memory(self) -> AgentMemory:
-        """The memory of the agent that is meant."""
+        """The memory of the agent the options name."""
         return self.store.agent()
 
     @property
     def tenant(self) -> TenantMemory:
         return self.store.tenant()
 
+    def show(self, output: Output) -> None:
+        """Print the result."""
+        self.printer.show(output)
+
+    def progress(self, label: str) -> ProgressBar:
+        """Return a progress bar, a context manager."""
+        return ProgressBar(self.printer, label)
+
     def next_command(self, *words: str) -> str:
-        """A command to type next that means the same store, tenant and agent as this one."""
+        """Return a command line for the same store, tenant and agent as this run."""
         same = [word for name, value in self.flags.items() if value is not None for word in (f"--{name}", str(value))]
         return shlex.join(["recollect", *words, *same])
 
@@ -90,57 +99,58 @@ class Run:
 def _common_options(
     url: Annotated[
         str | None,
-        typer.Option(
-            help="Where memories are kept, such as sqlite:///notes.db.", show_default=False, rich_help_panel=EVERYWHERE
-        ),
+        typer.Option(help="The store, such as sqlite:///notes.db.", show_default=False, rich_help_panel=EVERYWHERE),
     ] = None,
     tenant: Annotated[
-        str | None, typer.Option(help="Whose agents are meant.", show_default=False, rich_help_panel=EVERYWHERE)
+        str | None,
+        typer.Option(help="The tenant whose agents are used.", show_default=False, rich_help_panel=EVERYWHERE),
     ] = None,
     agent: Annotated[
         str | None,
         typer.Option(
-            help="Whose memories are meant.",
+            help="The agent whose memories are used.",
             show_default=False,
             rich_help_panel=EVERYWHERE,
             autocompletion=complete_agent,
         ),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Answer with one JSON document.", rich_help_panel=EVERYWHERE)
+        bool, typer.Option("--json", help="Print one JSON document.", rich_help_panel=EVERYWHERE)
     ] = False,
 ) -> None:
-    """The signature is all that is used of this."""
+    """Declare the common options; only the signature is used."""
 
 
-def callback_of(
-    command: Command, begin: Callable[[Mapping[str, object], View, ExitStack], Run] = Run
+def build_callback(
+    command: Command, make_run: Callable[[Mapping[str, object], Printer, ExitStack], Run] = Run
 ) -> Callable[..., None]:
-    """What Typer calls: the command's own options and the common ones in, an exit code out."""
+    """Return the function Typer calls: it takes all options, runs the command and turns errors into exit codes."""
 
     def callback(
         url: str | None, tenant: str | None, as_json: bool, agent: str | None = None, **arguments: Any
     ) -> None:
         try:
-            flags = _decoded({"url": url, "tenant": tenant, "agent": agent})
+            flags = _decode({"url": url, "tenant": tenant, "agent": agent})
             with acting_as(CLI), ExitStack() as closing:
-                command.run(begin(flags, pick_view(as_json=as_json), closing), **_decoded(arguments))
+                command.run(make_run(flags, pick_printer(as_json=as_json), closing), **_decode(arguments))
             if sys.stdout is not None:
                 sys.stdout.flush()
         except RecollectError as error:
             typer.secho(safe(" ".join(str(error).split())), fg=typer.colors.RED, err=True)
             if (hint := _hint(error, command)) and sys.stderr is not None and sys.stderr.isatty():
-                typer.secho(hint, dim=True, err=True)  # for people alone: a program reads one sentence
+                # Only for people: a program reads one sentence.
+                typer.secho(hint, dim=True, err=True)
             raise typer.Exit(REFUSED) from error
         except KeyboardInterrupt as error:
             raise typer.Exit(INTERRUPTED) from error
-        except BrokenPipeError as error:  # whoever reads our output has seen enough
-            _let_go_of_output()
+        except BrokenPipeError as error:
+            # The reader closed the pipe, as `head` does.
+            _detach_output()
             raise typer.Exit(0) from error
         except OSError as error:
             if error.errno not in UNWRITABLE or error.filename is not None:
                 raise
-            _let_go_of_output()
+            _detach_output()
             typer.secho(f"The output cannot be written ({error.strerror}).", fg=typer.colors.RED, err=True)
             raise typer.Exit(REFUSED) from error
 
@@ -155,15 +165,15 @@ def callback_of(
     return callback
 
 
-def _let_go_of_output() -> None:
-    """So that the interpreter's last flush finds somebody."""
+def _detach_output() -> None:
+    """Redirect standard output to the null device, so that the interpreter's last flush succeeds."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _hint(error: RecollectError, command: Command) -> str:
-    """What a person might try next."""
-    if isinstance(error, NotFound) and command.lister:
-        return f"To see what there is: recollect {command.lister}"
+    """Suggest what to try next."""
+    if isinstance(error, NotFound) and command.listed_by:
+        return f"To see what there is: recollect {command.listed_by}"
     if isinstance(error, StoreBusy):
         return "If it stays like this, look which other program has the store open."
     if isinstance(error, StoreError):
@@ -174,7 +184,7 @@ def _hint(error: RecollectError, command: Command) -> str:
 
 
 def optional_module(module: str, *, needs: str, extra: str) -> ModuleType:
-    """A module of ours that needs packages not everybody has.
+    """Import a module that needs optional packages.
 
     Raises: Invalid, which says what to install.
     """
@@ -182,21 +192,22 @@ def optional_module(module: str, *, needs: str, extra: str) -> ModuleType:
         return import_module(module)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "recollect":
-            raise  # not a package that is missing, but a part of us
+            # A part of recollect itself is missing.
+            raise
         raise Invalid(f"{needs} needs more packages; run: pip install 'recollect[{extra}]'") from error
 
 
-def _decoded(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments, read as UTF-8 where the locale knows only ASCII and Python kept the bytes it could not read.
+def _decode(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Decode arguments as UTF-8 when the locale is ASCII and Python kept the bytes as surrogates.
 
     Raises: Invalid.
     """
-    return {name: _as_typed(name, value) for name, value in arguments.items()}
+    return {name: _decode_value(name, value) for name, value in arguments.items()}
 
 
-def _as_typed(name: str, value: Any) -> Any:
+def _decode_value(name: str, value: Any) -> Any:
     if isinstance(value, list):
-        return [_as_typed(name, each) for each in value]
+        return [_decode_value(name, each) for each in value]
     if type(value) is not str or value.isascii():
         return value
     try:

@@ -1,0 +1,327 @@
+"""Overview of a tenant: its agents and its audit log, with the log's heads kept outside the store."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recollect.cli.commands.memories import COLOURS
+from recollect.cli.output import Column, Line, Note, Output, Styled, next_page, tick
+from recollect.cli.run import REFUSED, Command, Run
+from recollect.cli.text import EMPTY, json_record, local_time, one_line, plain_time, safe, shorten
+from recollect.errors import Conflict, Invalid
+from recollect.model import Agent, AuditEvent, AuditHead, AuditReport, Json, Kind
+
+MAX_NAMED = 5
+"""Problems named in an error."""
+
+OWNER_ONLY = 0o600
+COMMAND_SECONDS = 60
+EVENT_FIELDS = ("id", "at", "action", "agent_id", "actor", "message", "meta", "hash", "is_damaged")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anchor:
+    """The head of a tenant's audit log at a time."""
+
+    tenant: str
+    id: int
+    hash: str
+    at: datetime
+
+    def as_json(self) -> dict[str, str | int]:
+        return {"tenant": self.tenant, "id": self.id, "hash": self.hash, "at": self.at.isoformat()}
+
+
+def agents(
+    run: Run,
+    limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 100,
+    after: Annotated[str, typer.Option(metavar="AGENT", help="Continue after this one.", show_default=False)] = "",
+) -> None:
+    """List the tenant's agents and how many memories each has."""
+    found = run.tenant.list_agents(after=after, limit=limit)
+    counts = run.tenant.count_memories_by_agent([agent.id for agent in found])
+    run.show(_render_agents(found, counts, next_cursor=found[-1].id if len(found) == limit else None))
+
+
+def audit(
+    run: Run,
+    query: Annotated[str, typer.Argument(help="Text the message must contain, ignoring case.")] = "",
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check that the log is intact instead of showing it.")
+    ] = False,
+    anchor: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Check every tenant's log (or --tenant's), also against the heads in this file; add the current ones.",
+            show_default=False,
+        ),
+    ] = None,
+    anchor_command: Annotated[
+        str,
+        typer.Option(
+            metavar="COMMAND", help="Write the heads to this program's standard input instead.", show_default=False
+        ),
+    ] = "",
+    limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 20,
+    before: Annotated[
+        int | None, typer.Option(metavar="EVENT", help="Continue after this one.", show_default=False)
+    ] = None,
+) -> None:
+    """Show what was done in the tenant, newest first."""
+    is_anchored = anchor is not None or bool(anchor_command)
+    if not verify and not is_anchored:
+        found = run.tenant.audit.search(query, before=before, limit=limit)
+        run.show(_render_events(found, next_cursor=found[-1].id if len(found) == limit else None))
+        return
+    if query:
+        raise typer.BadParameter("--verify and --anchor check the whole log and take no query.")
+    if is_anchored:
+        _anchor_logs(run, anchor, anchor_command)
+        return
+    report = run.tenant.audit.verify()
+    run.show(_render_report(report))
+    if not report.is_intact:
+        raise typer.Exit(REFUSED)
+
+
+COMMANDS = (
+    Command(run=agents, example="recollect agents --tenant acme"),
+    Command(run=audit, example="recollect audit m-1 --limit 5"),
+)
+
+
+def _anchor_logs(run: Run, file: Path | None, command: str) -> None:
+    """Check every log against its chain and the heads in `file`; then add its head to the file, or pass it on.
+
+    Raises: Conflict when a log does not match, in which case nothing is kept; Invalid.
+    """
+    earlier = {} if file is None else _read(file)
+    chosen = run.flags.get("tenant")
+    tenants = [str(chosen)] if chosen else sorted({*run.store.list_tenants(), *earlier})
+    anchors, notes, problems = list[Anchor](), list[str](), list[str]()
+    for tenant in tenants:
+        audit = run.store.tenant(tenant).audit
+        report = audit.verify()
+        if not report.is_intact:
+            problems.append(f"{tenant}: {report.problem}")
+        for each in audit.check_heads(earlier.get(tenant, ())):
+            if each.says:
+                (notes if each.is_ok else problems).append(f"{tenant}: {each.says}")
+        if report.head.id:
+            anchors.append(Anchor(tenant=tenant, id=report.head.id, hash=report.head.hash, at=run.store.now()))
+    if problems:
+        more = f" And {len(problems) - MAX_NAMED:,} more." if len(problems) > MAX_NAMED else ""
+        raise Conflict(f"{' '.join(problems[:MAX_NAMED])}{more} No head was kept.")
+    lines = "".join(json.dumps(each.as_json()) + "\n" for each in anchors).encode()
+    if file is not None:
+        _append(file, lines)
+    if command:
+        _pass_on(command, lines)
+    run.show(_render_anchors(anchors, notes))
+
+
+def _read(file: Path) -> Mapping[str, Sequence[AuditHead]]:
+    """Return the heads a file holds, by tenant.
+
+    Raises: Invalid.
+    """
+    heads = defaultdict[str, list[AuditHead]](list)
+    try:
+        lines = file.read_text("utf-8").splitlines()
+    except FileNotFoundError:
+        return heads
+    except (OSError, ValueError) as error:
+        raise Invalid(f"{file} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}.") from error
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            tenant, head = _parse_head(line, f"Line {number} of {file} is not a head; correct or remove it.")
+            heads[tenant].append(head)
+    return heads
+
+
+def _parse_head(line: str, refusal: str) -> tuple[str, AuditHead]:
+    try:
+        found = json.loads(line)
+        tenant, head = found["tenant"], AuditHead(id=found["id"], hash=found["hash"])
+        datetime.fromisoformat(found["at"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise Invalid(refusal) from None
+    if not isinstance(tenant, str):
+        raise Invalid(refusal)
+    return tenant, head
+
+
+def _append(file: Path, lines: bytes) -> None:
+    """Append the lines and sync them to disk.
+
+    Raises: Invalid.
+    """
+    try:
+        is_new = not file.exists()
+        with open(os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, OWNER_ONLY), "rb+", 0) as out:
+            size = os.fstat(out.fileno()).st_size
+            # The last line was cut off, or typed by hand.
+            if size and os.pread(out.fileno(), 1, size - 1) != b"\n":
+                lines = b"\n" + lines
+            written = out.write(lines)
+            os.fsync(out.fileno())
+        if is_new:
+            _sync_folder(file.absolute().parent)
+    except OSError as error:
+        raise Invalid(f"{file} cannot be written: {error.strerror}.") from error
+    if written != len(lines):
+        raise Invalid(f"{file} took only a part of the heads; free some space and remove its last line.")
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _pass_on(command: str, lines: bytes) -> None:
+    """Write the lines to a program's standard input.
+
+    Raises: Invalid when it cannot be run or fails.
+    """
+    try:
+        words = shlex.split(command)
+        done = subprocess.run(words, input=lines, stdout=subprocess.DEVNULL, timeout=COMMAND_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        raise Invalid(f"{words[0]} did not end within {COMMAND_SECONDS} seconds; the heads may not be kept.") from None
+    except (OSError, ValueError, IndexError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise Invalid(f"--anchor-command cannot be run: {reason}.") from error
+    if done.returncode:
+        raise Invalid(f"{words[0]} ended with exit code {done.returncode}; the heads are not kept.")
+
+
+def _render_agents(
+    agents: Sequence[Agent], counts: Mapping[str, Mapping[Kind, int]], *, next_cursor: str | None
+) -> Output:
+    kinds = [Column(kind.value.capitalize(), number=True, fill=COLOURS[kind], overflow="ellipsis") for kind in Kind]
+    return Output(
+        json={
+            "items": [
+                {"id": each.id}
+                | json_record(each)
+                | {"memories_count": {kind.value: count for kind, count in counts[each.id].items()}}
+                for each in agents
+            ],
+            "next_cursor": next_cursor,
+        },
+        lines=(
+            (
+                safe(each.id),
+                ", ".join(f"{count} {kind}" for kind, count in counts[each.id].items()),
+                one_line(each.name),
+            )
+            for each in agents
+        ),
+        columns=(Column("Agent", whole=True), *kinds),
+        rows=((_agent_cell(each), *(f"{counts[each.id][kind]:,}" for kind in Kind)) for each in agents),
+        if_empty="No agent has remembered anything yet.",
+        more=next_page("--after", next_cursor, "There are more"),
+    )
+
+
+def _agent_cell(agent: Agent) -> Styled:
+    name = ((f"  {one_line(agent.name)}", "dim"),) if agent.name != agent.id else ()
+    return Styled(safe(agent.id), "cyan", name)
+
+
+def _render_events(events: Sequence[AuditEvent], *, next_cursor: int | None) -> Output:
+    return Output(
+        json={"items": [_event_json(each) for each in events], "next_cursor": next_cursor},
+        lines=(_event_line(each) for each in events),
+        columns=(
+            Column("Event"),
+            Column("When", "dim", wide_only=True),
+            Column("Agent", "cyan", wide_only=True),
+            Column("By", "dim", wide_only=True),
+            Column("Done"),
+        ),
+        rows=(
+            (
+                str(each.id),
+                local_time(each.at),
+                safe(each.agent_id or ""),
+                safe(each.actor),
+                shorten(_event_message(each)),
+            )
+            for each in events
+        ),
+        if_empty="Nothing of that kind was done.",
+        more=next_page("--before", next_cursor),
+    )
+
+
+def render_recorded(event: AuditEvent) -> Output:
+    """Render an event that was just recorded."""
+    return Output(
+        json=_event_json(event),
+        lines=[_event_line(event)],
+        blocks=[(tick(True), f"Recorded as event {event.id}")],
+    )
+
+
+def _event_json(event: AuditEvent) -> Json:
+    record = json_record(event) | {"actor": event.actor}
+    return {name: record[name] for name in EVENT_FIELDS}
+
+
+def _event_line(event: AuditEvent) -> Line:
+    agent, actor = safe(event.agent_id or EMPTY), safe(event.actor) or EMPTY
+    return str(event.id), plain_time(event.at), safe(event.action), agent, _event_message(event), actor
+
+
+def _event_message(event: AuditEvent) -> str:
+    return f"[damaged] {one_line(event.message)}" if event.is_damaged else one_line(event.message)
+
+
+def _render_report(report: AuditReport) -> Output:
+    document = asdict(report)
+    verdict = _verdict(report)
+    return Output(
+        json={"ok": document.pop("is_intact")} | document,
+        lines=[verdict],
+        blocks=[(tick(report.is_intact), verdict)],
+    )
+
+
+def _verdict(report: AuditReport) -> str:
+    """Say in a few sentences whether the log is intact."""
+    said = [f"The log is whole: {report.events:,} {'event' if report.events == 1 else 'events'}."]
+    if not report.is_intact:
+        said = [one_line(report.problem)]
+        said += [f"Broken: {', '.join(map(str, report.broken))}."] if len(report.broken) > 1 else []
+    if report.keyed_from:
+        said.append(f"Keyed from event {report.keyed_from} on.")
+    if report.head.id:
+        said.append(f"Head: {report.head.id} {one_line(report.head.hash)}")
+    return " ".join(said)
+
+
+def _render_anchors(anchors: Sequence[Anchor], notes: Sequence[str]) -> Output:
+    rows = [(safe(each.tenant), str(each.id), one_line(each.hash)) for each in anchors]
+    return Output(
+        json={"heads": [each.as_json() for each in anchors], "notes": list(notes)},
+        lines=[*rows, *(Note(one_line(each)) for each in notes)],
+        columns=(Column("Tenant", "cyan", whole=True), Column("Event", whole=True), Column("Hash", whole=True)),
+        rows=rows,
+        blocks=[Styled(f" {one_line(each)}", "yellow") for each in notes],
+    )

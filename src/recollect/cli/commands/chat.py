@@ -1,0 +1,56 @@
+"""Talking to an agent: one question, or a conversation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recollect.cli.options import OpenaiBaseUrl, OpenaiModel, read_text
+from recollect.cli.run import Command, Run, optional_module
+
+LOOP = "recollect.cli.commands.chat_loop"
+NEEDS = {"needs": "Running an agent", "extra": "agent"}
+
+InSession = Annotated[
+    str | None,
+    typer.Option(metavar="SESSION", help="The conversation to continue; by default a new one.", show_default=False),
+]
+
+
+def ask(
+    run: Run,
+    prompt: Annotated[
+        str, typer.Argument(help="The question; - reads standard input.", metavar="PROMPT", show_default=False)
+    ],
+    session: InSession = None,
+    image: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="An image the agent should look at; repeat for more.", show_default=False),
+    ] = None,
+    openai_model: OpenaiModel = None,
+    openai_base_url: OpenaiBaseUrl = None,
+) -> None:
+    """Ask an agent a question. It answers with its memory, and the turn is stored."""
+    run.flags |= {"openai_model": openai_model, "openai_base_url": openai_base_url}
+    loop = optional_module(LOOP, **NEEDS)
+    loop.ask_once(run, read_text(prompt), session=session, images=image or ())
+
+
+def chat(
+    run: Run,
+    session: InSession = None,
+    openai_model: OpenaiModel = None,
+    openai_base_url: OpenaiBaseUrl = None,
+) -> None:
+    """Talk to an agent. /help lists the commands; Ctrl-C cancels an answer, Ctrl-D leaves."""
+    run.flags |= {"openai_model": openai_model, "openai_base_url": openai_base_url}
+    loop = optional_module(LOOP, **NEEDS)
+    loop.converse(run, session=session)
+
+
+COMMANDS = (
+    Command(run=chat, example="recollect chat --agent atlas --session monday"),
+    Command(run=ask, example="recollect ask 'Tabs or spaces?' --session monday"),
+)

@@ -1,0 +1,346 @@
+"""The installation: show the settings, and check everything recollect needs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import recollect
+from recollect.cli.commands.maintenance import NO_EMBEDDER, POSTGRES, open_embedder
+from recollect.cli.output import WIDE, Cell, Column, Grid, Indented, Line, Output, Styled, tick
+from recollect.cli.run import REFUSED, Command, Run
+from recollect.cli.text import EMPTY, mark, one_line
+from recollect.errors import Invalid, ModelError, RecollectError, SchemaMismatch
+from recollect.model import Check, RefusedText
+from recollect.settings import MASK, SettingRow, Settings, masked, table
+
+if TYPE_CHECKING:
+    from recollect.ports import Model
+
+IN_MEMORY = ":memory:"
+PROBE = "Does it work?"
+PROBE_AGENT = "recollect-doctor"
+"""An agent without memories; asking for it does not create it."""
+
+EMBEDDER_ADVICE = "Mend it, or set RECOLLECT_EMBEDDER to static; meanwhile memories are found by their words."
+MAX_NAMED = 5
+GIGABYTE = 1024**3
+LEAST_FREE = GIGABYTE // 10
+"""Bytes of free disk space below which a write may fail at any time."""
+
+LITTLE_FREE = GIGABYTE
+PROBE_TOKENS = 8
+NOT_ASKED = "configured; --online asks it"
+MODELS = {"main": "openai_model", "summary": "openai_summary_model", "fast": "openai_fast_model"}
+"""Settings that name a model, by the purpose it serves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingValue:
+    """A setting's current value, without secrets, and its origin."""
+
+    name: str
+    value: str | float | list[str]
+    source: str
+    default: str
+    environment: str
+    meaning: str
+
+
+def settings(run: Run) -> None:
+    """Show every setting, its value and where the value comes from. Secrets are masked."""
+    current, in_files = run.settings, Settings.load(environment={})
+    values = [_read_setting(row, current, in_files, run.flags) for row in table()]
+    run.show(_render_settings(values, is_wide=run.printer.width >= WIDE))
+
+
+def doctor(
+    run: Run,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Skip the checks that read every page, stored text and event.")
+    ] = False,
+    online: Annotated[
+        bool, typer.Option("--online", help="Also ask the language models that are configured for an answer.")
+    ] = False,
+) -> None:
+    """Check that everything works, and advise on what does not."""
+    checks = list(_checks(run, is_quick=quick, is_online=online))
+    run.show(_render_checks(checks))
+    if not all(check.is_ok for check in checks):
+        raise typer.Exit(REFUSED)
+
+
+COMMANDS = (
+    Command(run=settings, example="recollect settings --url sqlite:///notes.db"),
+    Command(run=doctor, example="recollect doctor --quick"),
+)
+
+
+def _read_setting(row: SettingRow, current: Settings, in_files: Settings, flags: Mapping[str, object]) -> SettingValue:
+    value = getattr(current, row.name)
+    if flags.get(row.name) is not None:
+        source = "flag"
+    elif value != getattr(in_files, row.name):
+        source = "environment"
+    else:
+        source = "default" if value == getattr(Settings(), row.name) else "file"
+    return SettingValue(
+        name=row.name,
+        # An empty URL says little; the store has a default place.
+        value=_mask_secrets(current.store_url if row.name == "url" else value, row),
+        source=source,
+        default=row.default,
+        environment=row.environment[0],
+        meaning=row.meaning,
+    )
+
+
+def _mask_secrets(value: str | float | tuple[str, ...], row: SettingRow) -> str | float | list[str]:
+    if row.is_secret and value:
+        return MASK
+    if isinstance(value, str):
+        return masked(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _checks(run: Run, *, is_quick: bool, is_online: bool) -> Iterator[Check]:
+    """Run one check after the other, as long as the next one makes sense."""
+    yield Check(name="recollect", is_ok=True, says=f"version {recollect.__version__}")
+    try:
+        settings = run.settings
+    except Invalid as error:
+        yield Check(name="settings", is_ok=False, says=str(error), advice="Correct it; recollect settings shows them.")
+        return
+    yield Check(name="settings", is_ok=True, says="all of them can be read")
+    if settings.skills:
+        yield _check_skills(settings)
+        settings = replace(settings, skills=())
+    engine = [*_engine_checks(settings)]
+    yield from engine
+    if all(check.is_ok for check in engine):
+        yield from _store_checks(run, settings, is_quick=is_quick)
+    yield from _model_checks(settings, is_online=is_online)
+
+
+def _check_skills(settings: Settings) -> Check:
+    files = import_module("recollect.providers.skill_files").SkillFolders(settings.skills)
+    try:
+        count = len(import_module("recollect.services.knowledge.skills").Skills(files)())
+    except Invalid as error:
+        return Check(name="skills", is_ok=False, says=str(error), advice="Nothing opens the store before it is mended.")
+    return Check(name="skills", is_ok=True, says=f"{count:,} {'skill' if count == 1 else 'skills'} can be read")
+
+
+def _engine_checks(settings: Settings) -> Iterator[Check]:
+    if settings.store_url.startswith(POSTGRES):
+        yield _check_driver()
+        return
+    apsw = import_module("apsw")
+    oldest = import_module("recollect.store.sqlite.engine").OLDEST_SAFE_SQLITE
+    version = apsw.sqlite_lib_version()
+    is_safe = tuple(int(part) for part in version.split(".")) >= oldest
+    advice = "" if is_safe else "This version can corrupt databases; run: pip install -U apsw"
+    yield Check(name="sqlite", is_ok=is_safe, says=f"{version} (apsw {apsw.apsw_version()})", advice=advice)
+    try:
+        path = import_module("recollect.store").sqlite_path(settings.store_url)
+    except Invalid as error:
+        yield Check(name="store", is_ok=False, says=str(error), advice="Set RECOLLECT_URL or use --url.")
+        return
+    if path != IN_MEMORY:
+        folder = Path(path).absolute().parent
+        yield _check_folder(folder)
+        if Path(path).exists() and not os.access(path, os.R_OK | os.W_OK):
+            advice = "Become its owner, or let its owner give you the right to write: chmod u+rw."
+            yield Check(name="file", is_ok=False, says=f"{path} cannot be read and written", advice=advice)
+        yield from _check_rights(Path(path))
+        yield _check_disk(folder)
+
+
+def _check_rights(path: Path) -> Iterator[Check]:
+    """Name files that other users of this machine can read; their rights are not changed."""
+    exposed = import_module("recollect.store.sqlite.files").find_exposed(path)
+    if exposed:
+        names = " ".join(map(str, exposed))
+        advice = f"Other users of this machine can read what agents remember. Run: chmod -R go= {names}"
+        yield Check(name="rights", is_ok=True, says="others may read the store", advice=advice)
+
+
+def _check_driver() -> Check:
+    try:
+        version = import_module("psycopg").__version__
+    except ModuleNotFoundError:
+        advice = "Run: pip install 'recollect[postgres]'"
+        return Check(name="driver", is_ok=False, says="psycopg is not installed", advice=advice)
+    return Check(name="driver", is_ok=True, says=f"psycopg {version}")
+
+
+def _check_folder(folder: Path) -> Check:
+    existing = _find_existing(folder)
+    is_ok = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
+    advice = "" if is_ok else f"Make {existing} a folder you may write to, or keep memories elsewhere with --url."
+    says = f"{folder} can be written to" if is_ok else f"{folder} cannot be written to"
+    return Check(name="folder", is_ok=is_ok, says=says, advice=advice)
+
+
+def _check_disk(folder: Path) -> Check:
+    free = shutil.disk_usage(_find_existing(folder)).free
+    advice = "Free some space: writes fail when the disk is full." if free < LITTLE_FREE else ""
+    return Check(name="disk", is_ok=free >= LEAST_FREE, says=f"{free / GIGABYTE:,.1f} GB free", advice=advice)
+
+
+def _find_existing(folder: Path) -> Path:
+    return next(each for each in (folder, *folder.parents) if each.exists())
+
+
+def _store_checks(run: Run, settings: Settings, *, is_quick: bool) -> Iterator[Check]:
+    """Check the store without its embedder first, to tell which of the two is broken."""
+    address = masked(settings.store_url)
+    try:
+        with (
+            recollect.Recollect(settings=replace(settings, embedder=NO_EMBEDDER)) as store,
+            run.progress("Checking") as bar,
+        ):
+            checks = store.check(is_quick=is_quick, progress=bar.report)
+            is_readable = all(check.is_ok for check in checks if check.name == "schema")
+            waiting = store.count_waiting() if is_readable else 0
+    except SchemaMismatch as error:
+        yield Check(name="store", is_ok=True, says=address)
+        yield Check(name="schema", is_ok=False, says=str(error))
+        return
+    except RecollectError as error:
+        is_file = not settings.store_url.startswith(POSTGRES)
+        advice = "Check the address, or use --url" + ("; if the file is damaged, restore a backup." if is_file else ".")
+        yield Check(name="store", is_ok=False, says=f"{address}: {error}", advice=advice)
+        return
+    yield Check(name="store", is_ok=True, says=address)
+    yield from checks
+    if is_readable:
+        yield from _embedder_checks(settings, is_waiting=waiting > 0)
+        yield _check_waiting(waiting, settings)
+
+
+def _model_checks(settings: Settings, *, is_online: bool) -> Iterator[Check]:
+    """Check each model once, however many purposes it serves."""
+    providers = import_module("recollect.providers.models")
+    try:
+        models = providers.open_models(settings)
+    except Invalid as error:
+        yield Check(name="model", is_ok=False, says=str(error), advice="Correct the setting, or leave the model out.")
+        return
+    named = {getattr(settings, setting): getattr(models, purpose) for purpose, setting in MODELS.items()}
+    for name, model in named.items():
+        if name and model is not None:
+            yield (
+                _check_answer(name, model)
+                if is_online
+                else Check(name="model", is_ok=True, says=f"{name}: {NOT_ASKED}")
+            )
+
+
+def _check_answer(name: str, model: Model) -> Check:
+    try:
+        model.complete([{"role": "user", "content": PROBE}], max_tokens=PROBE_TOKENS)
+    except ModelError as error:
+        advice = "Memory works without it; turns are summarised by a digest meanwhile."
+        return Check(name="model", is_ok=False, says=f"{name}: {error}", advice=advice)
+    return Check(name="model", is_ok=True, says=f"{name} answers")
+
+
+def _check_waiting(count: int, settings: Settings) -> Check:
+    """Count texts without a vector. Never a failure: they are found by their words."""
+    says = f"{count:,} {'text has' if count == 1 else 'texts have'} no vector yet" if count else "nothing"
+    is_mendable = count and settings.embedder != NO_EMBEDDER
+    advice = "Found by their words meanwhile; to make the vectors, run: recollect reembed" if is_mendable else ""
+    return Check(name="waiting", is_ok=True, says=says, advice=advice)
+
+
+def _embedder_checks(settings: Settings, *, is_waiting: bool) -> Iterator[Check]:
+    try:
+        embedder = open_embedder(settings)
+        if embedder is None:
+            yield Check(name="embedder", is_ok=True, says="off: memories are found by their words alone")
+            return
+        embedder.embed([PROBE])
+    except (Invalid, ModelError) as error:
+        yield Check(name="embedder", is_ok=False, says=str(error), advice=EMBEDDER_ADVICE)
+        return
+    yield Check(name="embedder", is_ok=True, says=f"{embedder.name}, {embedder.dimensions} dimensions")
+    try:
+        with recollect.Recollect(settings=settings, embedder=embedder) as store:
+            # A remote embedder is compared with the stored vectors on first use.
+            store.agent(PROBE_AGENT).recall(PROBE, limit=1)
+            refused = store.find_refused() if is_waiting else ()
+    except SchemaMismatch as error:
+        yield Check(name="vectors", is_ok=False, says=str(error))
+    except ModelError as error:
+        yield Check(name="embedder", is_ok=False, says=str(error), advice=EMBEDDER_ADVICE)
+    else:
+        yield Check(name="vectors", is_ok=True, says="made by this embedder")
+        yield from _check_refused(refused)
+
+
+def _check_refused(refused: Sequence[RefusedText]) -> Iterator[Check]:
+    """Name the texts the embedder refuses."""
+    if refused:
+        names = [f"{each.tenant} {each.agent} {each.id}: {each.problem}".replace("  ", " ") for each in refused]
+        more = f" And {len(refused) - MAX_NAMED:,} more." if len(refused) > MAX_NAMED else ""
+        advice = "Found by their words meanwhile, and tried again later; shorten or edit them, or use another embedder."
+        yield Check(name="refused", is_ok=False, says=" ".join(names[:MAX_NAMED]) + more, advice=advice)
+
+
+def _render_settings(settings: Sequence[SettingValue], *, is_wide: bool) -> Output:
+    return Output(
+        json={"items": [asdict(each) for each in settings]},
+        lines=((each.name, one_line(_format(each.value)) or EMPTY, one_line(each.source)) for each in settings),
+        columns=(Column("Setting", "cyan", whole=True), Column("Value"), Column("From", whole=True)),
+        rows=(_setting_row(each, is_wide=is_wide) for each in settings),
+    )
+
+
+def _setting_row(setting: SettingValue, *, is_wide: bool) -> Sequence[Cell]:
+    is_default = setting.source == "default"
+    meaning = ((f"\n{setting.meaning}", "dim"),) if is_wide else ()
+    value = Styled(one_line(_format(setting.value)), "" if is_default else "bold", meaning)
+    return setting.name, value, Styled(setting.source, "dim" if is_default else "green")
+
+
+def _format(value: str | float | list[str] | None) -> str:
+    """Format a value as an environment variable holds it."""
+    return ",".join(value) if isinstance(value, list) else "" if value is None else str(value)
+
+
+def _render_checks(checks: Sequence[Check]) -> Output:
+    failed = sum(not each.is_ok for each in checks)
+    verdict = Styled(f"Broken: {failed}", "red") if failed else Styled("Everything works.", "green")
+    return Output(
+        json={
+            "ok": not failed,
+            "checks": [
+                {"name": each.name, "ok": each.is_ok, "says": each.says, "advice": each.advice} for each in checks
+            ],
+        },
+        lines=_check_lines(checks),
+        blocks=[
+            Grid([(tick(each.is_ok), Styled(each.name, "bold"), _says_cell(each)) for each in checks], 1, (1, 1)),
+            Indented(verdict, (0, 1)),
+        ],
+    )
+
+
+def _check_lines(checks: Iterable[Check]) -> Iterable[Line]:
+    for each in checks:
+        yield f"{mark(each.is_ok)} {each.name}: {one_line(each.says)}"
+        if each.advice:
+            yield f"  {one_line(each.advice)}"
+
+
+def _says_cell(check: Check) -> Styled:
+    advice = ((f"\n{one_line(check.advice)}", "yellow"),) if check.advice else ()
+    return Styled(one_line(check.says), spans=advice)

@@ -1,0 +1,128 @@
+"""Erasure: remove everything about a subject, after asking."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+
+from recollect.cli.output import Block, Column, Line, Output, Styled, Table
+from recollect.cli.run import Command, Run
+from recollect.cli.text import EMPTY, json_record, json_value, one_line, safe
+from recollect.errors import Invalid
+from recollect.model import Receipt
+
+NOT_ASKED = "Nothing was erased, because there is no terminal to confirm on. Add --yes, or look first with --dry-run."
+NOT_CONFIRMED = "Nothing was erased."
+MAX_FOUND = 50
+"""Records a dry run lists on a terminal; the counts include all."""
+
+
+def erase(
+    run: Run,
+    subject: Annotated[
+        str,
+        typer.Argument(
+            help="agent:ID, session:ID, memory:AGENT/ID, tenant:ID, or text:WORDS for all that mentions them.",
+            show_default=False,
+        ),
+    ],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be removed.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    compact: Annotated[
+        bool | None,
+        typer.Option(
+            "--compact/--no-compact",
+            help="Rewrite the database files, or leave them. By default, overwrite unused space.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Remove everything about a subject for good, and print a receipt."""
+    if dry_run:
+        run.show(_render_receipt(run.tenant.erase(subject, dry_run=True)))
+        return
+    if not yes:
+        _confirm(run, subject)
+    run.show(_render_receipt(run.tenant.erase(subject, compact=compact)))
+
+
+def _confirm(run: Run, subject: str) -> None:
+    """Show what would go, and ask.
+
+    Raises: Invalid when there is no terminal, or the answer is no.
+    """
+    if run.printer.is_json or sys.stdin is None or not sys.stdin.isatty():
+        raise Invalid(NOT_ASKED)
+    run.show(_render_receipt(run.tenant.erase(subject, dry_run=True)))
+    if not typer.confirm("Erase this for good?", err=True):
+        raise Invalid(NOT_CONFIRMED)
+
+
+COMMANDS = (Command(run=erase, example="recollect erase 'text:Mara Lindqvist' --tenant acme --dry-run"),)
+
+
+def _render_receipt(receipt: Receipt) -> Output:
+    return Output(
+        json=json_record(receipt) | {"found": [json_record(each) for each in receipt.found]},
+        lines=_receipt_lines(receipt),
+        intro=_found_blocks(receipt),
+        columns=_count_columns(receipt),
+        rows=(
+            (name, _format(receipt.removed.get(name)), _format(receipt.cleared.get(name)))
+            for name in sorted({*receipt.removed, *receipt.cleared})
+        ),
+        if_empty="Nothing mentions it.",
+        blocks=_remainder_blocks(receipt),
+    )
+
+
+def _receipt_lines(receipt: Receipt) -> Iterable[Line]:
+    for each in receipt.found:
+        verb = "clear" if each.is_cleared else "remove"
+        yield verb, each.table, each.agent or EMPTY, each.id, one_line(each.excerpt)
+    would = "would be " if receipt.is_dry_run else ""
+    for done, counts in (("removed", receipt.removed), ("cleared", receipt.cleared)):
+        for table, count in counts.items():
+            yield f"{would}{done}\t{table}\t{count}"
+    for label, sentences in (("remains", receipt.remains), ("remnant", receipt.remnants)):
+        for sentence in sentences:
+            yield f"{label}\t{sentence}"
+    yield "dry run" if receipt.is_dry_run else "receipt", receipt.subject, json_value(receipt.at), receipt.hash
+
+
+def _found_blocks(receipt: Receipt) -> Iterable[Block]:
+    if receipt.found:
+        yield Table(
+            (Column("Table", wide_only=True), Column("Agent", wide_only=True), Column("Id", "cyan"), Column("Says")),
+            (
+                (
+                    each.table,
+                    safe(each.agent),
+                    safe(each.id),
+                    Styled(one_line(each.excerpt), "dim" if each.is_cleared else ""),
+                )
+                for each in receipt.found[:MAX_FOUND]
+            ),
+        )
+    if len(receipt.found) > MAX_FOUND:
+        yield Styled(f"… and {len(receipt.found) - MAX_FOUND:,} more", "dim")
+
+
+def _count_columns(receipt: Receipt) -> list[Column]:
+    counted = ("Would be removed", "Would lose its words") if receipt.is_dry_run else ("Removed", "Lost its words")
+    return [Column("Table"), *(Column(header, number=True) for header in counted)]
+
+
+def _format(count: int | None) -> str:
+    return "" if count is None else f"{count:,}"
+
+
+def _remainder_blocks(receipt: Receipt) -> Iterable[Block]:
+    for style, sentences in (("dim", receipt.remains), ("yellow", receipt.remnants)):
+        for sentence in sentences:
+            yield Styled(f"· {safe(sentence)}", style)
+    if not receipt.is_dry_run:
+        yield Styled(f"Receipt {receipt.hash}, {json_value(receipt.at)}", "green")

@@ -1,0 +1,187 @@
+"""Maintenance of the store: archive, scan for secrets, make vectors, distribute a database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import recollect
+from recollect.cli.options import read_text
+from recollect.cli.output import Column, Grid, Output, Styled, tick
+from recollect.cli.run import Command, Run, optional_module
+from recollect.cli.text import EMPTY, one_line, safe
+from recollect.errors import Invalid
+from recollect.settings import Settings
+
+if TYPE_CHECKING:
+    from recollect.ports import Embedder, Vector
+    from recollect.services.memories.secrets import Sighting
+    from recollect.services.upkeep.maintain import MaintenanceReport
+
+POSTGRES = ("postgresql://", "postgres://")
+NO_EMBEDDER = "off"
+
+
+def maintain(run: Run) -> None:
+    """Archive memories that expired, are not used or exceed the quota.
+
+    Covers every tenant and agent of the store, and computes missing vectors."""
+    with run.progress("Maintaining") as bar:
+        report = run.store.maintain(progress=bar.report)
+    run.show(_render_report(report))
+
+
+def scan(
+    run: Run,
+    allow: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Declare that this text holds no secret; - reads standard input.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Search the memories of all the tenant's agents for secrets."""
+    if allow is None:
+        with run.progress("Scanning") as bar:
+            run.show(_render_sightings(run.tenant.scan(progress=bar.report)))
+    else:
+        run.show(_render_allowed(run.tenant.allow_secret(read_text(allow))))
+
+
+def distribute(run: Run) -> None:
+    """Distribute the tables of a PostgreSQL database over a Citus cluster, by tenant."""
+    url = run.settings.store_url
+    if not url.startswith(POSTGRES):
+        raise Invalid("Only a PostgreSQL database can be distributed; name one with --url postgresql://…")
+    # Create the tables, and fail early if the database cannot be reached.
+    with recollect.Recollect(settings=replace(run.settings, embedder=NO_EMBEDDER)):
+        pass
+    citus = optional_module("recollect.store.postgres.citus", needs="PostgreSQL", extra="postgres")
+    run.show(_render_distributed(citus.distribute(url)))
+
+
+def reembed(run: Run) -> None:
+    """Compute missing vectors, or all of them after a change of embedder, and repair the search index.
+
+    Covers every tenant and agent of the store."""
+    embedder = open_embedder(run.settings)
+    if embedder is None:
+        mended = run.store.mend_index()
+        if not mended:
+            raise Invalid("There is no embedder to make vectors with; set RECOLLECT_EMBEDDER, for example to static.")
+        run.show(_render_reembedded(0, NO_EMBEDDER, mended=mended))
+        return
+    reporting = _ReportingEmbedder(embedder)
+    with (
+        recollect.Recollect(settings=run.settings, embedder=reporting, replace_embedder=True) as store,
+        run.progress("Embedding") as bar,
+    ):
+        mended = store.mend_index()
+        waiting = store.count_waiting()
+        reporting.report = lambda done: bar.report(done, waiting)
+        count = store.embed_waiting()
+    run.show(_render_reembedded(count, embedder.name, mended=mended))
+
+
+COMMANDS = (
+    Command(run=maintain, example="recollect maintain"),
+    Command(run=scan, example="recollect scan --tenant acme"),
+    Command(run=reembed, example="RECOLLECT_EMBEDDER=static recollect reembed"),
+)
+DB_COMMANDS = (Command(run=distribute, example="recollect db distribute --url postgresql://app@db/memories"),)
+
+
+class _ReportingEmbedder:
+    """An embedder that reports how many texts it has embedded."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.name = embedder.name
+        self.dimensions = embedder.dimensions
+        self.is_remote = bool(getattr(embedder, "is_remote", False))
+        self.report: Callable[[int], None] = lambda done: None
+        self._embedder = embedder
+        self._done = 0
+
+    def embed(self, texts: Sequence[str]) -> Vector:
+        vectors = self._embedder.embed(texts)
+        self._done += len(texts)
+        self.report(self._done)
+        return vectors
+
+
+def open_embedder(settings: Settings) -> Embedder | None:
+    """Open the embedder the settings name.
+
+    Raises: Invalid, ModelError.
+    """
+    providers = import_module("recollect.providers.embedders")
+    chosen = providers.open_embedder(
+        settings.embedder, api_key=settings.openai_api_key, base_url=settings.openai_base_url
+    )
+    return None if chosen is None else providers.CheckedEmbedder(chosen)
+
+
+def _render_report(report: MaintenanceReport) -> Output:
+    values = {name: (value, one_line(str(value))) for name, value in asdict(report).items()}
+    return Output(
+        json=asdict(report) | {"archived": report.archived},
+        lines=[f"{name}: {text or EMPTY}" for name, (_, text) in values.items()],
+        blocks=[
+            Grid(
+                [
+                    (Styled(name, "dim"), Styled(text, "bold" if value else ""))
+                    for name, (value, text) in values.items()
+                    if value != ""
+                ]
+            )
+        ],
+    )
+
+
+def _render_sightings(sightings: Iterable[Sighting]) -> Output:
+    """Render what looks like a secret; in a pipe, as it is found."""
+    return Output(
+        json=lambda: {
+            "items": [{"agent": each.owner.agent, "id": each.id, "rules": list(each.rules)} for each in sightings]
+        },
+        lines=((safe(each.owner.agent), each.id, ", ".join(each.rules)) for each in sightings),
+        columns=(
+            Column("Agent", "cyan", whole=True),
+            Column("Id", "cyan", whole=True),
+            Column("Seems to hold", "red"),
+        ),
+        rows=((safe(each.owner.agent), safe(each.id), ", ".join(each.rules)) for each in sightings),
+        if_empty=(tick(True), "Nothing that is stored looks like a secret."),
+    )
+
+
+def _render_allowed(count: int) -> Output:
+    said = f"Allowed: {count}"
+    return Output(json={"allowed": count}, lines=[said], blocks=[(tick(True), said)])
+
+
+def _render_reembedded(count: int, embedder: str, *, mended: int) -> Output:
+    lines = []
+    if mended:
+        lines.append(f"Mended {mended:,} {'entry' if mended == 1 else 'entries'} of the search index")
+    if count or not mended:
+        lines.append(f"Embedded {count:,} with {embedder}")
+    return Output(
+        json={"ok": True, "embedded": count, "embedder": embedder, "mended": mended},
+        lines=lines,
+        blocks=[(tick(True), line) for line in lines],
+    )
+
+
+def _render_distributed(tables: Sequence[str]) -> Output:
+    return Output(
+        json={"ok": True, "tables": list(tables)},
+        lines=[safe(name) for name in tables],
+        blocks=[(tick(True), safe(name)) for name in tables] or [Styled("Everything is distributed already.", "dim")],
+    )

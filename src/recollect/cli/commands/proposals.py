@@ -1,0 +1,89 @@
+"""Consolidation: propose one memory in place of several, and decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from recollect.cli.output import Column, Note, Output, Styled
+from recollect.cli.run import Command, Run
+from recollect.cli.text import json_record, one_line
+from recollect.errors import Invalid
+from recollect.model import Json, Proposal, ProposalState
+
+
+def consolidate(run: Run) -> None:
+    """Find memories that one memory could replace, and propose it.
+
+    A configured model is asked; without one, rules find the certain cases."""
+    run.show(_render_proposals(run.memory.consolidate(), if_empty="Nothing to consolidate."))
+
+
+def proposals(
+    run: Run,
+    apply: Annotated[str | None, typer.Option(metavar="ID", help="Apply a proposal.", show_default=False)] = None,
+    reject: Annotated[str | None, typer.Option(metavar="ID", help="Reject a proposal.", show_default=False)] = None,
+    undo: Annotated[
+        str | None, typer.Option(metavar="ID", help="Undo an applied proposal.", show_default=False)
+    ] = None,
+    state: Annotated[str, typer.Option(help="open, applied, rejected, undone or all.")] = ProposalState.OPEN.value,
+) -> None:
+    """List proposals of consolidation, or decide on one."""
+    chosen = {"apply": apply, "reject": reject, "undo": undo}
+    given = {verb: id for verb, id in chosen.items() if id is not None}
+    if len(given) > 1:
+        raise Invalid("Decide one proposal at a time: --apply, --reject or --undo.")
+    for verb, id in given.items():
+        run.show(_render_decision(getattr(run.memory, f"{verb}_proposal")(id)))
+    if not given:
+        run.show(_render_proposals(run.memory.proposals(state=state), if_empty="No proposals."))
+
+
+COMMANDS = (
+    Command(run=consolidate, example="recollect consolidate --agent atlas"),
+    Command(run=proposals, example="recollect proposals --agent atlas --apply p-1", listed_by="proposals"),
+)
+
+
+def _render_proposals(proposals: Sequence[Proposal], *, if_empty: str) -> Output:
+    is_open = any(each.state is ProposalState.OPEN for each in proposals)
+    return Output(
+        json={"items": [_json(each) for each in proposals], "next_cursor": None},
+        lines=[_line(each) for each in proposals] or [Note(if_empty)],
+        columns=(
+            Column("Id", "cyan", whole=True),
+            Column("State", whole=True),
+            Column("Becomes", whole=True),
+            Column("Instead of"),
+            Column("Memory"),
+        ),
+        rows=(
+            (
+                each.id,
+                each.state.value,
+                each.kind.value,
+                ", ".join(fold.id for fold in each.folds),
+                Styled(one_line(each.text), spans=(("\n", ""), (one_line(each.reason), "dim"))),
+            )
+            for each in proposals
+        ),
+        if_empty=if_empty,
+        blocks=[Styled("Decide: recollect proposals --apply ID, or --reject ID", "dim")] if is_open else [],
+    )
+
+
+def _render_decision(proposal: Proposal) -> Output:
+    made = f": {proposal.memory_id} stands for {', '.join(fold.id for fold in proposal.folds)}"
+    said = f"{proposal.state.value.capitalize()} {proposal.id}{made if proposal.state is ProposalState.APPLIED else ''}"
+    return Output(json=_json(proposal), lines=[said], blocks=[Styled(said, "green")])
+
+
+def _json(proposal: Proposal) -> Json:
+    return json_record(proposal) | {"folds": [{"id": each.id, "version": each.version} for each in proposal.folds]}
+
+
+def _line(proposal: Proposal) -> Sequence[str]:
+    folded = ",".join(fold.id for fold in proposal.folds)
+    return proposal.id, proposal.state.value, proposal.kind.value, folded, one_line(proposal.text)

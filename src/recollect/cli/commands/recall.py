@@ -1,0 +1,295 @@
+"""Recall: find memories by words, meaning or likeness, explain what was found, and measure it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recollect.cli.commands.memories import kind_cell, memory_spans, read_states, render_memories
+from recollect.cli.options import AsOf, MemoryId, OfKind, WithTag, read_text
+from recollect.cli.output import Block, Cell, Column, Line, Note, Output, Styled
+from recollect.cli.run import Command, Run
+from recollect.cli.text import json_record, json_value, local_time, mark, one_line, plain_time, safe, shorten
+from recollect.errors import Invalid
+from recollect.lazy import LazyModule
+from recollect.model import Appearance, Explanation, Hit, Json, Kind, Outcome, Recalled, Source, State, Unanswered
+from recollect.policy.prompt.relevance import Mode
+from recollect.policy.recall.evaluation import METRICS
+from recollect.policy.recall.purposes import PURPOSES, checked_purpose
+
+if TYPE_CHECKING:
+    from recollect import evaluation
+    from recollect.evaluation import Evaluation
+else:
+    evaluation = LazyModule("recollect.evaluation")
+
+OnlyKinds = Annotated[
+    list[Kind] | None,
+    typer.Option(metavar="KIND", help=f"Only {', '.join(Kind)}; repeat for more.", show_default=False),
+]
+FromSource = Annotated[
+    list[Source] | None,
+    typer.Option(metavar="SOURCE", help=f"Only from {', '.join(Source)}; repeat for more.", show_default=False),
+]
+
+
+def _parse_purpose(name: str) -> str:
+    try:
+        checked_purpose(name)
+    except Invalid as error:
+        raise typer.BadParameter(str(error)) from None
+    return name
+
+
+ForPurpose = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PURPOSE",
+        parser=_parse_purpose,
+        help=f"What it is for: {', '.join(PURPOSES)}.",
+        show_default=False,
+        autocompletion=lambda: list(PURPOSES),
+    ),
+]
+
+
+def search(
+    run: Run,
+    query: Annotated[str, typer.Argument(help="Text that memories must contain exactly, ignoring case.")] = "",
+    tag: WithTag = "",
+    kind: OfKind = None,
+    limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 20,
+) -> None:
+    """Find memories that contain exactly this text, newest first."""
+    found = run.memory.search(query, tag=tag, kind=kind, limit=limit)
+    rows = read_states(run, found)
+    run.show(render_memories(rows, if_empty="No memory contains that; recall finds by meaning."))
+
+
+def recall(
+    run: Run,
+    query: Annotated[str, typer.Argument(help="A question in your own words.", show_default=False)],
+    limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 5,
+    kind: OnlyKinds = None,
+    source: FromSource = None,
+    purpose: ForPurpose = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Explain each score.")] = False,
+    as_of: AsOf = None,
+) -> None:
+    """Find what answers a question best, by meaning and by words."""
+    hits = run.memory.recall(
+        query, limit=limit, kinds=kind or None, sources=source or None, purpose=purpose, as_of=as_of
+    )
+    run.show(render_hits(hits, is_explained=explain))
+
+
+def explain(
+    run: Run,
+    query: Annotated[str, typer.Argument(help="The question, as it was asked.", show_default=False)],
+    id: Annotated[str, typer.Option("--id", help="The record to explain, such as m-7 or a-12.", show_default=False)],
+    limit: Annotated[int, typer.Option(help="Maximum number of results of that recall.")] = 5,
+    kind: OnlyKinds = None,
+    source: FromSource = None,
+    purpose: ForPurpose = None,
+    as_of: AsOf = None,
+) -> None:
+    """Explain why a question finds a record, or why it does not."""
+    explanation = run.memory.explain(
+        query, id, limit=limit, kinds=kind or None, sources=source or None, purpose=purpose, as_of=as_of
+    )
+    run.show(render_explanation(explanation))
+
+
+def similar(run: Run, id: MemoryId) -> None:
+    """List memories that say nearly the same, most similar first."""
+    rows = read_states(run, run.memory.similar(id))
+    run.show(render_memories(rows, if_empty="Nothing else says nearly the same."))
+
+
+def inject(
+    run: Run,
+    message: Annotated[str, typer.Argument(help="The user's last message; - reads standard input.")],
+    mode: Annotated[
+        Mode | None, typer.Option(help="How notes are chosen; by default as in the settings.", show_default=False)
+    ] = None,
+) -> None:
+    """Show the notes that fit a message, as the block that goes into the next prompt."""
+    run.show(_render_block(run.memory.inject(read_text(message), mode=mode)))
+
+
+def measure(
+    run: Run,
+    file: Annotated[Path, typer.Argument(help="Memories and questions, one JSON object a line.", show_default=False)],
+) -> None:
+    """Measure the quality of recall on your own memories and questions.
+
+    Nothing is stored: each set of the file gets a store in memory, with the current settings."""
+    sets = evaluation.read_sets(file)
+    run.show(_render_evaluation(evaluation.evaluate(sets, run.settings)))
+
+
+COMMANDS = (
+    Command(run=search, example="recollect search tabs --tag preference"),
+    Command(run=recall, example="recollect recall 'how to indent code?' --explain"),
+    Command(run=explain, example="recollect explain 'how to indent code?' --id m-1"),
+    Command(run=similar, example="recollect similar m-1", listed_by="list"),
+    Command(run=inject, example="recollect inject 'how to indent code?' --mode hybrid"),
+)
+EVALUATION_COMMANDS = (Command(run=measure, alias="eval", example="recollect eval questions.jsonl"),)
+
+
+def render_hits(hits: Recalled, *, is_explained: bool) -> Output:
+    """Render what recall found, best first."""
+    missing = [Styled(_missing_hint(each), "yellow") for each in hits.unanswered]
+    heading = [Styled(f" {hits.heading}", "bold")] if hits and hits.heading else []
+    return Output(
+        json={
+            "hits": [_hit_json(each, is_explained=is_explained) for each in hits],
+            "missing": [asdict(each) for each in hits.unanswered],
+            "heading": hits.heading,
+        },
+        lines=_hit_lines(hits, is_explained=is_explained),
+        intro=[*missing, *heading],
+        columns=(
+            Column("Score", whole=True),
+            Column("Id", "cyan", whole=True),
+            Column("Kind", whole=True, wide_only=True),
+            Column("Memory"),
+        ),
+        rows=_hit_rows(hits, is_explained=is_explained),
+        if_empty="Nothing comes to mind.",
+    )
+
+
+def _hit_json(hit: Hit, *, is_explained: bool) -> Json:
+    found: Json = {
+        "source": hit.source.value,
+        "id": hit.id,
+        "text": hit.text,
+        "score": hit.score,
+        "parts": dict(hit.parts),
+        "created_at": json_value(hit.created_at),
+        "agent_id": hit.agent_id,
+    }
+    if hit.memory is not None:
+        found |= {"kind": hit.memory.kind.value, "tags": list(hit.memory.tags)}
+    return found | {"weights": dict(hit.weights), "explain": hit.explain} if is_explained else found
+
+
+def _hit_lines(hits: Recalled, *, is_explained: bool) -> Iterable[Line]:
+    if hits.heading:
+        yield Note(hits.heading)
+    for hit in hits:
+        yield f"{hit.score:.3f}", hit.id, one_line(hit.text)
+        if is_explained:
+            yield f"\t{hit.explain}"
+    for each in hits.unanswered:
+        yield Note(_missing_hint(each))
+
+
+def _hit_rows(hits: Recalled, *, is_explained: bool) -> Iterable[Sequence[Cell]]:
+    for hit in hits:
+        score = Styled(f"{hit.score:.3f}", "bold" if hit is hits[0] else "")
+        kind = hit.source.value if hit.memory is None else kind_cell(hit.memory.kind)
+        text = hit.text if hit.memory is None else hit.memory.text
+        spans = () if hit.memory is None else memory_spans(hit.memory, State.LIVE)
+        explained = ((f"\n{hit.explain}", "dim"),) if is_explained else ()
+        yield score, safe(hit.id), kind, Styled(shorten(one_line(text)), spans=(*spans, *explained))
+
+
+def _missing_hint(unanswered: Unanswered) -> str:
+    """Explain which source did not answer."""
+    return f"missing: {unanswered.source}. {one_line(unanswered.reason)}"
+
+
+def render_explanation(explanation: Explanation) -> Output:
+    """Render why a question finds something, or does not."""
+    hit, rival = explanation.hit, explanation.rival
+    return Output(
+        json={
+            "id": explanation.id,
+            "outcome": explanation.outcome.value,
+            "sentence": explanation.sentence,
+            "rank": explanation.rank,
+            "hit": None if hit is None else _explained_json(hit),
+            "words": list(explanation.words),
+            "rival": None if rival is None else {"id": rival.id, "score": rival.score},
+            "missing": [asdict(each) for each in explanation.unanswered],
+            "prompts": [json_record(each) for each in explanation.prompts],
+        },
+        lines=_explanation_lines(explanation),
+        blocks=_explanation_blocks(explanation),
+    )
+
+
+def _explained_json(hit: Hit) -> Json:
+    weighed = {"score": hit.score, "parts": dict(hit.parts), "weights": dict(hit.weights)}
+    return {"source": hit.source.value, "id": hit.id, "text": hit.text, **weighed, "explain": hit.explain}
+
+
+def _explanation_lines(explanation: Explanation) -> Iterable[Line]:
+    yield safe(explanation.id), explanation.outcome.value, one_line(explanation.sentence)
+    if explanation.words:
+        yield f"words: {', '.join(map(one_line, explanation.words))}"
+    for each in explanation.prompts:
+        yield each.call_id, plain_time(each.at), safe(each.session_id), _appearance(each)
+
+
+def _explanation_blocks(explanation: Explanation) -> Iterable[Block]:
+    is_found = explanation.outcome is Outcome.RECALLED
+    title = f"{safe(explanation.id)}: {explanation.outcome.value.replace('_', ' ')}"
+    yield Styled(mark(is_found), "green" if is_found else "yellow"), Styled(title, "bold")
+    yield one_line(explanation.sentence)
+    if explanation.words:
+        yield Styled(f"Words in common: {', '.join(map(one_line, explanation.words))}", "dim")
+    for prompt in explanation.prompts:
+        said = f"{prompt.call_id}, {local_time(prompt.at)}: {_appearance(prompt)}"
+        yield Styled(said, "yellow" if prompt.left_out else "dim")
+    for each in explanation.unanswered:
+        yield Styled(_missing_hint(each), "yellow")
+
+
+def _appearance(appearance: Appearance) -> str:
+    """Say whether a prompt showed the record."""
+    reason = appearance.left_out
+    return f"not shown in {appearance.block}: {safe(reason)}" if reason else f"shown in {appearance.block}"
+
+
+def _render_block(block: str | None) -> Output:
+    return Output(
+        json={"text": block},
+        lines=[] if block is None else [safe(block)],
+        blocks=[Styled("No notes.", "dim") if block is None else safe(block)],
+    )
+
+
+def _render_evaluation(found: Evaluation) -> Output:
+    scores = {each.type: asdict(each) for each in found.scores}
+    measured = [
+        (each.type, level, str(each.questions), *(f"{values[name]:.3f}" for name in METRICS))
+        for each in found.scores
+        for level, values in (("memory", each.memories), ("session", each.sessions))
+        if values
+    ]
+    speed = f"recall: p50 {found.recall_p50_ms:.1f} ms, p95 {found.recall_p95_ms:.1f} ms"
+    return Output(
+        json={
+            "scores": list(scores.values()),
+            "stored": found.stored,
+            "store_seconds": found.store_seconds,
+            "recall_p50_ms": found.recall_p50_ms,
+            "recall_p95_ms": found.recall_p95_ms,
+        },
+        lines=[
+            ("type", "level", "questions", *METRICS),
+            *((safe(type), *others) for type, *others in measured),
+            speed,
+        ],
+        columns=[Column(header, whole=True) for header in ("Type", "Level", "Questions", *METRICS)],
+        rows=[(one_line(type), *others) for type, *others in measured],
+        blocks=[Styled(speed, "dim")],
+    )

@@ -1,0 +1,211 @@
+"""Servers for other programs, over HTTP and as MCP on standard input and output, and the keys they accept."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from recollect.cli.options import (
+    OpenaiBaseUrl,
+    OpenaiModel,
+    OpenaiSummaryBaseUrl,
+    OpenaiSummaryModel,
+    SummaryEnabled,
+    SummaryKeepLast,
+    SummaryThreshold,
+    parse_time,
+)
+from recollect.cli.output import Column, Output, Styled, Unwrapped, tick
+from recollect.cli.run import Command, Run, optional_module
+from recollect.cli.text import EMPTY, json_record, local_time, one_line, plain_time, safe
+from recollect.model import ApiKey, IssuedKey, KeyScope, Origin
+from recollect.policy.keys import is_valid
+from recollect.settings import use_one_thread_each
+
+
+def serve(
+    run: Run,
+    host: Annotated[
+        str | None, typer.Option(help="The address to listen on; 127.0.0.1 by default.", show_default=False)
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(help="The port to listen on; 8077 by default.", show_default=False)
+    ] = None,
+    public_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Another host name to accept, such as memory.example.org.", show_default=False
+        ),
+    ] = None,
+    no_auth: Annotated[bool, typer.Option("--no-auth", help="Require no key; only on a loopback address.")] = False,
+    summary_enabled: SummaryEnabled = None,
+    summary_threshold: SummaryThreshold = None,
+    summary_keep_last: SummaryKeepLast = None,
+    openai_model: OpenaiModel = None,
+    openai_base_url: OpenaiBaseUrl = None,
+    openai_summary_model: OpenaiSummaryModel = None,
+    openai_summary_base_url: OpenaiSummaryBaseUrl = None,
+) -> None:
+    """Serve REST, MCP and the console over HTTP until Ctrl-C.
+
+    The first start creates an admin key and shows it once.
+    """
+    run.flags |= {
+        "host": host,
+        "port": port,
+        "public_hosts": public_host or None,
+        "summary_enabled": summary_enabled,
+        "summary_threshold": summary_threshold,
+        "summary_keep_last": summary_keep_last,
+        "openai_model": openai_model,
+        "openai_base_url": openai_base_url,
+        "openai_summary_model": openai_summary_model,
+        "openai_summary_base_url": openai_summary_base_url,
+    }
+    # Before the next line loads NumPy.
+    use_one_thread_each()
+    server = optional_module("recollect.server.run", needs="The server", extra="server")
+    server.serve(run.settings, no_auth=no_auth)
+
+
+NO_HOST = """This waits for an agent host to speak MCP. A host starts it by itself, for instance after:
+claude mcp add recollect -- recollect mcp
+Ctrl-D ends it."""
+"""Shown to a person who types the command to see what it does."""
+
+
+def mcp(
+    run: Run,
+    sets: Annotated[
+        str | None, typer.Option(help="The groups of tools to offer, such as notes,recall.", show_default=False)
+    ] = None,
+) -> None:
+    """Run an MCP server on standard input and output, for one agent."""
+    run.flags |= {"tool_sets": sets}
+    if sys.stdin is not None and sys.stdin.isatty():
+        typer.secho(NO_HOST, dim=True, err=True)
+    server = optional_module("recollect.server.mcp", needs="The MCP server", extra="mcp")
+    server.run_stdio(run.settings)
+
+
+def create(
+    run: Run,
+    scope: Annotated[
+        KeyScope, typer.Option(help="What the key allows; each scope includes those before it.", show_default=False)
+    ],
+    name: Annotated[str, typer.Option(help="A name for the key, shown in the list.", show_default=False)] = "",
+    expires_at: Annotated[
+        datetime | None,
+        typer.Option(parser=parse_time, metavar="TIME", help="When the key expires.", show_default=False),
+    ] = None,
+    agents: Annotated[
+        list[str] | None,
+        typer.Option("--agent", metavar="ID", help="Limit it to this agent; may be repeated.", show_default=False),
+    ] = None,
+    trust: Annotated[
+        Origin | None,
+        typer.Option(help="The most trusted origin it may give a memory; by default any.", show_default=False),
+    ] = None,
+) -> None:
+    """Create a key for the tenant and print it once: only its hash is stored."""
+    made = run.tenant.add_key(scope, name=name, expires_at=expires_at, agents=agents or None, trust=trust)
+    run.show(_render_issued(made))
+
+
+def list_(run: Run) -> None:
+    """List the tenant's keys, oldest first, with those that are no longer valid."""
+    run.show(_render_keys(run.tenant.list_keys(), now=run.store.now()))
+
+
+def revoke(run: Run, id: Annotated[str, typer.Argument(help="The key's id, as listed.")]) -> None:
+    """Revoke a key."""
+    run.tenant.revoke_key(id)
+    run.show(_render_revoked(id))
+
+
+COMMANDS = (
+    Command(run=serve, example="recollect serve --port 8077 --no-auth"),
+    Command(run=mcp, example="recollect mcp --agent atlas --sets notes,recall"),
+)
+KEY_COMMANDS = (
+    Command(
+        run=create,
+        example="recollect keys create --tenant acme --scope write --agent atlas --trust tool",
+        # Here, --agent limits the key.
+        replaces=("agent",),
+    ),
+    Command(run=list_, example="recollect keys list --tenant acme", alias="list"),
+    Command(run=revoke, example="recollect keys revoke mzxw6ytb --tenant acme", listed_by="keys list"),
+)
+
+
+def _render_issued(issued: IssuedKey) -> Output:
+    """Render a new key, the only time it is shown."""
+    return Output(
+        json={"key": issued.key} | json_record(issued.record),
+        lines=[issued.key],
+        blocks=[
+            Unwrapped(issued.key),
+            Styled("It is shown only once. Anyone who has it can use the server.", "yellow"),
+        ],
+    )
+
+
+def _render_keys(keys: Sequence[ApiKey], *, now: datetime) -> Output:
+    return Output(
+        json={"items": [json_record(each) | {"state": _state(each, now)} for each in keys], "next_cursor": None},
+        lines=(
+            (
+                each.id,
+                each.scope.value,
+                _state(each, now),
+                plain_time(each.created_at),
+                EMPTY if each.last_used_at is None else plain_time(each.last_used_at),
+                safe(each.name) or EMPTY,
+                _limits(each) or EMPTY,
+            )
+            for each in keys
+        ),
+        columns=(
+            Column("Id", "cyan", whole=True),
+            Column("Scope", whole=True),
+            Column("State", "red", whole=True),
+            Column("Made", "dim", whole=True, wide_only=True),
+            Column("Last used", "dim", whole=True, wide_only=True),
+            Column("Name", wide_only=True),
+            Column("Limits", whole=True, wide_only=True),
+        ),
+        rows=(
+            (
+                safe(each.id),
+                each.scope.value,
+                Styled("valid", "green") if is_valid(each, now) else _state(each, now),
+                local_time(each.created_at),
+                "never" if each.last_used_at is None else local_time(each.last_used_at),
+                one_line(each.name),
+                _limits(each),
+            )
+            for each in keys
+        ),
+        if_empty="There is no key yet: recollect keys create --scope write",
+    )
+
+
+def _render_revoked(id: str) -> Output:
+    return Output(
+        json={"ok": True, "id": id}, lines=[f"Revoked: {safe(id)}"], blocks=[(tick(True), f"Revoked {safe(id)}")]
+    )
+
+
+def _state(key: ApiKey, now: datetime) -> str:
+    return "valid" if is_valid(key, now) else "expired" if key.revoked_at is None else "revoked"
+
+
+def _limits(key: ApiKey) -> str:
+    """List what limits a key besides its scope."""
+    agents = [f"agent {each}" for each in key.agents]
+    return ", ".join([*agents, *([] if key.trust is None else [f"trust {key.trust.value}"])])

@@ -1,0 +1,192 @@
+"""Conversations: list, read, log and delete them, and see what a model would be sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated
+
+import typer
+
+from recollect.cli.completion import complete_session
+from recollect.cli.options import (
+    STANDARD_INPUT,
+    OpenaiBaseUrl,
+    OpenaiModel,
+    OpenaiSummaryBaseUrl,
+    OpenaiSummaryModel,
+    SummaryEnabled,
+    SummaryKeepLast,
+    SummaryThreshold,
+    read_text,
+)
+from recollect.cli.output import Block, Column, Output, Styled, next_page, tick
+from recollect.cli.run import Command, Run
+from recollect.cli.text import EMPTY, json_record, local_time, one_line, plain_time, safe
+from recollect.model import Conversation, Json, Message, Role, Session
+from recollect.ports import place_of
+
+COLOURS = {Role.USER.value: "cyan", Role.ASSISTANT.value: "green", Role.SYSTEM.value: "magenta"}
+
+SessionId = Annotated[
+    str,
+    typer.Argument(metavar="SESSION", help="The session's id.", show_default=False, autocompletion=complete_session),
+]
+
+
+def sessions(
+    run: Run,
+    limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 100,
+    before: Annotated[
+        str | None, typer.Option(metavar="SESSION", help="Continue after this one.", show_default=False)
+    ] = None,
+) -> None:
+    """List the agent's conversations, most recently used first."""
+    place = None if before is None else place_of(run.memory.session(before))
+    found = run.memory.sessions(before=place, limit=limit)
+    run.show(_render_sessions(found, next_cursor=found[-1].id if len(found) == limit else None))
+
+
+def messages(
+    run: Run,
+    session: SessionId,
+    limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 100,
+    after: Annotated[int, typer.Option(metavar="POSITION", help="Continue after this one.", show_default=False)] = 0,
+) -> None:
+    """Show the messages of a conversation in order."""
+    found = run.memory.messages(session, after=after, limit=limit)
+    run.show(_render_messages(found, next_cursor=found[-1].position if len(found) == limit else None))
+
+
+def log(
+    run: Run,
+    session: SessionId,
+    user: Annotated[str, typer.Option(help="The user's prompt; - reads standard input.", show_default=False)],
+    assistant: Annotated[str, typer.Option(help="The final answer; - reads standard input.", show_default=False)],
+    remember: Annotated[
+        bool | None,
+        typer.Option("--remember/--no-remember", help="Also remember both as episodes.", show_default=False),
+    ] = None,
+) -> None:
+    """Store one turn of a conversation. The first turn creates the session. It is on disk when the command ends."""
+    if user == assistant == STANDARD_INPUT:
+        raise typer.BadParameter("Only one of --user and --assistant can be read from standard input.")
+    logged = run.memory.log_turn(session, user=read_text(user), assistant=read_text(assistant), remember=remember)
+    run.show(_render_messages(logged))
+
+
+def conversation(
+    run: Run,
+    session: SessionId,
+    summary_enabled: SummaryEnabled = None,
+    summary_threshold: SummaryThreshold = None,
+    summary_keep_last: SummaryKeepLast = None,
+    openai_model: OpenaiModel = None,
+    openai_base_url: OpenaiBaseUrl = None,
+    openai_summary_model: OpenaiSummaryModel = None,
+    openai_summary_base_url: OpenaiSummaryBaseUrl = None,
+) -> None:
+    """Show the part of a conversation that the next model call would get: its summary and the messages since.
+
+    If summarising is on, a conversation that is too long is summarised first."""
+    run.flags |= {
+        "summary_enabled": summary_enabled,
+        "summary_threshold": summary_threshold,
+        "summary_keep_last": summary_keep_last,
+        "openai_model": openai_model,
+        "openai_base_url": openai_base_url,
+        "openai_summary_model": openai_summary_model,
+        "openai_summary_base_url": openai_summary_base_url,
+    }
+    run.show(_render_conversation(run.memory.conversation(session)))
+
+
+def delete_session(run: Run, session: SessionId) -> None:
+    """Delete a conversation and its messages for good. Memories from it stay."""
+    run.memory.delete_session(session)
+    run.show(_render_deleted(session))
+
+
+COMMANDS = (
+    Command(run=sessions, example="recollect sessions --agent atlas"),
+    Command(run=messages, example="recollect messages monday --limit 10", listed_by="sessions"),
+    Command(run=log, example="recollect log monday --user 'Tabs or spaces?' --assistant 'Tabs.'"),
+    Command(run=conversation, example="recollect conversation monday --summary-enabled"),
+    Command(
+        run=delete_session, alias="delete-session", example="recollect delete-session monday", listed_by="sessions"
+    ),
+)
+
+
+def _render_sessions(sessions: Sequence[Session], *, next_cursor: str | None) -> Output:
+    return Output(
+        json={"items": [_session_json(each) for each in sessions], "next_cursor": next_cursor},
+        lines=(
+            (
+                safe(each.id),
+                plain_time(each.updated_at),
+                f"{each.message_count} messages, {each.summarized_count} summarised",
+                one_line(each.summary) or EMPTY,
+            )
+            for each in sessions
+        ),
+        columns=(
+            Column("Session", "cyan"),
+            Column("Messages", number=True),
+            Column("Last used", whole=True, wide_only=True),
+            Column("Summary", wide_only=True),
+        ),
+        rows=(
+            (safe(each.id), str(each.message_count), local_time(each.updated_at), one_line(each.summary))
+            for each in sessions
+        ),
+        if_empty="No conversations yet.",
+        more=next_page("--before", next_cursor),
+    )
+
+
+def _session_json(session: Session) -> Json:
+    record = json_record(session)
+    count = record.pop("summarized_count")
+    return {"id": session.id, "agent_id": session.owner.agent, **record, "summarizedCount": count}
+
+
+def _render_messages(messages: Sequence[Message], *, next_cursor: int | None = None) -> Output:
+    return Output(
+        json={"items": [json_record(each) for each in messages], "next_cursor": next_cursor},
+        lines=((str(each.position), each.role.value, one_line(each.content)) for each in messages),
+        blocks=_message_blocks(messages, next_cursor),
+    )
+
+
+def _message_blocks(messages: Sequence[Message], next_cursor: int | None) -> Iterable[Block]:
+    for each in messages:
+        yield _message_block(each.role.value, each.content, f"{each.position} ")
+    if not messages:
+        yield Styled("Nothing was said.", "dim")
+    if next_cursor is not None:
+        yield Styled(f"There is more: add --after {next_cursor}", "dim")
+
+
+def _message_block(role: str, content: str, number: str = "") -> Block:
+    return Styled(spans=((number, "dim"), (f"{role}: ", COLOURS[role]), (safe(content), "")))
+
+
+def _render_conversation(conversation: Conversation) -> Output:
+    messages = conversation.messages
+    return Output(
+        json={
+            "session_id": conversation.session_id,
+            "summary": conversation.summary,
+            "summarizedCount": conversation.summarized_count,
+            "messages": messages,
+        },
+        lines=((each["role"], one_line(each["content"])) for each in messages),
+        blocks=[_message_block(each["role"], each["content"]) for each in messages]
+        or [Styled("Nothing was said.", "dim")],
+    )
+
+
+def _render_deleted(id: str) -> Output:
+    return Output(
+        json={"ok": True, "id": id}, lines=[f"Deleted: {safe(id)}"], blocks=[(tick(True), f"Deleted {safe(id)}")]
+    )

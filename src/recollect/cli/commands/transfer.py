@@ -1,0 +1,132 @@
+"""Transfer: export a tenant to a file, and import exports and the files of other programs."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recollect.cli.output import Column, Note, Output, Styled
+from recollect.cli.run import REFUSED, Command, Run
+from recollect.cli.text import one_line
+from recollect.errors import Invalid
+from recollect.model import Exported, Imported
+
+STREAM = Path("-")
+
+
+def export(
+    run: Run,
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="The file; .gz or .zst compresses it, - is standard output.")
+    ] = STREAM,
+) -> None:
+    """Write all data of the tenant, except keys, to a file that any store can import."""
+    if path != STREAM:
+        with run.progress("Exporting") as bar:
+            exported = run.tenant.export(path, progress=bar.report)
+        run.show(_render_exported(exported, path))
+        return
+    if run.printer.is_json:
+        raise typer.BadParameter("--json reports on a file: name one, or omit --json.")
+    if sys.stdout is None:
+        raise Invalid("There is no standard output to write to.")
+    run.tenant.export(sys.stdout.buffer)
+
+
+def import_(
+    run: Run,
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="The file; - reads standard input.", show_default=False)],
+    from_: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="FORMAT", help="The program that wrote it, if it cannot be detected.", show_default=False
+        ),
+    ] = None,
+    merge: Annotated[
+        bool, typer.Option("--merge", help="Where ids conflict, keep what is in the store and skip the other.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; show what would happen.")] = False,
+) -> None:
+    """Import an export, or the memories of another program. Existing records do not change.
+
+    Memories without an agent go to --agent."""
+    with _as_file(path) as file, run.progress("Importing") as bar:
+        imported = run.tenant.import_(file, format=from_, merge=merge, dry_run=dry_run, progress=bar.report)
+    run.show(_render_imported(imported))
+    if imported.refused_count and not imported.added and not imported.present:
+        raise typer.Exit(REFUSED)
+
+
+@contextmanager
+def _as_file(path: Path) -> Iterator[Path]:
+    """Yield a file that can be read twice: standard input is copied to a temporary file."""
+    if path != STREAM:
+        yield path
+        return
+    if sys.stdin is None:
+        raise Invalid("There is no standard input to read.")
+    with tempfile.NamedTemporaryFile(prefix="recollect-") as copy:
+        shutil.copyfileobj(sys.stdin.buffer, copy)
+        copy.flush()
+        yield Path(copy.name)
+
+
+COMMANDS = (
+    Command(run=export, example="recollect export acme.jsonl.zst --tenant acme"),
+    Command(run=import_, alias="import", example="recollect import acme.jsonl.zst --tenant acme --dry-run"),
+)
+
+
+def _render_exported(exported: Exported, path: Path) -> Output:
+    problems = [one_line(each) for each in exported.problems]
+    return Output(
+        json=asdict(exported) | {"path": str(path), "problems": list(exported.problems)},
+        lines=[*(f"{table}\t{count}" for table, count in exported.counts.items()), *map(Note, problems)],
+        columns=(Column("What", "cyan"), Column("Rows", number=True)),
+        rows=((table, f"{count:,}") for table, count in exported.counts.items()),
+        blocks=[Styled(f" {one_line(str(path))}", "dim"), *(Styled(each, "red") for each in problems)],
+    )
+
+
+def _render_imported(imported: Imported) -> Output:
+    counts = {
+        table: (imported.added.get(table, 0), imported.present.get(table, 0))
+        for table in dict.fromkeys([*imported.added, *imported.present])
+    }
+    document = asdict(imported)
+    document["dry_run"] = document.pop("is_dry_run")
+    added = "would be added" if imported.is_dry_run else "added"
+    problems = _problem_lines(imported)
+    return Output(
+        json=document | {"refused": list(document["refused"]), "problems": list(imported.problems)},
+        lines=[
+            *(f"{table}\t{new} {added}\t{old} there already" for table, (new, old) in counts.items()),
+            *map(Note, problems),
+        ],
+        columns=(
+            Column("What", "cyan"),
+            Column(added.capitalize(), number=True),
+            Column("There already", "dim", number=True),
+        ),
+        rows=(
+            (table, Styled(f"{new:,}", "green" if new else "dim"), f"{old:,}") for table, (new, old) in counts.items()
+        ),
+        if_empty="Nothing came in.",
+        blocks=[Styled(line, "red") for line in problems],
+    )
+
+
+def _problem_lines(imported: Imported) -> list[str]:
+    """Name what was refused, and other problems."""
+    lines = [f"{one_line(each.place)}: {one_line(each.reason)}" for each in imported.refused]
+    if imported.refused_count > len(imported.refused):
+        lines.append(f"and {imported.refused_count - len(imported.refused):,} more")
+    return [*lines, *map(one_line, imported.problems)]

@@ -1,1 +1,0 @@
-"""Working memory: the commands, and how each view shows what they answer."""

@@ -1,1 +1,0 @@
-"""Big texts that prompts only refer to. The commands, and how each view shows what they answer."""

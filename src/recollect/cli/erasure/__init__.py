@@ -1,1 +1,0 @@
-"""Leaving no trace. The command, and how each view shows the receipt."""

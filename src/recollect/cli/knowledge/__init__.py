@@ -1,1 +1,0 @@
-"""What agents share: documents, and skills. The commands, and how each view shows what they answer."""

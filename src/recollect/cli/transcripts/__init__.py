@@ -1,1 +1,0 @@
-"""Conversations. The commands, and how each view shows what they answer."""

@@ -1,1 +1,0 @@
-"""Moving a tenant from the command line."""
