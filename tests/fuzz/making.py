@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from recollect.server.scopes import CONSOLE, SCOPES
+from tests.server.routes import CONSOLE, SCOPES
 
 Json = Any
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "CONNECT")

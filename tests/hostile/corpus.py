@@ -13,8 +13,8 @@ from itertools import cycle
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
-from recollect.server.scopes import CONSOLE, SCOPES
 from tests.hostile import bombs
+from tests.server.routes import CONSOLE, SCOPES
 
 MARK = "mallory-was-here"
 """Stands in what the attacker stores. It must never be in an answer to anybody else."""

@@ -13,12 +13,12 @@ import httpx2
 import pytest
 
 from recollect.api.recollect import Recollect
-from recollect.server.scopes import CONSOLE, SCOPES
 from recollect.settings import Settings
 from tests.hostile.corpus import MARK, corpus
 from tests.hostile.firing import Attacker, Outcome, log_in, prepare, storm, totals
 from tests.model_server import ModelServer, hangs
 from tests.server.live import ServerProcess, client_of
+from tests.server.routes import CONSOLE, SCOPES
 
 pytestmark = pytest.mark.slow
 

@@ -7,12 +7,12 @@ from enum import StrEnum
 
 import pytest
 
-from recollect.cli.terminal import COLOURS
+from recollect.cli.commands.memories import COLOURS
 from recollect.model import Kind, Origin, Source
 from recollect.policy.memories.kinds import RULES
 from recollect.policy.memories.trust import TRUST
 from recollect.policy.recall.ranking import SOURCE_PRIORITY
-from recollect.server.rest.answers import MemoriesCount
+from recollect.server.rest.agents import MemoriesCount
 from recollect.services.recall.explain import ID_SHAPES
 
 TABLES: dict[str, tuple[type[StrEnum], Collection[str]]] = {

@@ -29,7 +29,7 @@ MAY_CATCH_ALL = {
     ("recollect.providers.foreign", "asked"): "an embedder or a model is anybody's code: whatever it raises, it failed",
     ("recollect.providers.onnx_embedder", "encode"): "the runtime's errors share no narrower type",
     ("recollect.providers.onnx_embedder", "_opened"): "a file of the wrong kind has no narrower type",
-    ("recollect.server.mcp.protocol", "_contained"): "logs it and answers without its text, which may be somebody's",
+    ("recollect.server.mcp.protocol", "_hide_errors"): "logs it and answers without its text, which may be somebody's",
     ("recollect.services.background.workers", "run_job"): "hands the error to whoever asks for the result",
     (
         "recollect.services.background.writer",
@@ -44,7 +44,7 @@ MAY_CATCH_ALL = {
         "_try_each",
     ): "an answer of an endpoint may be wrong in any way; others go on",
     ("recollect.services.background.embedding", "_pass"): "a thread that ends would leave everybody without vectors",
-    ("recollect.server.request_id", "__call__"): "the last one who can answer; what nobody foresaw goes to the log",
+    ("recollect.server.http.requests", "__call__"): "the last one who can answer; what nobody foresaw goes to the log",
 }
 
 

@@ -1,4 +1,4 @@
-"""Every route says which key it takes; one that does not is for admins only, and this test finds it."""
+"""Every route declares the scope it takes, and the documentation lists it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fastapi import FastAPI
 
 from recollect import Recollect, Settings
 from recollect.server.app import create_app
-from recollect.server.scopes import CONSOLE, SCOPES
+from tests.server.routes import CONSOLE, SCOPES
 
 DOCS = Path(__file__).parents[2] / "docs"
 TABLES = {"rest.md": SCOPES, "console.md": CONSOLE}
@@ -44,7 +44,7 @@ def test_every_route_says_which_key_it_takes() -> None:
 
     assert len(served) > 25
     known = {*SCOPES, *CONSOLE}
-    assert served - known == set(), "add them to recollect.server.scopes"
+    assert served - known == set(), "declare them with a scope"
     assert known - served == set(), "these are no routes any more"
 
 

@@ -29,9 +29,9 @@ from recollect import Invalid, Recollect, Settings
 from recollect.api.agent import AgentMemory
 from recollect.model import Json, KeyScope
 from recollect.server.app import create_app
-from recollect.server.guard import MAX_BODY_BYTES
+from recollect.server.http.guards import MAX_BODY_BYTES
+from recollect.server.mcp.client import READ_ONLY
 from recollect.server.mcp.http import AGENT_HEADER
-from recollect.server.mcp.offer import READ_ONLY
 from recollect.tools import catalog
 from recollect.tools.guidance import guidance
 from tests.mcp.test_resources_and_prompts import ask_for_resources_and_prompts
@@ -178,8 +178,8 @@ def test_without_a_word_it_is_the_agent_of_the_settings(door: Door, opened: Reco
         ("?agent=a/b", "An agent id is"),
         ("?sets=nots", "There is no tool set 'nots'"),
         ("?sets=notes,NOTES", "There is no tool set 'NOTES'"),
-        ("?sets=", "No tools would be offered"),
-        ("?sets=,", "No tools would be offered"),
+        ("?sets=", "No tools are selected"),
+        ("?sets=,", "No tools are selected"),
     ],
 )
 def test_an_address_that_cannot_be_meant_is_refused(door: Door, query: str, sentence: str) -> None:

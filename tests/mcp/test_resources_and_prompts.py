@@ -25,8 +25,7 @@ from recollect import Recollect, Settings
 from recollect.api.agent import AgentMemory
 from recollect.policy.prompt.escaping import INFORMATION, wrapped
 from recollect.policy.recall.purposes import PURPOSES
-from recollect.server.mcp.prompts import NOTHING
-from recollect.server.mcp.protocol import BROKEN
+from recollect.server.mcp.protocol import BROKEN, NOTHING_RECALLED
 from recollect.server.mcp.resources import PAGE, TEMPLATES
 from recollect.tools.bounds import MAX_CHARS
 from tests.mcp.test_tools import answer, both_eras, with_client
@@ -314,7 +313,7 @@ def test_a_prompt_says_when_nothing_is_remembered(store: Recollect) -> None:
     async def ask(client: Client) -> None:
         (message,) = (await client.get_prompt("delegation", {"question": "Who?"})).messages
         assert isinstance(message.content, TextContent)
-        assert message.content.text == f"## {PURPOSES['delegation'].heading}\n{NOTHING}\n\nWho?"
+        assert message.content.text == f"## {PURPOSES['delegation'].heading}\n{NOTHING_RECALLED}\n\nWho?"
 
     with_client(store, ask)
 

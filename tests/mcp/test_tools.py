@@ -14,7 +14,7 @@ from mcp.types import INVALID_PARAMS, CallToolResult, TextContent
 
 from recollect import Invalid, Recollect, Settings, StoreBusy, __version__
 from recollect.api.agent import AgentMemory
-from recollect.server.mcp import build_server, existing_sets
+from recollect.server.mcp import build_server, select_sets
 from recollect.tools import catalog
 from recollect.tools.guidance import GUIDANCE, guidance
 
@@ -256,19 +256,19 @@ def test_a_store_that_fails_is_a_refusal_too(store: Recollect) -> None:
 
 
 def test_a_set_of_the_default_that_does_not_exist_yet_is_passed_over() -> None:
-    assert set(existing_sets(Settings().tool_sets)) == set(Settings().tool_sets) & set(catalog.SETS)
-    assert list(existing_sets(["recall", "notes"])) == ["recall", "notes"]
+    assert set(select_sets(Settings().tool_sets)) == set(Settings().tool_sets) & set(catalog.SETS)
+    assert list(select_sets(["recall", "notes"])) == ["recall", "notes"]
 
 
 @pytest.mark.parametrize("sets", [["notes", "nots"], [""], ["NOTES"]])
 def test_an_unknown_set_is_an_error(sets: Sequence[str]) -> None:
     with pytest.raises(Invalid, match="There is no tool set"):
-        existing_sets(sets)
+        select_sets(sets)
 
 
 def test_offering_nothing_is_an_error() -> None:
-    with pytest.raises(Invalid, match="No tools would be offered"):
-        existing_sets([])
+    with pytest.raises(Invalid, match="No tools are selected"):
+        select_sets([])
 
 
 def test_the_guidance_speaks_of_tools_that_exist_and_of_their_own_set() -> None:

@@ -1,4 +1,4 @@
-"""The door: every route takes the key it says, the tenant is the key's, and foreign is answered like missing."""
+"""Authentication: every route takes the key it says, the tenant is the key's, and foreign is answered like missing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -17,9 +18,11 @@ from fastapi import FastAPI
 from recollect.api.recollect import Recollect
 from recollect.model import KeyScope
 from recollect.policy.keys import allows
-from recollect.server.scopes import SCOPES, ScopeTable
+from recollect.server import app
+from recollect.server.http.routing import Route, Router, RouteTable
 from recollect.settings import Settings
 from tests.server.live import PATIENCE, client_of, serving, wait_until
+from tests.server.routes import SCOPES
 
 SETTINGS = {"tenant": "settings"}
 VALUES = {
@@ -105,7 +108,7 @@ def test_a_key_opens_what_its_scope_allows(door: Door, route: str) -> None:
         if answer.status_code == 403:
             said = answer.json()
             assert said["code"] == "forbidden"
-            assert f"the scope {scope.value}; this takes one with the scope {needed.value}" in said["error"]
+            assert f"the scope {scope.value}; this route requires the scope {needed.value}" in said["error"]
         assert answer.status_code < 500
 
 
@@ -165,15 +168,26 @@ def test_what_is_not_there_is_not_found_and_wrong_methods_are_told_the_right_one
     assert wrong.headers["Allow"] == "GET, POST"
 
 
-def test_where_several_rules_fit_the_strictest_counts() -> None:
-    table = ScopeTable({"GET /a/{b}": KeyScope.READ, "GET /a/c": KeyScope.ADMIN, "POST /m/{rest:path}": KeyScope.WRITE})
+def test_the_table_finds_the_route_of_a_request() -> None:
+    one, other = Route("GET", "/a/{b}", KeyScope.READ), Route("GET", "/a/{b}/c", KeyScope.ADMIN)
+    table = RouteTable([one, other])
 
-    assert [table.find(*asked) and table.find(*asked).scope for asked in (("GET", "/a/x"), ("HEAD", "/a/c"))] == [  # type: ignore[union-attr]
-        KeyScope.READ,
-        KeyScope.ADMIN,
-    ]
-    assert table.find("POST", "/m") == table.find("POST", "/m/deep/er")
-    assert table.find("GET", "/a/") is table.find("GET", "/m") is None
+    assert (table.find("GET", "/a/x"), table.find("HEAD", "/a/x/c")) == (one, other)
+    assert table.find("GET", "/a/") is table.find("POST", "/a/x") is table.find("GET", "/a//c") is None
+
+
+def test_two_routes_of_the_same_path_are_refused_at_start_up() -> None:
+    with pytest.raises(ValueError, match="can match the same request"):
+        RouteTable([Route("GET", "/a/{b}", KeyScope.READ), Route("GET", "/a/c", KeyScope.ADMIN)])
+
+
+def test_a_route_without_a_scope_is_refused_at_start_up(opened: Recollect, monkeypatch: pytest.MonkeyPatch) -> None:
+    router = Router(prefix="/api/forgotten")
+    router.api.add_api_route("", lambda: {"ok": True}, methods=["GET"])
+    monkeypatch.setattr(app, "PAGES", [*app.PAGES, SimpleNamespace(router=router)])
+
+    with pytest.raises(TypeError, match="GET /api/forgotten is declared without a scope"):
+        app.create_app(opened)
 
 
 def test_health_says_little_to_strangers_and_all_to_others(door: Door) -> None:

@@ -13,10 +13,10 @@ from recollect.api.recollect import Recollect
 from recollect.model import KeyScope
 from recollect.policy.keys import allows
 from recollect.server.app import create_app
-from recollect.server.scopes import CONSOLE
 from tests.server.conftest import MovableClock
 from tests.server.console import Browser, links, read
 from tests.server.live import client_of, serving
+from tests.server.routes import CONSOLE
 
 VALUES = {"agent": "ann", "id": "m-1", "code": "nonsense", "name": "console.css"}
 
@@ -64,8 +64,8 @@ def test_a_login_opens_what_its_key_allows(recollect: Recollect, address: str, r
         assert (answer.status_code == 403) == (not allows(scope, needed)), (scope, answer.text)
         assert answer.status_code < 500
         if answer.status_code == 403:
-            assert f"the scope {scope.value}; this takes one with the scope {needed.value}" in read(answer)
-            assert links(answer, "To the agents") == ["/admin"]
+            assert f"the scope {scope.value}; this route requires the scope {needed.value}" in read(answer)
+            assert links(answer, "Show agents") == ["/admin"]
 
 
 def test_after_the_login_one_is_where_one_wanted_to_be(recollect: Recollect, browser: Browser) -> None:
@@ -220,7 +220,7 @@ def test_without_keys_there_is_no_login(recollect: Recollect) -> None:
 
 
 def test_the_oldest_login_makes_room(recollect: Recollect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recollect.server.admin.logins.MAX_LOGINS", 2)
+    monkeypatch.setattr("recollect.server.console.logins.MAX_LOGINS", 2)
     logins = create_app(recollect).state.logins
     record = recollect.verify_key(key(recollect))
 

@@ -53,7 +53,7 @@ def test_the_page_says_why_something_is_or_is_not_recalled(
     assert "m-4 : Held for review It is held back" in why(browser, ann, "m-4")
     assert "m-5 : Archived It was archived" in why(browser, ann, "m-5")
     assert f"a-{tea.id} : Below the threshold It shares no word" in why(browser, ann, f"a-{tea.id}")
-    assert "m-99 : Not there There is nothing of this id" in why(browser, ann, "m-99")
+    assert "m-99 : Not found There is nothing of this id" in why(browser, ann, "m-99")
 
 
 def test_the_page_shows_what_the_question_recalls_with_the_parts_of_each_score(
@@ -93,7 +93,7 @@ def test_what_found_no_room_in_a_prompt_says_budget_on_both_pages(browser: Brows
     assert f"{made.tokens} of 300 tokens, layout standard" in call
     assert "not shown: budget" in call
     assert "The office is open in week" in call
-    assert "What was done to make it fit" in call
+    assert "Truncation" in call
 
 
 @pytest.mark.proves("E13")
@@ -107,7 +107,7 @@ def test_the_page_shows_what_the_agent_saw_and_what_happened_since(browser: Brow
     call = read(browser.get(f"/admin/agents/{ann.owner.agent}/seen/{made.id}"))
 
     assert "m-1 memory changed since I am generous" in call
-    assert "m-2 memory gone since Its text is not kept any more" in call
+    assert "m-2 memory gone since Its text is deleted" in call
     assert "Nothing was shortened" in call
     assert browser.get(f"/admin/agents/{ann.owner.agent}/seen/c-0").status_code == 404
 
@@ -126,4 +126,4 @@ def test_calls_are_listed_in_pages_and_by_conversation(browser: Browser, ann: Ag
     assert links(second, "Older") == []
     one = browser.get(path, session="s-1")
     assert [id for id in made if id in one.text] == made[1::2]
-    assert "No prompt was put together for this conversation" in read(browser.get(path, session="s-9"))
+    assert "There are no stored prompts for this conversation" in read(browser.get(path, session="s-9"))

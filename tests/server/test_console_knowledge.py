@@ -37,7 +37,7 @@ def test_a_document_is_read_passage_by_passage(recollect: Recollect, browser: Br
     assert count > 50
 
     pages = [browser.get(f"/admin/documents/{document.id}")]
-    while more := links(pages[-1], "Read on"):
+    while more := links(pages[-1], "Next page"):
         pages.append(browser.get(more[0]))
     first, *_, last = map(read, pages)
 
@@ -67,7 +67,7 @@ def test_skills_are_shown_with_what_is_wrong_with_their_files(tmp_path: Path) ->
     with Recollect(":memory:", settings=settings) as store, serving(store, no_auth=True) as address:
         browser = Browser(address)
         said = read(browser.get("/admin/skills"))
-        assert "all For every agent How to. What it says Do <b>it</b>." in said
+        assert "all For every agent How to. Text Do <b>it</b>." in said
         assert "some For atlas" in said
         assert "Needs attention" not in said
 

@@ -100,7 +100,7 @@ def test_memories_are_found_by_text_kind_tag_and_state(browser: Browser, ann: Ag
     assert found(tag="habit") == ["m-2", "m-1"]
     assert found(tag="habit", q="tea") == ["m-1"]
     assert found(state="expired") == []
-    assert "Nothing of that kind" in read(browser.get(home(ann), state="expired"))
+    assert "No memories match" in read(browser.get(home(ann), state="expired"))
     assert browser.get(home(ann), kind="dream").status_code == 400
     assert browser.get(home(ann), before="x").status_code == 400
 
@@ -172,7 +172,7 @@ def test_a_memory_is_deleted_after_a_question(browser: Browser, ann: AgentMemory
     (ask,) = links(browser.get(home(ann)), "Delete")
 
     question = browser.get(ask)
-    assert "Delete m-1 for good? note Tea at four" in read(question)
+    assert "Delete m-1 permanently? note Tea at four" in read(question)
     assert ann.get("m-1").text == "Tea at four", "asking deletes nothing"
     (action,) = re.findall(r'<form class="actions" method="post" action="([^"]+)"', question.text)
     gone = browser.send(action)
@@ -200,14 +200,14 @@ def test_conversations_are_read_in_order(browser: Browser, ann: AgentMemory) -> 
 
     listed = read(browser.get(f"{home(ann)}/sessions"))
     first = browser.get(f"{home(ann)}/sessions/s-1")
-    rest = browser.get(links(first, "Read on")[0])
+    rest = browser.get(links(first, "Next page")[0])
 
     assert "s-1 120 0 now Seen" in listed
     assert "user 1 now question 0." in read(first)
     assert "answer 49." in read(first)
     assert "question 50." not in read(first)
     assert "question 50." in read(rest)
-    assert links(rest, "Read on") == []
+    assert links(rest, "Next page") == []
     assert browser.get(f"{home(ann)}/sessions/s-9").status_code == 404
     known, unknown = (ann.remember("tea", kind="journal", session_id=id).id for id in ("s-1", "s-9"))
     assert links(browser.get(f"{home(ann)}/memories/{known}"), "s-1") == [f"{home(ann)}/sessions/s-1"]
@@ -229,9 +229,9 @@ def test_the_audit_log_is_searched_and_verified(recollect: Recollect, browser: B
     assert f"Sold {word} number 4." in read(rest)
     verified = read(browser.get("/admin/audit/verify"))
     head = recollect.tenant().audit.head()
-    assert "The log is whole: all" in verified
+    assert "The log is intact: all" in verified
     assert f"Head: event {head.id}, {head.hash}" in verified
-    assert "Nothing of that kind" in read(browser.get("/admin/audit", q=f"{word}{word}"))
+    assert "No events match" in read(browser.get("/admin/audit", q=f"{word}{word}"))
     assert browser.get("/admin/audit", before=10**30).status_code == 422
 
 
@@ -239,7 +239,7 @@ def test_the_audit_log_is_searched_and_verified(recollect: Recollect, browser: B
 def test_proposals_are_made_applied_undone_and_rejected(browser: Browser, ann: AgentMemory) -> None:
     ann.remember_many(["The user prefers tabs over spaces", "User prefers tabs over spaces"])
     path = f"{home(ann)}/proposals"
-    assert "Nothing waits for a decision" in read(browser.get(path))
+    assert "No proposals are open" in read(browser.get(path))
 
     browser.send(path)
     (proposal,) = ann.proposals()
@@ -327,7 +327,7 @@ def test_what_stands_on_the_whiteboard_all_agents_of_the_tenant_find(
     assert wiping == [f"/admin/whiteboard/{each.id}/wipe" for each in listed]
     for path in wiping:
         browser.send(path)
-    assert "Nothing stands here yet" in read(browser.get("/admin/whiteboard"))
+    assert "The whiteboard is empty" in read(browser.get("/admin/whiteboard"))
     assert browser.send(f"/admin/whiteboard/{policy.id}/wipe").status_code == 404
     assert recollect.tenant().get_document(policy.id) == policy
     blank = browser.send("/admin/whiteboard", title=" ", text="kept in the form")

@@ -18,10 +18,10 @@ from fastapi import FastAPI
 
 from recollect.api.recollect import Recollect
 from recollect.errors import Invalid
-from recollect.server import connection, guard, limits
-from recollect.server.addresses import KeyCheck
 from recollect.server.app import create_app
-from recollect.server.limits import Buckets
+from recollect.server.http import connection, guards, limits
+from recollect.server.http.addresses import KeyCheck
+from recollect.server.http.limits import Buckets
 from recollect.settings import Settings
 from tests.server.live import PATIENCE, client_of, serving, wait_until
 from tests.server.test_access import BEGUN, GO_ON, waiting_route
@@ -103,14 +103,14 @@ def test_a_body_without_a_key_has_4_kib() -> None:
 
 
 def test_a_slow_body_without_a_key_is_refused_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "MAX_OPEN_SECONDS", 0.2)
+    monkeypatch.setattr(guards, "MAX_OPEN_SECONDS", 0.2)
     with door() as (address, _, _recollect, _app), called(address) as line:
         line.sendall(LOGIN + b"Content-Length: 99\r\n\r\nkey")
         assert heard(line).startswith(b"HTTP/1.1 408 ")
 
 
 def test_bodies_in_memory_are_limited_for_a_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "MAX_HELD_BYTES", 1000)
+    monkeypatch.setattr(guards, "MAX_HELD_BYTES", 1000)
     with door() as (address, key, _, _app), client_of(address, key) as client:
         for size, status in ((400, 201), (600, 503), (400, 200)):
             answer = client.post("/api/kb/documents", json={"title": "Tea", "text": "t" * size})
@@ -222,11 +222,11 @@ def test_wrong_keys_are_slowed_down_and_valid_ones_are_not(caplog: pytest.LogCap
         assert metric(app, "recollect_refused_total", why="failures") >= 2
         assert metric(app, "recollect_failed_keys_total") >= 7
     said = [each.getMessage() for each in caplog.records if each.name == "recollect.server"]
-    assert said == ["Answered 1 wrong keys with 429, the last one from 127.0.0.1."]
+    assert said == ["Answered 1 wrong keys with 429, the last from 127.0.0.1."]
 
 
 def test_an_address_over_its_limit_gets_few_look_ups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recollect.server.addresses.MAX_SUSPECTS", 0)
+    monkeypatch.setattr("recollect.server.http.addresses.MAX_SUSPECTS", 0)
     with door(max_failed_keys=1) as (address, key, recollect, _app), client_of(address, key) as known:
         assert known.get("/api/agents").status_code == 200
         with client_of(address, WRONG) as client:
@@ -350,7 +350,7 @@ def test_every_answer_forbids_caching_and_guessing_its_type() -> None:
 
 
 def test_a_key_check_forgets_the_oldest_of_too_many_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recollect.server.addresses.MAX_GOOD", 2)
+    monkeypatch.setattr("recollect.server.http.addresses.MAX_GOOD", 2)
     with door() as (address, _, recollect, app):
         for tenant in ("a", "b", "c"):
             with client_of(address, recollect.tenant(tenant).add_key("read").key) as client:

@@ -19,8 +19,8 @@ from fastapi import FastAPI
 
 from recollect import errors
 from recollect.api.recollect import Recollect
-from recollect.server.errors import STATUS
-from recollect.server.guard import MAX_BODY_BYTES
+from recollect.server.http.errors import STATUS
+from recollect.server.http.guards import MAX_BODY_BYTES
 from recollect.settings import Settings
 from tests.server.live import PATIENCE, client_of, serving
 

@@ -66,7 +66,7 @@ def test_memories_without_vectors_are_named() -> None:
     assert answer.json()["status"] == "degraded"
     assert answer.json()["problems"] == [
         "The embedder failed: The embedder is not there.",
-        "Texts that wait for their vector, and are found by their words alone until then: 1.",
+        "Texts without a vector yet, found by their words alone until then: 1.",
     ]
     assert [hit["text"] for hit in hits] == ["tabs"]
 

@@ -17,8 +17,8 @@ import pytest
 
 from recollect.api.recollect import Recollect
 from recollect.model import KeyScope
-from recollect.server import idempotency
-from recollect.server.idempotency import MAX_ANSWER_BYTES
+from recollect.server.http import idempotency
+from recollect.server.http.idempotency import MAX_ANSWER_BYTES
 from recollect.services.access.idempotency import DEAD_AFTER
 from recollect.services.upkeep import erase
 from recollect.settings import Settings

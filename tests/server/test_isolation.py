@@ -11,8 +11,8 @@ import httpx2
 import pytest
 
 from recollect.api.recollect import Recollect
-from recollect.server.scopes import SCOPES
 from tests.server.live import client_of, serving
+from tests.server.routes import SCOPES
 
 pytestmark = pytest.mark.proves("E12")
 

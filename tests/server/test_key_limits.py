@@ -13,10 +13,10 @@ import pytest
 
 from recollect.api.recollect import Recollect
 from recollect.model import KeyScope
-from recollect.server.scopes import CONSOLE, SCOPES
 from recollect.settings import Settings
 from tests.server.console import Browser
 from tests.server.live import client_of, serving
+from tests.server.routes import CONSOLE, SCOPES
 from tests.server.test_isolation import NOBODYS, answered, filled
 
 MARKER = "xylophone"

@@ -13,10 +13,11 @@ import pytest
 from fastapi import FastAPI
 
 from recollect.api.recollect import Recollect
-from recollect.server import long_jobs
-from recollect.server.scopes import CONSOLE, SCOPES, UNKNOWN_PATH
+from recollect.server.http import long_jobs
+from recollect.server.http.routing import UNKNOWN
 from recollect.settings import Settings
 from tests.server.live import PATIENCE, client_of, serving, wait_until
+from tests.server.routes import CONSOLE, SCOPES
 
 
 class Waiting:
@@ -61,7 +62,7 @@ def waiting(**settings: Any) -> Iterator[Waiting]:
 
 @pytest.fixture
 def long_route(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(long_jobs, "KINDS", {f"GET {UNKNOWN_PATH}": "documents"})
+    monkeypatch.setattr(long_jobs, "KINDS", {f"GET {UNKNOWN.path}": "documents"})
 
 
 def test_every_long_job_is_a_route() -> None:

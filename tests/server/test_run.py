@@ -61,7 +61,7 @@ def test_without_a_login_it_listens_on_this_machine_only(host: str) -> None:
 def test_a_taken_port_is_named_before_the_store_is_opened(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        with pytest.raises(Invalid, match=f"Port {port} is taken by another program; choose another one with --port"):
+        with pytest.raises(Invalid, match=f"Port {port} is in use by another program; choose another one with --port"):
             serve(Settings(url=f"sqlite:///{tmp_path / 'memory.db'}", port=port), no_auth=True)
     assert not (tmp_path / "memory.db").exists()
 

@@ -1,4 +1,4 @@
-"""The web application: routes, guards and errors, put together around a `Recollect` that the caller owns."""
+"""The web application: routes, middlewares and error handlers for a `Recollect` that the caller owns."""
 
 from __future__ import annotations
 
@@ -11,34 +11,35 @@ from typing import Any
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import Depends, FastAPI
 from fastapi.routing import APIRoute
-from starlette.routing import Route
+from starlette import routing as starlette_routing
 
 from recollect import __version__
 from recollect.api.recollect import Recollect
 from recollect.model import Json, KeyScope
 from recollect.runner import AgentRunner
 from recollect.server import reference
-from recollect.server.access import KeyGuard
-from recollect.server.addresses import Connections, KeyCheck
-from recollect.server.admin.guard import ConsoleGuard
-from recollect.server.admin.logins import Logins
-from recollect.server.admin.routes import ROUTERS
-from recollect.server.asked import HeadAsGet, nothing_unheard
-from recollect.server.deadlines import Deadlines
-from recollect.server.direct import Direct
-from recollect.server.errors import add_error_handlers
-from recollect.server.guard import BodyLimit, HostGuard
-from recollect.server.idempotency import PARAMETER, IdempotencyKeys
-from recollect.server.limits import SPARE, InFlight
-from recollect.server.long_jobs import LongJobs
+from recollect.server.console import agents as agent_pages
+from recollect.server.console import conversations, explain, login_pages, proposals, tenant
+from recollect.server.console import knowledge as knowledge_pages
+from recollect.server.console.guard import ConsoleGuard
+from recollect.server.console.logins import Logins
+from recollect.server.http.addresses import Connections, KeyCheck
+from recollect.server.http.auth import AuthMiddleware
+from recollect.server.http.deadlines import DeadlineMiddleware
+from recollect.server.http.errors import add_error_handlers
+from recollect.server.http.guards import BodyLimit, HostGuard
+from recollect.server.http.idempotency import PARAMETER, IdempotencyMiddleware
+from recollect.server.http.json_routes import JsonRoutes, reject_unknown_params
+from recollect.server.http.limits import SPARE, RequestLimit
+from recollect.server.http.long_jobs import LongJobQueue
+from recollect.server.http.metrics import Metrics
+from recollect.server.http.requests import RequestMiddleware
+from recollect.server.http.routing import Route, RouteTable, check_scopes
 from recollect.server.mcp import http as mcp_http
-from recollect.server.metrics import Measured, Metrics
-from recollect.server.request_id import RequestId
 from recollect.server.rest import (
     agent_runs,
     agents,
     audit,
-    capture,
     consolidation,
     context,
     details,
@@ -47,72 +48,76 @@ from recollect.server.rest import (
     keys,
     knowledge,
     memories,
-    metrics,
+    recall,
     sessions,
-    skills,
     transfer,
     upkeep,
     workflows,
 )
-from recollect.server.rest.answers import ErrorBody
-from recollect.server.scopes import SCOPES
+from recollect.server.rest.shapes import ErrorBody
 from recollect.server.threads import BodyReader, Threads
 
 GROUPS = (
     health,
-    metrics,
     agents,
     memories,
+    recall,
     sessions,
     details,
     context,
-    capture,
     audit,
     upkeep,
     erasure,
     knowledge,
-    skills,
     keys,
     workflows,
     consolidation,
     agent_runs,
     transfer,
 )
-"""The routes of the REST API."""
+"""The modules with the routes of the REST API."""
+
+PAGES = (login_pages, agent_pages, explain, conversations, proposals, knowledge_pages, tenant)
+"""The modules with the pages of the console."""
+
+REST: Sequence[Route] = [
+    *(route for each in (reference, *GROUPS) for route in each.router.routes),
+    mcp_http.ROUTE,
+]
+CONSOLE: Sequence[Route] = [route for each in PAGES for route in each.router.routes]
 
 SWITCH_SECONDS = 0.001
-"""How long a thread that computes keeps Python's lock from the others. By the default of 5 ms a request that looks into
-the database ten times waits ten times as long for each neighbour that computes."""
+"""Switch interval of Python's threads. With the default of 5 ms a request that queries the database ten times waits up
+to ten times 5 ms for each thread that computes."""
 
-DESCRIPTION = (
-    "Memory for AI agents. An agent is made by its first memory, or beforehand to give it a name and a prompt."
-)
+DESCRIPTION = "Memory for AI agents. An agent is created by its first memory, or explicitly with a name and a prompt."
 
 REFUSAL: Json = {
-    "description": "Refused or failed; the sentence says why.",
+    "description": "The request was refused or failed; the sentence says why.",
     "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}},
 }
-SCHEME: Json = {"type": "http", "scheme": "bearer", "description": "A key made with recollect keys create."}
+SCHEME: Json = {"type": "http", "scheme": "bearer", "description": "A key created with recollect keys create."}
 
 NO_TELEMETRY: Any = dict.fromkeys(("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False)
-"""The framework would put queries and refused bodies into traces and logs, which are content."""
+"""The framework would write queries and refused bodies, which are content, to traces and logs."""
 
 
 def create_app(
     recollect: Recollect, *, no_auth: bool = False, hosts: Sequence[str] = (), runner: AgentRunner | None = None
 ) -> FastAPI:
-    """An application that serves `recollect` to whoever has a key; it never closes it.
+    """Return an application that serves `recollect` to clients with a key; it never closes it.
 
-    With `no_auth` it asks for none and serves the tenant of the settings to everybody who can reach it. `hosts` are
-    names it answers to besides those of this machine; a `runner` of your own may give agents more tools. Raises:
-    Invalid.
+    With `no_auth` it requires no key and serves the tenant of the settings to every client that can reach it. `hosts`
+    are Host names it answers to besides those of this machine; a custom `runner` may give agents more tools.
+    Raises: Invalid.
     """
     app = FastAPI(
         title="recollect",
         version=__version__,
         description=DESCRIPTION,
         lifespan=_lifespan,
-        openapi_url=None,  # `reference` serves it
+        # `reference` serves the document and its page.
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -122,22 +127,32 @@ def create_app(
     )
     app.state.recollect = recollect
     app.state.runner = AgentRunner(recollect) if runner is None else runner
-    recollect.tenant()  # a tenant that cannot be one is refused now, not with the first request
-    for group in GROUPS:
-        app.include_router(group.router, dependencies=[Depends(nothing_unheard)])
-    for pages in ROUTERS:
-        app.include_router(pages)
-    reference.add_docs(app)
-    app.state.mcp = mcp_http.McpEndpoint(recollect)
-    app.router.routes.append(Route(mcp_http.PATH, app.state.mcp, methods=["POST"], include_in_schema=False))
+    # Fail now, not with the first request, if the tenant of the settings is invalid.
+    recollect.tenant()
+    _add_routes(app, recollect)
     add_error_handlers(app)
     _complete_document(app, no_auth=no_auth)
-    _add_guards(app, recollect, no_auth=no_auth, hosts=hosts)
+    _add_middlewares(app, recollect, no_auth=no_auth, hosts=hosts)
     return app
 
 
-def _add_guards(app: FastAPI, recollect: Recollect, *, no_auth: bool, hosts: Sequence[str]) -> None:
-    """What a request passes before it reaches a route."""
+def _add_routes(app: FastAPI, recollect: Recollect) -> None:
+    """Add every route to the framework and to the table of scopes."""
+    app.state.routes = table = RouteTable([*REST, *CONSOLE])
+    for each in GROUPS:
+        app.include_router(each.router.api, dependencies=[Depends(reject_unknown_params)])
+    for each in (*PAGES, reference):
+        app.include_router(each.router.api)
+    for each in (*GROUPS, *PAGES, reference):
+        check_scopes(each.router.api, table.scopes)
+    app.state.reference = reference.ReferencePage(app)
+    app.state.mcp = mcp_http.McpEndpoint(recollect)
+    endpoint = starlette_routing.Route(mcp_http.PATH, app.state.mcp, methods=["POST"], include_in_schema=False)
+    app.router.routes.append(endpoint)
+
+
+def _add_middlewares(app: FastAPI, recollect: Recollect, *, no_auth: bool, hosts: Sequence[str]) -> None:
+    """Add the middlewares."""
     settings = recollect.settings
     app.state.logins = Logins(recollect)
     app.state.metrics = Metrics(recollect)
@@ -145,32 +160,29 @@ def _add_guards(app: FastAPI, recollect: Recollect, *, no_auth: bool, hosts: Seq
     app.state.connections = Connections(
         per_address=settings.max_connections, proxies=settings.trusted_proxies, metrics=app.state.metrics
     )
-    routes = [each for group in GROUPS for each in group.router.routes if isinstance(each, APIRoute)]
     app.state.store_checks = health.StoreChecks()
-    # As many as requests may be under way: a tenant has a share of those, so its slow work leaves threads to others.
+    # One for each concurrent request: a tenant has a share of those, so its slow work leaves threads to others.
     app.state.threads = Threads(most=settings.max_requests + SPARE)
     app.state.reader = BodyReader()
     # The last one added sees a request first.
-    app.add_middleware(Direct, routes=routes, threads=app.state.threads, reader=app.state.reader)
-    app.add_middleware(HeadAsGet)
-    app.add_middleware(IdempotencyKeys, idempotency=recollect.idempotency, threads=app.state.threads)
-    app.add_middleware(LongJobs)
+    app.add_middleware(JsonRoutes, routes=REST, threads=app.state.threads, reader=app.state.reader)
+    app.add_middleware(IdempotencyMiddleware, idempotency=recollect.idempotency, threads=app.state.threads)
+    app.add_middleware(LongJobQueue)
     app.add_middleware(BodyLimit, reader=app.state.reader)
-    app.add_middleware(InFlight, most=settings.max_requests)
-    # Outside the limit above: its listening for the client is not the waiting for a body that gives up a place.
-    app.add_middleware(Deadlines, settings=settings)
+    app.add_middleware(RequestLimit, most=settings.max_requests)
+    # Outside the limit above: watching the connection must not count as waiting for the body, which frees a slot.
+    app.add_middleware(DeadlineMiddleware, settings=settings)
     app.add_middleware(
-        KeyGuard,
+        AuthMiddleware,
         recollect=recollect,
         keys=app.state.keys,
         logins=app.state.logins,
-        router=app.router,
+        table=app.state.routes,
         no_auth=no_auth,
     )
     app.add_middleware(ConsoleGuard)
     app.add_middleware(HostGuard, hosts=[*hosts, *settings.public_hosts])
-    app.add_middleware(Measured, metrics=app.state.metrics)
-    app.add_middleware(RequestId)
+    app.add_middleware(RequestMiddleware, metrics=app.state.metrics)
 
 
 @asynccontextmanager
@@ -186,11 +198,12 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
 
 
 def _complete_document(app: FastAPI, *, no_auth: bool) -> None:
-    """Let the OpenAPI document say which scope each route takes, and that all of them refuse in the same way."""
-    written, lock = app.openapi, Lock()
+    """Add the scope and the refusal of each route to the OpenAPI document."""
+    written, lock, scopes = app.openapi, Lock(), app.state.routes.scopes
 
     def openapi() -> Json:
-        with lock:  # else a second thread were given what the first has not completed
+        # Otherwise a second thread could return the document before it is complete.
+        with lock:
             return completed()
 
     def completed() -> Json:
@@ -201,9 +214,10 @@ def _complete_document(app: FastAPI, *, no_auth: bool) -> None:
                 for method, said in methods.items():
                     if method == "post":
                         said.setdefault("parameters", []).append(PARAMETER)
-                    said["responses"]["default"] = REFUSAL  # also where the answer itself is no JSON
+                    # Also where the answer itself is not JSON.
+                    said["responses"]["default"] = REFUSAL
                     if not no_auth:
-                        scope = SCOPES.get(f"{method.upper()} {path}", KeyScope.ADMIN)
+                        scope = scopes.get(f"{method.upper()} {path}", KeyScope.ADMIN)
                         said["security"] = [] if scope is None else [{"key": []}]
                         said["x-scope"] = "none" if scope is None else scope.value
             if not no_auth:

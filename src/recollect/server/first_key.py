@@ -1,7 +1,7 @@
-"""The first key: without one nobody could come in, and nobody could make one over the network.
+"""The first key: without one no client could log in or create one over the network.
 
-On this machine the server makes an operator's key itself when there is none yet, keeps it in a file only its user can
-read, and shows it once. Towards a network it insists that somebody has made one on purpose.
+A server that listens only on this machine creates an operator key itself if there is none, keeps it in a file that only
+its user can read, and shows it once. A server that other machines can reach requires that one was created before.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ NAME = "made by the server on its first start"
 SUFFIX = ".admin-key"
 
 
-def first_key(recollect: Recollect, *, is_loopback: bool) -> tuple[str, Path | None] | None:
-    """A new operator's key for the tenant of the settings and the file it is kept in (None: the store is gone at the
-    end, and so is the key); None when there are keys already.
+def create_first_key(recollect: Recollect, *, is_loopback: bool) -> tuple[str, Path | None] | None:
+    """Create an operator key for the tenant of the settings, if there is no key yet; return it and its file.
+
+    The file is None for a store in memory: the key is gone with it. Returns None if there are keys already.
 
     Raises: Invalid when there is no key and the server would be reached from other machines.
     """
@@ -32,7 +33,7 @@ def first_key(recollect: Recollect, *, is_loopback: bool) -> tuple[str, Path | N
         return None
     if not is_loopback:
         raise Invalid(
-            "There is no key yet, and other machines could reach this server. Make one first: "
+            "There is no key yet, and other machines could reach this server. Create one first: "
             "recollect keys create --scope operator"
         )
     key = recollect.tenant().add_key(KeyScope.OPERATOR, name=NAME).key
@@ -43,7 +44,7 @@ def first_key(recollect: Recollect, *, is_loopback: bool) -> tuple[str, Path | N
 
 
 def key_file(url: str) -> Path | None:
-    """Beside the database's file, or in the data folder for a database elsewhere.
+    """Return the file of the first key: beside the database, or in the data folder for a remote one.
 
     >>> key_file("sqlite:////var/lib/notes.db").name, key_file(":memory:")
     ('notes.db.admin-key', None)
@@ -60,7 +61,8 @@ def _keep(path: Path, key: str) -> None:
     """Raises: Invalid when the file cannot be written."""
     try:
         make_private(path.parent)
-        path.unlink(missing_ok=True)  # one that belonged to a database that is gone
+        # It may be left from a database that is gone.
+        path.unlink(missing_ok=True)
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "w") as file:
             file.write(key + "\n")
@@ -68,6 +70,6 @@ def _keep(path: Path, key: str) -> None:
             os.fsync(file.fileno())
     except OSError as error:
         raise Invalid(
-            f"The first key cannot be kept in {path} ({error.strerror}). Make one yourself instead: "
+            f"The first key cannot be written to {path} ({error.strerror}). Create one yourself instead: "
             "recollect keys create --scope operator"
         ) from error

@@ -1,49 +1,55 @@
-"""Pages of lists, which end at a number of bytes as well as at a number of items.
+"""Pages of lists, limited by bytes as well as by items, and the cursors that continue them.
 
-Items are read a few at a time: a page of 500 may be 200 MB long in the store, and must not be in memory as a whole.
+Items are read a few at a time: 500 of them may take 200 MB in the store, which must not be in memory at once.
 """
 
 from __future__ import annotations
 
+import base64
+import re
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from typing import Generic, NamedTuple, TypeVar
 
 from pydantic_core import to_json
 
 from recollect.api.agent import MAX_PAGE
+from recollect.errors import Invalid
+from recollect.ports import Place
 from recollect.services.recall.recall import checked_limit
 
 MAX_PAGE_BYTES = 4 * 1024 * 1024
-"""Bytes of JSON a page holds at most; one item is sent whatever its size."""
+"""Maximum bytes of JSON in a page; a single item is sent whatever its size."""
 
 READ_AT_ONCE = 51
-"""Items read from the store at a time. The usual page of 100, and the item behind it, take two reads."""
+"""Items read from the store at a time. The usual page of 100, and the item after it, take two reads."""
 
 READ_LARGE_AT_ONCE = 17
 """The same for items whose texts may have 100,000 characters."""
 
 Item = TypeVar("Item")
-Place = TypeVar("Place")
+Position = TypeVar("Position")
 
 
-class Page(NamedTuple, Generic[Item, Place]):
+class ListPage(NamedTuple, Generic[Item, Position]):
     """A part of a list."""
 
     items: list[Item]
-    end: Place | None  # of the last item, if there are more behind it
+    end: Position | None  # of the last item; None: there are no more
 
 
 def read_page(
-    read: Callable[[Place, int], Iterable[Item]],
-    place_of: Callable[[Item], Place],
-    start: Place,
+    read: Callable[[Position, int], Iterable[Item]],
+    place_of: Callable[[Item], Position],
+    start: Position,
     *,
     limit: int,
     at_once: int = READ_AT_ONCE,
-) -> Page[Item, Place]:
-    """Return the page behind `start`.
+) -> ListPage[Item, Position]:
+    """Return the page after `start`.
 
-    `read` returns up to so many items behind a place, fewer only at the end of the list. Raises: Invalid.
+    `read(position, limit)` returns the items after a position, fewer than `limit` only at the end of the list.
+    Raises: Invalid.
     """
     checked_limit(limit, most=MAX_PAGE)
     items: list[Item] = []
@@ -54,15 +60,15 @@ def read_page(
         for item in read(start, wanted):
             size += count_bytes(item)
             if len(items) == limit or (items and size > MAX_PAGE_BYTES):
-                return Page(items, place_of(items[-1]))
+                return ListPage(items, place_of(items[-1]))
             items.append(item)
         if len(items) < before + wanted:
-            return Page(items, None)
+            return ListPage(items, None)
         start = place_of(items[-1])
 
 
 def fit_page(items: Iterable[Item]) -> list[Item]:
-    """Return the first items that fit into a page, of a list that is not continued."""
+    """Return the first items that fit into one page, for lists without a next page."""
     fitting: list[Item] = []
     size = 0
     for item in items:
@@ -80,3 +86,71 @@ def count_bytes(item: object) -> int:
     (5, 13)
     """
     return len(to_json(item, bytes_mode="base64", fallback=repr))
+
+
+NOT_OURS = "The cursor is not from this listing; start again without it."
+NUMBER = re.compile("[0-9]{1,18}")
+
+
+def encode_cursor(listing: str, last: str) -> str:
+    """
+    >>> decode_cursor("agents", encode_cursor("agents", "atlas"))
+    'atlas'
+    """
+    return base64.urlsafe_b64encode(f"{listing}:{last}".encode()).decode().rstrip("=")
+
+
+def next_cursor(listing: str, end: Place | str | int | None) -> str | None:
+    """Return the cursor of the next page; None after the last page."""
+    if end is None:
+        return None
+    return encode_place(listing, end) if isinstance(end, tuple) else encode_cursor(listing, str(end))
+
+
+def decode_cursor(listing: str, cursor: str) -> str:
+    """Return the id a listing of this name stopped at.
+
+    Raises: Invalid.
+    """
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        name, _, last = base64.b64decode(padded, altchars=b"-_", validate=True).decode().partition(":")
+    # Not base64, or not text.
+    except ValueError:
+        name = last = ""
+    if name != listing or not last:
+        raise Invalid(NOT_OURS)
+    return last
+
+
+def decode_number(listing: str, cursor: str) -> int:
+    """Return the number a listing of this name stopped at.
+
+    Raises: Invalid.
+    """
+    last = decode_cursor(listing, cursor)
+    if not NUMBER.fullmatch(last):
+        raise Invalid(NOT_OURS)
+    return int(last)
+
+
+def encode_place(listing: str, place: Place) -> str:
+    """Return the cursor of a listing by time; it stays valid when the item is deleted."""
+    return encode_cursor(listing, f"{place[0].isoformat()} {place[1]}")
+
+
+def decode_place(listing: str, cursor: str) -> Place:
+    """Return the place a listing by time stopped at.
+
+    Raises: Invalid.
+    """
+    at, _, id = decode_cursor(listing, cursor).partition(" ")
+    try:
+        moment = datetime.fromisoformat(at)
+        is_ours = moment.tzinfo is not None and id != "" and id.isprintable()
+        moment = moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        is_ours = False
+    if not is_ours:
+        raise Invalid(NOT_OURS)
+    return moment, id

@@ -1,6 +1,6 @@
-"""`/docs`: every route on one page, written by the server from its OpenAPI document.
+"""`/docs`: a reference of every route, rendered from the OpenAPI document.
 
-The framework's own page loads its scripts from a network this server may not have; this one needs nothing but itself.
+The framework's own page loads scripts from the internet, which may not be reachable; this one is self-contained.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -16,6 +16,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader
 
 from recollect.model import Json
+from recollect.server.http.routing import PUBLIC, Router
 
 CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
 
@@ -28,11 +29,12 @@ PLACES: Mapping[str, str] = {
     "health": "/health",
 }
 
+router = Router(include_in_schema=False, is_json=False)
 _PAGES = Environment(loader=PackageLoader("recollect.server"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class FieldDoc:
     """One parameter, or one field of a body."""
 
     name: str
@@ -52,46 +54,53 @@ class Operation:
     method: str
     path: str
     description: str
-    fields: Sequence[Field]
+    fields: Sequence[FieldDoc]
     status: str
-    answer: Sequence[Field]
+    answer: Sequence[FieldDoc]
 
 
-def add_docs(app: FastAPI) -> None:
-    """Serve the page at `/docs`, the document it is made of, and at `/` what else there is.
+class ReferencePage:
+    """The page and its document, made once: both are public and each takes half a second."""
 
-    Anybody may ask for them and they take half a second to make, so each is made once, and in a thread.
-    """
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
 
-    @cache
-    def page() -> str:
-        document = app.openapi()
+    @cached_property
+    def page(self) -> str:
+        """HTML."""
+        document = self._app.openapi()
         return _PAGES.get_template("reference.html").render(about=document["info"], operations=[*operations(document)])
 
-    @cache
-    def document() -> bytes:
-        return json.dumps(app.openapi(), ensure_ascii=False, separators=(",", ":")).encode()
+    @cached_property
+    def document(self) -> bytes:
+        """JSON."""
+        return json.dumps(self._app.openapi(), ensure_ascii=False, separators=(",", ":")).encode()
 
-    def get_docs() -> HTMLResponse:
-        return HTMLResponse(page(), headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
 
-    def get_document() -> Response:
-        return Response(document(), media_type="application/json")
+@router.get("/docs", scope=PUBLIC)
+def get_docs(request: Request) -> HTMLResponse:
+    """Return every route on one page."""
+    page = request.app.state.reference.page
+    return HTMLResponse(page, headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
 
-    async def get_root(request: Request) -> Response:
-        """People are taken to the console; programs are told where things are."""
-        if "text/html" in request.headers.get("accept", ""):
-            return RedirectResponse("/admin", 303)
-        return JSONResponse({"name": app.title, **PLACES})
 
-    app.add_api_route("/docs", get_docs, include_in_schema=False)
-    app.add_api_route("/openapi.json", get_document, include_in_schema=False)
-    for path in ("/", "/api"):
-        app.add_api_route(path, get_root, include_in_schema=False)
+@router.get("/openapi.json", scope=PUBLIC)
+def get_document(request: Request) -> Response:
+    """Return the OpenAPI document."""
+    return Response(request.app.state.reference.document, media_type="application/json")
+
+
+@router.get("/", scope=PUBLIC)
+@router.get("/api", scope=PUBLIC)
+async def get_root(request: Request) -> Response:
+    """Return the service description; browsers are sent to the console."""
+    if "text/html" in request.headers.get("accept", ""):
+        return RedirectResponse("/admin", 303)
+    return JSONResponse({"name": request.app.title, **PLACES})
 
 
 def operations(document: Json) -> Iterator[Operation]:
-    """The routes of an OpenAPI document."""
+    """Yield the routes of an OpenAPI document."""
     for path, methods in document["paths"].items():
         for method, said in methods.items():
             status, answer = next(iter(said["responses"].items()))
@@ -107,19 +116,19 @@ def operations(document: Json) -> Iterator[Operation]:
             )
 
 
-def _parameters(document: Json, said: Json) -> Iterator[Field]:
+def _parameters(document: Json, said: Json) -> Iterator[FieldDoc]:
     for each in said.get("parameters", []):
         schema = {"description": each.get("description", ""), **each["schema"]}
         yield _field(document, each["name"], each["in"], schema, is_required=each.get("required", False))
 
 
-def _body(document: Json, said: Json, *, place: str = "body") -> Iterator[Field]:
+def _body(document: Json, said: Json, *, place: str = "body") -> Iterator[FieldDoc]:
     schema = said.get("content", {}).get("application/json", {}).get("schema", {})
     yield from _properties(document, schema, place)
 
 
-def _properties(document: Json, schema: Json, place: str, prefix: str = "") -> Iterator[Field]:
-    """The fields of an object, each followed by its own."""
+def _properties(document: Json, schema: Json, place: str, prefix: str = "") -> Iterator[FieldDoc]:
+    """Yield the fields of an object, each followed by its own fields."""
     schema = _resolved(document, schema)
     for name, each in schema.get("properties", {}).items():
         is_required = name in schema.get("required", [])
@@ -128,8 +137,8 @@ def _properties(document: Json, schema: Json, place: str, prefix: str = "") -> I
         yield from _properties(document, each["items"] if is_list else each, place, f"{prefix}{name}{'[]' * is_list}.")
 
 
-def _field(document: Json, name: str, place: str, schema: Json, *, is_required: bool) -> Field:
-    return Field(
+def _field(document: Json, name: str, place: str, schema: Json, *, is_required: bool) -> FieldDoc:
+    return FieldDoc(
         name=name,
         place=place,
         type=_type(document, schema),
@@ -163,6 +172,6 @@ def _bounds(schema: Mapping[str, Any]) -> str:
 
 
 def _resolved(document: Json, schema: Json) -> Json:
-    """The schema a reference names."""
+    """Return the schema a reference points to."""
     name = schema.get("$ref", "").rpartition("/")[2]
     return document["components"]["schemas"][name] if name else schema

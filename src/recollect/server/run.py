@@ -1,4 +1,4 @@
-"""`recollect serve`: open the store, listen, and leave nothing half done at the end."""
+"""`recollect serve`: open the store, listen, and finish running requests at the end."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from fastapi import FastAPI
 from recollect.api.recollect import Recollect
 from recollect.errors import Invalid
 from recollect.providers.otlp import exporting
-from recollect.server.addresses import raise_open_file_limit
-from recollect.server.admin.logins import PATH
 from recollect.server.app import create_app
-from recollect.server.connection import ImpatientProtocol
-from recollect.server.first_key import first_key
+from recollect.server.console.logins import PATH
+from recollect.server.first_key import create_first_key
+from recollect.server.http.addresses import raise_open_file_limit
+from recollect.server.http.connection import ImpatientProtocol
 from recollect.server.mcp import http as mcp_http
 from recollect.settings import Settings, masked, share_heaps
 
 GRACE_SECONDS = 10
-"""How long requests under way may take to finish when the server is told to stop."""
+"""Seconds that running requests get to finish when the server stops."""
 
 BACKLOG = 2048
 
@@ -40,7 +40,7 @@ def _say(line: str) -> None:
 
 
 def serve(settings: Settings, *, no_auth: bool, say: Callable[[str], None] = _say) -> None:
-    """Serve the store of these settings until told to stop (Ctrl-C, SIGTERM); then finish what is under way.
+    """Serve the store of these settings until SIGINT or SIGTERM, then finish running requests.
 
     Raises: Invalid, StoreError, SchemaMismatch.
     """
@@ -56,7 +56,7 @@ def serve(settings: Settings, *, no_auth: bool, say: Callable[[str], None] = _sa
         exporting(settings.otel_endpoint),
         Recollect(settings=settings) as recollect,
     ):
-        made = None if no_auth else first_key(recollect, is_loopback=is_loopback(settings.host))
+        made = None if no_auth else create_first_key(recollect, is_loopback=is_loopback(settings.host))
         app = create_app(recollect, no_auth=no_auth, hosts=[settings.host])
         server = uvicorn.Server(uvicorn.Config(app, **options(proxies=settings.trusted_proxies)))
         with _stopped_by_signals(server):
@@ -73,10 +73,11 @@ def serve(settings: Settings, *, no_auth: bool, say: Callable[[str], None] = _sa
 
 
 def options(*, proxies: Sequence[str] = ()) -> dict[str, Any]:
-    """How the server speaks HTTP. What `proxies` say about their clients is believed."""
+    """Return the options for uvicorn; the forwarded headers of `proxies` are trusted."""
     return {
         "log_level": "warning",
-        "access_log": False,  # who asks what is nobody's business
+        # Paths hold names of agents.
+        "access_log": False,
         "server_header": False,
         "proxy_headers": bool(proxies),
         "forwarded_allow_ips": list(proxies),
@@ -88,7 +89,7 @@ def options(*, proxies: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def _way_in(app: FastAPI, recollect: Recollect, made: tuple[str, Path | None] | None) -> str:
-    """Where the console is; on the first start a link that logs in once, because an address ends up in histories."""
+    """Return the path of the console; on the first start one that logs in once, since browsers keep a history."""
     if made is None:
         return PATH
     code = app.state.logins.link_for(recollect.verify_key(made[0]))
@@ -96,7 +97,7 @@ def _way_in(app: FastAPI, recollect: Recollect, made: tuple[str, Path | None] | 
 
 
 def _tell(made: tuple[str, Path | None], say: Callable[[str], None]) -> None:
-    """Show the first key, this once."""
+    """Show the first key once."""
     key, path = made
     say(f"Admin key {key}")
     say(f"          shown this once; kept in {path}" if path else "          shown this once, and gone with the store")
@@ -114,22 +115,23 @@ def is_loopback(host: str) -> bool:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens, made before anything else is opened: a taken port is the first thing to hear about.
+    """Return a listening socket; called before anything is opened, so that a taken port is reported first.
 
     Raises: Invalid.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named because asyncio turns Nagle's delay off only then: 40 ms of each answer otherwise.
+    # asyncio disables Nagle's algorithm only if the protocol is named; otherwise each answer takes 40 ms more.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        if sys.platform != "win32":  # there it would let two servers share the port
+        # On Windows it would let two servers share the port.
+        if sys.platform != "win32":
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host.strip("[]"), port))
         listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:
-            raise Invalid(f"Port {port} is taken by another program; choose another one with --port.") from error
+            raise Invalid(f"Port {port} is in use by another program; choose another one with --port.") from error
         raise Invalid(f"Cannot listen on {host} port {port}: {error.strerror}.") from error
     return listener
 
@@ -141,10 +143,9 @@ def _address(listener: socket.socket) -> str:
 
 @contextmanager
 def _stopped_by_signals(server: uvicorn.Server) -> Iterator[None]:
-    """End `server.run` on SIGINT and SIGTERM and come back from it.
+    """End `server.run` on SIGINT and SIGTERM and return from it.
 
-    uvicorn stops by itself, but then raises the signal again, which by default would end the process before the store
-    is closed.
+    uvicorn would raise the signal again after it has stopped, and the process would end before the store is closed.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,7 +1,7 @@
-"""MCP over HTTP: `POST /mcp`, behind the same doors as every other route.
+"""MCP over HTTP: `POST /mcp`, behind the same middlewares as every other route.
 
-No session is kept: each request says all there is to know, so any server of a group may answer it. The key names the
-tenant and what may be done; the address names the agent and the sets of tools, `/mcp?agent=atlas&sets=notes,recall`.
+No session is kept: each request is self-contained, so any server of a group may answer it. The key determines the
+tenant and the scope; the address names the agent and the sets of tools, `/mcp?agent=atlas&sets=notes,recall`.
 """
 
 from __future__ import annotations
@@ -22,31 +22,36 @@ from recollect.api.recollect import Recollect
 from recollect.errors import Invalid, Unauthorized
 from recollect.model import KeyScope
 from recollect.policy.keys import allows
-from recollect.server.access import NO_KEY, Access
-from recollect.server.guard import MAX_BODY_BYTES
-from recollect.server.mcp.offer import Offer, existing_sets
-from recollect.server.mcp.protocol import Context, server_for
+from recollect.server.http.auth import NO_KEY, Access
+from recollect.server.http.guards import MAX_BODY_BYTES
+from recollect.server.http.routing import READ, Route
+from recollect.server.mcp.client import ClientContext, select_sets
+from recollect.server.mcp.protocol import Context, build_server_for
 from recollect.server.threads import SMALL_BODY
 
 PATH = "/mcp"
+ROUTE = Route("POST", PATH, READ)
+"""READ is enough to connect; tools that write require more."""
+
 AGENT_HEADER = "X-Recollect-Agent"
 JSON, STREAM = "application/json", "text/event-stream"
 
 
 class McpEndpoint:
-    """The route. It answers while `running`; calls at work when that ends have been waited for by the server."""
+    """The route. It answers while `running`; the server waits for running calls before that ends."""
 
     def __init__(self, recollect: Recollect) -> None:
         """Raises: Invalid when the settings name a set of tools that does not exist."""
         self._recollect = recollect
-        self._sets = existing_sets(recollect.settings.tool_sets)
-        self._server = server_for(_noted_offer)
+        self._sets = select_sets(recollect.settings.tool_sets)
+        self._server = build_server_for(_client_of)
         self._managers: dict[str, StreamableHTTPSessionManager] = {}
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Be ready to answer."""
-        AppStatus.enable_automatic_graceful_drain = False  # it would break off streams whose answer is still to come
+        """Start the session managers."""
+        # It would break off streams before their answer is sent.
+        AppStatus.enable_automatic_graceful_drain = False
         async with AsyncExitStack() as stack:
             for form in (JSON, STREAM):
                 manager = StreamableHTTPSessionManager(
@@ -62,35 +67,39 @@ class McpEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Raises: Invalid, Unauthorized, Forbidden; HTTPException for a body that is too long or too slow."""
         request = Request(scope, receive)
-        scope["state"]["offer"] = self._offer(request)
+        scope["state"]["client"] = self._client(request)
         try:
-            body = await request.body()  # here, where what is wrong with it is answered as everywhere else
+            # Read here, so that errors are answered in the same shape as everywhere.
+            body = await request.body()
         except ClientDisconnect:
-            return  # nobody is left to answer
+            # There is no client left to answer.
+            return
         if len(body) > SMALL_BODY:
             await scope["app"].state.reader.run(partial(_check_message, body))
-        form = preferred(request.headers.get("accept", ""))
-        await self._managers[form].handle_request(scope, _again(body, receive), send)
+        form = preferred_type(request.headers.get("accept", ""))
+        await self._managers[form].handle_request(scope, _replay(body, receive), send)
 
-    def _offer(self, request: Request) -> Offer:
+    def _client(self, request: Request) -> ClientContext:
         access: Access | None = request.state.access
         if access is None:
             raise Unauthorized(NO_KEY)
         query = request.query_params
         default = access.caller.default_agent(self._recollect.settings.agent)
         agent = query.get("agent") or request.headers.get(AGENT_HEADER) or default
-        return Offer(
+        return ClientContext(
             memory=self._recollect.tenant(access.tenant).agent(agent),
-            sets=_named(query["sets"]) if "sets" in query else self._sets,
+            sets=_parse_sets(query["sets"]) if "sets" in query else self._sets,
             may_write=allows(access.scope, KeyScope.WRITE),
         )
 
 
-def preferred(accept: str) -> str:
-    """The form of an answer: JSON, unless the client likes a stream of events better.
+def preferred_type(accept: str) -> str:
+    """Return the content type of the answer: JSON, unless the client prefers a stream of events.
 
-    >>> preferred("application/json, text/event-stream"), preferred("text/event-stream, application/json;q=0.9")
-    ('application/json', 'text/event-stream')
+    >>> preferred_type("application/json, text/event-stream")
+    'application/json'
+    >>> preferred_type("text/event-stream, application/json;q=0.9")
+    'text/event-stream'
     """
     liked = [(-_quality(each), place, each) for place, each in enumerate(accept.lower().split(","))]
     for _, _, each in sorted(liked):
@@ -108,19 +117,19 @@ def _quality(accepted: str) -> float:
         return 1.0
 
 
-def _named(sets: str) -> Sequence[str]:
+def _parse_sets(sets: str) -> Sequence[str]:
     """Raises: Invalid."""
-    return existing_sets([name.strip() for name in sets.split(",") if name.strip()])
+    return select_sets([name.strip() for name in sets.split(",") if name.strip()])
 
 
-def _noted_offer(context: Context) -> Offer:
+def _client_of(context: Context) -> ClientContext:
     request: Any = context.request
-    offer: Offer = request.scope["state"]["offer"]
-    return offer
+    client: ClientContext = request.scope["state"]["client"]
+    return client
 
 
 def _check_message(body: bytes) -> None:
-    """Refuse what is no message in a few words. The protocol's library writes all of it into a long explanation.
+    """Refuse an invalid message briefly; the SDK would repeat all of it in its explanation.
 
     Raises: Invalid.
     """
@@ -130,15 +139,15 @@ def _check_message(body: bytes) -> None:
         raise Invalid("The body is not a JSON-RPC message; send one JSON object with jsonrpc and method.") from None
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
-    """The body, which has been read already, and then whatever else comes."""
-    is_told = False
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return the body again, which was read already, and then further messages."""
+    is_sent = False
 
-    async def receive_again() -> Message:
-        nonlocal is_told
-        if is_told:
+    async def receive_replayed() -> Message:
+        nonlocal is_sent
+        if is_sent:
             return await receive()
-        is_told = True
+        is_sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 
-    return receive_again
+    return receive_replayed

@@ -1,14 +1,14 @@
-"""What is answered to a client, whatever the transport.
+"""The MCP server, independent of the transport.
 
-The tools are those of `tools.catalog`, described there once. A refusal is a normal result that tells the model what to
-do; the protocol's errors are for what a model cannot mend: a name that was never offered, a store that is out of reach.
+Tools come from `tools.catalog`. A refusal is a normal result with advice for the model; protocol errors are for what a
+model cannot fix: an unknown name, a store that is unavailable. Prompts recall for `policy.recall.purposes`.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
@@ -31,6 +31,9 @@ from mcp.types import (
     ListResourceTemplatesResult,
     ListToolsResult,
     PaginatedRequestParams,
+    Prompt,
+    PromptArgument,
+    PromptMessage,
     ReadResourceRequestParams,
     ReadResourceResult,
     TextContent,
@@ -42,76 +45,84 @@ from recollect import __version__
 from recollect.api.recollect import AgentMemory
 from recollect.errors import Invalid, NotFound, RecollectError, TimedOut
 from recollect.model import Json
-from recollect.server.mcp import completions, prompts, resources
-from recollect.server.mcp.offer import Offer
+from recollect.policy.prompt.escaping import wrapped
+from recollect.policy.recall.purposes import PURPOSES, Purpose
+from recollect.server.mcp import resources
+from recollect.server.mcp.client import ClientContext
 from recollect.tools import catalog
+from recollect.tools.bounds import shortened
 from recollect.tools.spec import for_mcp
 
 NAME = "recollect"
 THREADS = 32
-"""Calls at work at once for one client over its own streams; more wait their turn."""
+"""Concurrent calls of a client over stdio; more of them wait."""
 
 GREETINGS = ("initialize", "server/discover")
-"""The requests whose answers hold the instructions."""
+"""Requests with the instructions in their answer."""
 
 LISTED = {tool.name: Tool.model_validate(for_mcp(tool)) for tool in catalog.TOOLS.values()}
-"""The tools as the protocol wants them."""
+"""The tools in the form of the protocol."""
 
 BROKEN = "Something went wrong here; the server's log has it."
-
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
 log = logging.getLogger("recollect.server")
+PROMPT_SET = "recall"
+QUESTION = "question"
+NOTHING_RECALLED = "Nothing is remembered about this."
 
 
 def build_server(memory: AgentMemory, sets: Iterable[str] | None = None) -> Server[Any]:
-    """A server that offers the tools of these sets (None: all) on one agent's memory to whoever it is connected to.
+    """Return a server with the tools of these sets (None: all) on one agent's memory.
 
     Raises: Invalid.
     """
-    offer = Offer(memory=memory, sets=tuple(catalog.SETS if sets is None else sets))
-    catalog.in_sets(offer.sets)
-    threads = anyio.CapacityLimiter(THREADS)  # of our own, so that slow calls never keep the streams from moving
-    return server_for(lambda _: offer, threads=threads)
+    client = ClientContext(memory=memory, sets=tuple(catalog.SETS if sets is None else sets))
+    catalog.in_sets(client.sets)
+    # A separate limiter, so that slow calls never block the streams.
+    threads = anyio.CapacityLimiter(THREADS)
+    return build_server_for(lambda _: client, threads=threads)
 
 
-def server_for(offer_of: Callable[[Context], Offer], *, threads: anyio.CapacityLimiter | None = None) -> Server[Any]:
-    """A server that asks for each request what is offered to whoever sent it, and works in these threads."""
-    ask = partial(_asked, threads=threads)
+def build_server_for(
+    client_of: Callable[[Context], ClientContext], *, threads: anyio.CapacityLimiter | None = None
+) -> Server[Any]:
+    """Return a server that gets the context of each request from `client_of`, and works in these threads."""
+    ask = partial(_run, threads=threads)
 
     async def list_tools(context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=[LISTED[tool.name] for tool in offer_of(context).tools])
+        return ListToolsResult(tools=[LISTED[tool.name] for tool in client_of(context).tools])
 
     async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
-        offer = offer_of(context)
-        refusal = _refusal(offer, params.name)
+        client = client_of(context)
+        refusal = _refusal(client, params.name)
         if refusal is not None:
             return _result(refusal)
-        return _result(await ask(partial(catalog.call, offer.memory, params.name, params.arguments or {})))
+        return _result(await ask(partial(catalog.call, client.memory, params.name, params.arguments or {})))
 
     async def list_resources(context: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
         cursor = None if params is None else params.cursor
-        return await ask(partial(resources.listed, offer_of(context), cursor))
+        return await ask(partial(resources.list_resources, client_of(context), cursor))
 
     async def list_templates(context: Context, _params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
-        return resources.templates(offer_of(context))
+        return resources.list_templates(client_of(context))
 
     async def read_resource(context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-        return await ask(partial(resources.read, offer_of(context), params.uri))
+        return await ask(partial(resources.read, client_of(context), params.uri))
 
     async def list_prompts(context: Context, _params: PaginatedRequestParams | None) -> ListPromptsResult:
-        return prompts.listed(offer_of(context))
+        return _list_prompts(client_of(context))
 
     async def get_prompt(context: Context, params: GetPromptRequestParams) -> GetPromptResult:
-        return await ask(partial(prompts.get, offer_of(context), params.name, params.arguments or {}))
+        return await ask(partial(_get_prompt, client_of(context), params.name, params.arguments or {}))
 
     async def complete(context: Context, params: CompleteRequestParams) -> CompleteResult:
-        return await ask(partial(completions.complete, offer_of(context), params))
+        return await ask(partial(resources.complete, client_of(context), params))
 
     async def attend(ctx: Context, call_next: CallNext) -> HandlerResult:
-        result = await _contained(ctx, call_next)
+        result = await _hide_errors(ctx, call_next)
         if ctx.method in GREETINGS and isinstance(result, dict):
-            return {**result, "instructions": offer_of(ctx).instructions}
+            return {**result, "instructions": client_of(ctx).instructions}
         return result
 
     server: Server[Any] = Server(
@@ -132,17 +143,17 @@ def server_for(offer_of: Callable[[Context], Offer], *, threads: anyio.CapacityL
     return server
 
 
-def _refusal(offer: Offer, name: str) -> Json | None:
-    """Why a tool that is known cannot be called here, in words for the model.
+def _refusal(client: ClientContext, name: str) -> Json | None:
+    """Return the refusal of a known tool that this client may not call, in words for the model.
 
-    Raises: MCPError for a tool that is not.
+    Raises: MCPError for an unknown tool.
     """
-    known = {tool.name: tool for tool in offer.known_tools}
+    known = {tool.name: tool for tool in client.known_tools}
     if name not in known:
         raise MCPError(INVALID_PARAMS, f"Unknown tool: {name[:60]!r}; the tools are {', '.join(known)}.")
-    if offer.may_write or known[name].is_read_only:
+    if client.may_write or known[name].is_read_only:
         return None
-    sentence = f"{name} changes the memory, and the key of this connection may only read it. Go on without."
+    sentence = f"{name} changes the memory, but the key of this connection may only read it. Continue without it."
     return {"ok": False, "error": sentence}
 
 
@@ -151,8 +162,8 @@ def _result(answer: Json) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=answer)
 
 
-async def _asked(work: Callable[[], T], *, threads: anyio.CapacityLimiter | None) -> T:
-    """What `work` answers, in a worker thread, which is seen through even if the client gives up waiting.
+async def _run(work: Callable[[], T], *, threads: anyio.CapacityLimiter | None) -> T:
+    """Run `work` in a worker thread, to its end even if the client cancels.
 
     Raises: MCPError.
     """
@@ -164,8 +175,8 @@ async def _asked(work: Callable[[], T], *, threads: anyio.CapacityLimiter | None
         raise MCPError(INTERNAL_ERROR, f"Memory is not available right now: {failure}") from failure
 
 
-async def _contained(context: Context, call_next: CallNext) -> HandlerResult:
-    """What nobody foresaw goes to the log, and not to the client: it may hold somebody's text.
+async def _hide_errors(context: Context, call_next: CallNext) -> HandlerResult:
+    """Log unexpected errors instead of sending them to the client: they may contain stored text.
 
     Raises: MCPError, ValidationError.
     """
@@ -173,6 +184,42 @@ async def _contained(context: Context, call_next: CallNext) -> HandlerResult:
         return await call_next(context)
     except (MCPError, ValidationError):
         raise
-    except Exception as error:  # the last one before the SDK, which would send its text
+    # The SDK would send the text of the error.
+    except Exception as error:
         log.exception("%s broke", context.method)
         raise MCPError(INTERNAL_ERROR, BROKEN) from error
+
+
+def _list_prompts(client: ClientContext) -> ListPromptsResult:
+    """List one prompt for each purpose; they recall, so they belong to the set `recall`."""
+    return ListPromptsResult(
+        prompts=[_describe_prompt(each) for each in PURPOSES.values()] if PROMPT_SET in client.sets else []
+    )
+
+
+def _get_prompt(client: ClientContext, name: str, arguments: Mapping[str, str]) -> GetPromptResult:
+    """Return what is recalled for a purpose, followed by the question, as one message.
+
+    Raises: Invalid; StoreError when nothing could answer.
+    """
+    known = PURPOSES if PROMPT_SET in client.sets else {}
+    if name not in known:
+        raise Invalid(f"Unknown prompt: {name[:60]!r}; the prompts are {', '.join(known) or 'none'}.")
+    unknown = arguments.keys() - {QUESTION}
+    if unknown or not arguments.get(QUESTION, "").strip():
+        raise Invalid(f"The prompt {name} takes one argument, {QUESTION!r}: what you are about to do or decide.")
+    purpose, question = known[name], arguments[QUESTION].strip()
+    block = client.memory.recall_block(question, purpose=name)
+    recalled = f"## {purpose.heading}\n{NOTHING_RECALLED}" if block is None else wrapped(shortened(block), "purpose")
+    text = TextContent(type="text", text=f"{recalled}\n\n{question}")
+    return GetPromptResult(description=purpose.heading, messages=[PromptMessage(role="user", content=text)])
+
+
+def _describe_prompt(purpose: Purpose) -> Prompt:
+    question = PromptArgument(name=QUESTION, description="What you are about to do or decide.", required=True)
+    return Prompt(
+        name=purpose.name,
+        title=purpose.heading,
+        description=f"{purpose.heading}: what is remembered about a question, and the question.",
+        arguments=[question],
+    )

@@ -1,31 +1,35 @@
-"""Resources: texts a host may put into a prompt without asking the model.
+"""Resources: texts that a host may add to a prompt, and completions for their addresses.
 
-An agent's private memory comes with the set `journal`, its stored texts with `details`; its skills are always there.
-Another agent's address is answered like one that does not exist.
+The set `journal` offers the private memory of an agent and `details` its stored texts; skills are always offered. The
+addresses of other agents are answered like missing ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from mcp.types import (
     Annotations,
+    CompleteRequestParams,
+    CompleteResult,
+    Completion,
     ListResourcesResult,
     ListResourceTemplatesResult,
     ReadResourceResult,
     Resource,
     ResourceTemplate,
+    ResourceTemplateReference,
     TextResourceContents,
 )
 
 from recollect.errors import Invalid, NotFound
 from recollect.model import Detail, DetailPage
 from recollect.policy.prompt.escaping import wrapped
-from recollect.server.mcp.offer import Offer
-from recollect.server.rest.cursor import decode_place, encode_place
+from recollect.server.mcp.client import ClientContext
+from recollect.server.paging import decode_place, encode_place
 from recollect.tools.bounds import MAX_CHARS
 
 SCHEME = "recollect"
@@ -35,7 +39,6 @@ PAGE = 50
 MISSING = "There is no such resource here; list the resources to see what there is."
 NUMBERS = ("offset", "limit", "head", "tail", "context")
 WORDS = ("lines", "grep", "json_path")
-
 TEMPLATES: Mapping[str, ResourceTemplate] = {
     each.name: each
     for each in (
@@ -66,12 +69,12 @@ TEMPLATES: Mapping[str, ResourceTemplate] = {
     )
 }
 SETS: Mapping[str, str] = {PRIVATE_MEMORY: "journal", DETAILS: "details"}
-"""The set that offers a kind of resource; none named: all of them do."""
+"""The set that offers a kind of resource; kinds without one are always offered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
-    """What a resource's address says."""
+class ResourceAddress:
+    """The parts of a resource's address."""
 
     kind: str
     agent: str
@@ -79,55 +82,56 @@ class Address:
     part: Mapping[str, str]  # what follows the question mark
 
 
-def listed(offer: Offer, cursor: str | None) -> ListResourcesResult:
-    """Everything there is to read: first the private memory and the skills, then stored texts, newest first.
+def list_resources(client: ClientContext, cursor: str | None) -> ListResourcesResult:
+    """List all resources: the private memory and the skills, then stored texts, newest first.
 
     Raises: Invalid.
     """
-    found = [] if cursor else [*_lasting(offer)]
-    if not is_offered(offer, DETAILS):
+    found = [] if cursor else [*_permanent(client)]
+    if not is_offered(client, DETAILS):
         return ListResourcesResult(resources=found)
-    stored = offer.memory.list_details(before=decode_place(DETAILS, cursor) if cursor else None, limit=PAGE + 1)
-    found += [_detail(offer, each) for each in stored[:PAGE]]
+    stored = client.memory.list_details(before=decode_place(DETAILS, cursor) if cursor else None, limit=PAGE + 1)
+    found += [_detail(client, each) for each in stored[:PAGE]]
     last = stored[PAGE - 1] if len(stored) > PAGE else None
     next_cursor = None if last is None else encode_place(DETAILS, (last.created_at, last.key))
     return ListResourcesResult(resources=found, next_cursor=next_cursor)
 
 
-def templates(offer: Offer) -> ListResourceTemplatesResult:
-    """How addresses are made."""
-    shown = [each for kind, each in TEMPLATES.items() if is_offered(offer, kind)]
+def list_templates(client: ClientContext) -> ListResourceTemplatesResult:
+    """List the templates of addresses."""
+    shown = [each for kind, each in TEMPLATES.items() if is_offered(client, kind)]
     return ListResourceTemplatesResult(resource_templates=shown)
 
 
-def read(offer: Offer, uri: str) -> ReadResourceResult:
-    """The text at an address. Of a stored text at most so much as fits a prompt; if more follows, a second text says
-    how much, and its address is that of the next page.
+def read(client: ClientContext, uri: str) -> ReadResourceResult:
+    """Return the text at an address.
+
+    A stored text is cut to fit a prompt; if more follows, a second text says how much, at the address of the next page.
 
     Raises: NotFound, Invalid, StoreError.
     """
-    address = _parsed(uri)
-    if address is None or address.agent != offer.memory.owner.agent or not is_offered(offer, address.kind):
+    address = _parse_address(uri)
+    if address is None or address.agent != client.memory.owner.agent or not is_offered(client, address.kind):
         raise NotFound(MISSING)
     if address.kind == PRIVATE_MEMORY:
-        block = offer.memory.private_memory()
+        block = client.memory.private_memory()
         return _text(uri, "" if block is None else wrapped(block, "private_memory"), MARKDOWN)
     if address.kind == SKILLS:
-        for skill in offer.memory.skills():
+        for skill in client.memory.skills():
             if skill.name == address.name:
                 return _text(uri, skill.body, MARKDOWN)
         raise NotFound(MISSING)
-    part = _checked_part(address.part)
-    page = offer.memory.read_detail(address.name, **{**part, "limit": min(part.get("limit", MAX_CHARS), MAX_CHARS)})
+    part = _parse_part(address.part)
+    page = client.memory.read_detail(address.name, **{**part, "limit": min(part.get("limit", MAX_CHARS), MAX_CHARS)})
     return _page(uri, address, page)
 
 
-def is_offered(offer: Offer, kind: str) -> bool:
-    """Whether the sets offer resources of this kind."""
-    return kind not in SETS or SETS[kind] in offer.sets
+def is_offered(client: ClientContext, kind: str) -> bool:
+    """Return True if the sets offer resources of this kind."""
+    return kind not in SETS or SETS[kind] in client.sets
 
 
-def _page(uri: str, address: Address, page: DetailPage) -> ReadResourceResult:
+def _page(uri: str, address: ResourceAddress, page: DetailPage) -> ReadResourceResult:
     contents = [TextResourceContents(uri=uri, mime_type=PLAIN, text=page.content)]
     if page.next_offset is not None:
         query = urlencode({**address.part, "offset": page.next_offset})
@@ -140,9 +144,9 @@ def _text(uri: str, text: str, mime_type: str) -> ReadResourceResult:
     return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=mime_type, text=text)])
 
 
-def _lasting(offer: Offer) -> Iterator[Resource]:
-    agent = offer.memory.owner.agent
-    if is_offered(offer, PRIVATE_MEMORY):
+def _permanent(client: ClientContext) -> Iterator[Resource]:
+    agent = client.memory.owner.agent
+    if is_offered(client, PRIVATE_MEMORY):
         described = TEMPLATES[PRIVATE_MEMORY]
         yield Resource(
             name=PRIVATE_MEMORY,
@@ -152,7 +156,7 @@ def _lasting(offer: Offer) -> Iterator[Resource]:
             mime_type=MARKDOWN,
             annotations=Annotations(audience=["assistant"], priority=1.0),
         )
-    for skill in offer.memory.skills():
+    for skill in client.memory.skills():
         yield Resource(
             name=skill.name,
             uri=_uri(agent, SKILLS, skill.name),
@@ -162,11 +166,11 @@ def _lasting(offer: Offer) -> Iterator[Resource]:
         )
 
 
-def _detail(offer: Offer, detail: Detail) -> Resource:
+def _detail(client: ClientContext, detail: Detail) -> Resource:
     return Resource(
         name=detail.key,
         title=detail.description or None,
-        uri=_uri(offer.memory.owner.agent, DETAILS, detail.key),
+        uri=_uri(client.memory.owner.agent, DETAILS, detail.key),
         description=detail.summary or None,
         mime_type=PLAIN,
         size=detail.size,
@@ -180,12 +184,12 @@ def _uri(agent: str, *path: str) -> str:
     return f"{SCHEME}://agent/" + "/".join(quote(each, safe="@:+") for each in (agent, *path))
 
 
-def _parsed(uri: str) -> Address | None:
-    """None for what is no address of ours.
+def _parse_address(uri: str) -> ResourceAddress | None:
+    """Return the parts of an address; None if it is not one of ours.
 
-    >>> _parsed("recollect://agent/atlas/details/npm-install-x7k2m9qp?tail=20").part
+    >>> _parse_address("recollect://agent/atlas/details/npm-install-x7k2m9qp?tail=20").part
     {'tail': '20'}
-    >>> _parsed("recollect://agent/atlas/secrets/one") is None
+    >>> _parse_address("recollect://agent/atlas/secrets/one") is None
     True
     """
     try:
@@ -199,19 +203,44 @@ def _parsed(uri: str) -> Address | None:
     agent, kind, *rest = path
     if kind not in TEMPLATES or len(rest) != (kind != PRIVATE_MEMORY):
         return None
-    return Address(kind=kind, agent=agent, name="".join(rest), part=part)
+    return ResourceAddress(kind=kind, agent=agent, name="".join(rest), part=part)
 
 
-def _checked_part(part: Mapping[str, str]) -> dict[str, Any]:
+def _parse_part(part: Mapping[str, str]) -> dict[str, Any]:
     """Raises: Invalid."""
     checked: dict[str, Any] = {}
     for name, value in part.items():
         if name in WORDS:
             checked[name] = value
         elif name not in NUMBERS:
-            raise Invalid(f"A stored text is not asked for by {name[:40]!r}; use {', '.join((*NUMBERS, *WORDS))}.")
+            raise Invalid(f"There is no parameter {name[:40]!r}; use {', '.join((*NUMBERS, *WORDS))}.")
         elif value.isascii() and value.isdecimal() and len(value) < 19:
             checked[name] = int(value)
         else:
             raise Invalid(f"{name} is a number.")
     return checked
+
+
+MOST = 50
+
+
+def complete(client: ClientContext, params: CompleteRequestParams) -> CompleteResult:
+    """Return values that contain what was typed so far, newest first; none for free text such as a question."""
+    typed = params.argument.value
+    values = [value for value in _values(client, params) if typed.casefold() in value.casefold()]
+    completion = Completion(values=values[:MOST], has_more=len(values) > MOST)
+    return CompleteResult(completion=completion)
+
+
+def _values(client: ClientContext, params: CompleteRequestParams) -> Sequence[str]:
+    uri = params.ref.uri if isinstance(params.ref, ResourceTemplateReference) else ""
+    kind = next((name for name, each in TEMPLATES.items() if each.uri_template == uri), "")
+    if not kind or not is_offered(client, kind):
+        return []
+    if params.argument.name == "agent":
+        return [client.memory.owner.agent]
+    if (kind, params.argument.name) == (SKILLS, "name"):
+        return [skill.name for skill in client.memory.skills()]
+    if (kind, params.argument.name) == (DETAILS, "key"):
+        return [detail.key for detail in client.memory.search_details(limit=10 * MOST)]
+    return []

@@ -1,4 +1,4 @@
-"""MCP over standard input and output: for a host that starts this program and speaks to it."""
+"""MCP over standard input and output, for hosts that start this program."""
 
 from __future__ import annotations
 
@@ -20,38 +20,37 @@ from pydantic import ValidationError
 
 from recollect.api.recollect import Recollect
 from recollect.caller import MCP, acting_as
-from recollect.server.mcp.offer import existing_sets
+from recollect.server.mcp.client import select_sets
 from recollect.server.mcp.protocol import build_server
 from recollect.settings import Settings
 
 LAST_ANSWERS = 60.0
-"""After the client has left, answers are still written while no more than this many seconds lie between two of them:
-longer than anything takes but what hangs."""
+"""Seconds to wait for each further answer after the client has closed its end. Only a hanging call takes longer."""
 
 
 def run_stdio(settings: Settings, *, sets: Sequence[str] | None = None) -> None:
     """Serve the memory of `settings.agent` on standard input and output until the client leaves.
 
-    Only the protocol is written to standard output; whatever is logged goes to standard error.
+    Only the protocol is written to standard output; log lines go to standard error.
     Raises: Invalid, StoreError, SchemaMismatch.
     """
-    offered = existing_sets(settings.tool_sets if sets is None else sets)
+    offered = select_sets(settings.tool_sets if sets is None else sets)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     with Recollect(settings=settings) as recollect, _interruptible(), acting_as(MCP):
         anyio.run(_serve_stdio, build_server(recollect.agent(), offered))
 
 
 async def _serve_stdio(server: Server[Any]) -> None:
-    async with stdio_server() as (read, write), _answered_to_the_end(read, write) as (requests, answers):
+    async with stdio_server() as (read, write), _finish_requests(read, write) as (requests, answers):
         await server.run(requests, answers, server.create_initialization_options())
 
 
 @asynccontextmanager
-async def _answered_to_the_end(read: Any, write: Any) -> AsyncIterator[tuple[Any, Any]]:
-    """The same two streams, but the first does not end before the requests it brought are answered.
+async def _finish_requests(read: Any, write: Any) -> AsyncIterator[tuple[Any, Any]]:
+    """Wrap the two streams so that the first does not end before its requests are answered.
 
-    Without this the server drops whatever is at work when the client closes its end, as `printf … | recollect mcp`
-    does at once, although a memory may have been stored already.
+    Otherwise the server would drop running calls when the client closes its end, as `printf … | recollect mcp` does at
+    once, although a memory may have been stored already.
     """
     requests_in, requests = anyio.create_memory_object_stream[SessionMessage | Exception]()
     answers, answers_out = anyio.create_memory_object_stream[SessionMessage]()
@@ -61,7 +60,7 @@ async def _answered_to_the_end(read: Any, write: Any) -> AsyncIterator[tuple[Any
     async def pass_requests() -> None:
         async with requests_in:
             async for received in read:
-                item = _read_again(received) if isinstance(received, ValidationError) else received
+                item = _parse_again(received) if isinstance(received, ValidationError) else received
                 if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCRequest):
                     waiting.add(item.message.id)
                 await requests_in.send(item)
@@ -87,9 +86,11 @@ async def _answered_to_the_end(read: Any, write: Any) -> AsyncIterator[tuple[Any
         yield requests, answers
 
 
-def _read_again(problem: ValidationError) -> SessionMessage | Exception:
-    """A line the SDK could not read, if it is JSON after all: it holds half a surrogate pair, as a text cut in the
-    middle of an emoji does. The tools have a sentence for that; without an answer the caller would wait for ever."""
+def _parse_again(problem: ValidationError) -> SessionMessage | Exception:
+    """Parse a line that the SDK could not: JSON with half a surrogate pair, as in a text cut in the middle of an emoji.
+
+    The tools refuse it with a sentence; without an answer the client would wait forever.
+    """
     line = problem.errors(include_url=False)[0]["input"]
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_python(json.loads(line), by_name=False))
@@ -99,9 +100,9 @@ def _read_again(problem: ValidationError) -> SessionMessage | Exception:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C end the program at once: a thread waiting for the next line would hold up any gentler way.
+    """Let Ctrl-C end the program at once: a thread that waits for the next line would block a graceful exit.
 
-    Nothing is lost by it, since whatever was answered is on disk.
+    Nothing is lost, since everything that was answered is on disk.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -2,31 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from operator import attrgetter
-from typing import Annotated, cast
+from typing import Annotated, Any, ClassVar, Self, cast
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
+from pydantic import BaseModel, Field, Strict, create_model
 
 from recollect.api.recollect import TenantMemory
-from recollect.model import Agent
-from recollect.policy.agents import AgentFields
-from recollect.server.auth import CurrentTenant
-from recollect.server.paging import READ_LARGE_AT_ONCE, read_page
-from recollect.server.rest import cursor
-from recollect.server.rest.answers import AgentBody, AgentPage, MemoriesCount
-from recollect.server.rest.bodies import AgentPatch, NewAgent, Paging
+from recollect.model import Agent, Kind
+from recollect.policy.agents import MAX_CHARS, MAX_TOOLS, AgentFields
+from recollect.server.http.auth import CurrentTenant
+from recollect.server.http.routing import ADMIN, READ, WRITE, Router
+from recollect.server.paging import READ_LARGE_AT_ONCE, decode_cursor, next_cursor, read_page
+from recollect.server.rest.shapes import Paging, Patch, RecordBody
+
+
+class AgentPatch(Patch):
+    """Changes to an agent; omitted fields stay. `active` is accepted for `is_active`."""
+
+    other_names: ClassVar[Mapping[str, str]] = {"active": "is_active"}
+    name: Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": MAX_CHARS["name"]})] = ""
+    system_prompt: Annotated[str, Field(json_schema_extra={"maxLength": MAX_CHARS["system_prompt"]})] = ""
+    model: Annotated[str, Field(json_schema_extra={"maxLength": MAX_CHARS["model"]})] = ""
+    tools: Annotated[
+        list[str],
+        Field(
+            description="Names of tools or sets; empty: all.",
+            json_schema_extra={"maxItems": MAX_TOOLS},
+        ),
+    ] = []
+    knowledge_categories: Annotated[
+        list[str],
+        Field(description="Categories of documents it may search; empty: all.", json_schema_extra={"maxItems": 100}),
+    ] = []
+    colour: Annotated[str, Field(json_schema_extra={"maxLength": MAX_CHARS["colour"]})] = ""
+    icon: Annotated[str, Field(json_schema_extra={"maxLength": MAX_CHARS["icon"]})] = ""
+    is_active: Annotated[bool, Strict()] = True
+
+
+class NewAgent(AgentPatch):
+    """A new agent; the name defaults to its id."""
+
+    id: Annotated[
+        str,
+        Field(
+            description="Letters, digits and . _ - @ : +; begins with a letter, digit or _.",
+            json_schema_extra={"minLength": 1, "maxLength": 128},
+            examples=["atlas"],
+        ),
+    ]
+
+
+# One field for each kind, so that a new kind needs no change here.
+_KINDS: dict[str, Any] = {kind.value: int for kind in Kind}
+MemoriesCount: type[BaseModel] = create_model(
+    "MemoriesCount", __doc__="Number of memories of each kind, without archived ones.", **_KINDS
+)
+
+
+class AgentBody(RecordBody):
+    """An agent."""
+
+    id: str
+    name: str
+    system_prompt: str
+    model: str
+    tools: list[str]
+    knowledge_categories: Annotated[list[str], Field(description="Categories of documents it may search; empty: all.")]
+    colour: str
+    icon: str
+    is_active: bool
+    active: Annotated[bool, Field(description="The same as is_active.")]
+    created_at: datetime
+    updated_at: datetime
+    memories_count: MemoriesCount  # type: ignore[valid-type]
+
+    @classmethod
+    def of(cls, agent: Agent, count: BaseModel) -> Self:
+        return cls._of(agent, memories_count=count, active=agent.is_active)
+
+
+class AgentPage(BaseModel):
+    """Agents by id."""
+
+    items: list[AgentBody]
+    next_cursor: str | None
+
 
 LISTING = "agents"
 
-router = APIRouter(prefix="/api/agents", tags=["agents"])
+router = Router(prefix="/api/agents", tags=["agents"])
 AgentId = Annotated[str, Path(description="The agent's id.", examples=["atlas"])]
 
 
-@router.get("")
+@router.get("", scope=READ)
 def list_agents(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) -> AgentPage:
-    """All agents, by id."""
-    after = cursor.decode(LISTING, paging.cursor) if paging.cursor else ""
+    """List all agents, by id."""
+    after = decode_cursor(LISTING, paging.cursor) if paging.cursor else ""
     page = read_page(
         lambda after, limit: tenant.list_agents(after=after, limit=limit),
         attrgetter("id"),
@@ -34,32 +108,32 @@ def list_agents(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) -> Ag
         limit=paging.limit,
         at_once=READ_LARGE_AT_ONCE,
     )
-    return AgentPage(items=_bodies(tenant, page.items), next_cursor=cursor.encode_next(LISTING, page.end))
+    return AgentPage(items=_bodies(tenant, page.items), next_cursor=next_cursor(LISTING, page.end))
 
 
-@router.post("", status_code=201)
+@router.post("", scope=WRITE, status_code=201)
 def create_agent(tenant: CurrentTenant, body: NewAgent) -> AgentBody:
-    """Make an agent. It is also made by its first memory; this gives it a name and a prompt beforehand."""
+    """Create an agent with a name and a prompt. The first memory of an agent creates it, too."""
     fields = body.model_dump(exclude_unset=True, exclude={"id"})
     return _body(tenant, tenant.add_agent(body.id, **cast(AgentFields, fields)))
 
 
-@router.get("/{agent}")
+@router.get("/{agent}", scope=READ)
 def get_agent(tenant: CurrentTenant, agent: AgentId) -> AgentBody:
-    """One agent, with the number of its memories of each kind."""
+    """Return an agent, with the number of its memories of each kind."""
     return _body(tenant, tenant.get_agent(agent))
 
 
-@router.patch("/{agent}")
+@router.patch("/{agent}", scope=WRITE)
 def update_agent(tenant: CurrentTenant, agent: AgentId, body: AgentPatch) -> AgentBody:
-    """Change an agent; what is left out stays."""
+    """Change an agent; omitted fields stay."""
     fields = body.model_dump(exclude_unset=True)
     return _body(tenant, tenant.update_agent(agent, **cast(AgentFields, fields)))
 
 
-@router.delete("/{agent}", status_code=204)
+@router.delete("/{agent}", scope=ADMIN, status_code=204)
 def delete_agent(tenant: CurrentTenant, agent: AgentId) -> None:
-    """Remove an agent and everything it owns, for good."""
+    """Delete an agent and everything it owns permanently."""
     tenant.delete_agent(agent)
 
 

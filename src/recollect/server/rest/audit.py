@@ -1,46 +1,111 @@
-"""What was done, and whether the record of it is whole: `/api/audit`."""
+"""The audit log: `/api/audit`."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from datetime import datetime
 from operator import attrgetter
-from typing import Annotated
+from typing import Annotated, Any, Self
 
-from fastapi import APIRouter, Query
+from fastapi import Query
+from pydantic import BaseModel, Field
 
-from recollect.server.auth import CurrentTenant
-from recollect.server.paging import read_page
-from recollect.server.rest import cursor
-from recollect.server.rest.answers import EventBody, EventPage
-from recollect.server.rest.bodies import EventFilter
-from recollect.server.rest.history_shapes import NewEvent, Verified
+from recollect.model import AuditEvent, AuditReport
+from recollect.server.http.auth import CurrentTenant
+from recollect.server.http.routing import READ, WRITE, Router
+from recollect.server.paging import decode_number, next_cursor, read_page
+from recollect.server.rest.shapes import Paging, RecordBody, RequestBody
+
+
+class EventFilter(Paging):
+    """Filter for audit events."""
+
+    q: Annotated[str, Field(description="Only events with this in the message, ignoring case.")] = ""
+
+
+class NewEvent(RequestBody):
+    """An event to record permanently."""
+
+    action: Annotated[str, Field(description="A stable word with a dot.", examples=["order.refund"])]
+    message: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["Refund of 30 euro approved"])]
+    agent_id: Annotated[str | None, Field(description="The agent that did it.")] = None
+    meta: Annotated[dict[str, Any], Field(default_factory=dict, description="Further data.")]
+
+
+class EventBody(RecordBody):
+    """An audit event; it never holds the text it is about."""
+
+    id: int
+    at: datetime
+    action: Annotated[str, Field(description="A stable word.", examples=["memory.add"])]
+    agent_id: str | None
+    actor: Annotated[str, Field(description="Id of the key, or name of the program; empty: unknown.")]
+    message: str
+    meta: dict[str, Any]
+    hash: Annotated[str, Field(description="Seals this event and all before it.")]
+    is_damaged: Annotated[bool, Field(description="The row was changed outside recollect; this is what can be read.")]
+
+    @classmethod
+    def of(cls, event: AuditEvent) -> Self:
+        return cls._of(event)
+
+
+class EventPage(BaseModel):
+    """Audit events, newest first."""
+
+    items: list[EventBody]
+    next_cursor: str | None
+
+
+class HeadBody(BaseModel):
+    """The last event of the audit log."""
+
+    id: Annotated[int, Field(description="0: there is none yet.")]
+    hash: str
+
+
+class VerifyAnswer(BaseModel):
+    """Result of a verification."""
+
+    ok: bool
+    events: Annotated[int, Field(description="Number of intact events, from the first one on.")]
+    broken_at: Annotated[int | None, Field(description="The first event that is not intact.")]
+    problem: Annotated[str, Field(description="A sentence about the problem.")]
+    broken: Annotated[list[int], Field(description="The first 20 events that are damaged or missing.")]
+    head: Annotated[HeadBody, Field(description="The last event: keep it elsewhere and compare it later.")]
+    keyed_from: Annotated[int | None, Field(description="The first event whose hash is keyed (`audit_key`).")]
+
+    @classmethod
+    def of(cls, report: AuditReport) -> Self:
+        fields = asdict(report)
+        return cls(ok=fields.pop("is_intact"), **fields)
+
 
 LISTING = "audit"
 
-router = APIRouter(prefix="/api/audit", tags=["audit"])
+router = Router(prefix="/api/audit", tags=["audit"])
 
 
-@router.get("")
+@router.get("", scope=READ)
 def list_events(tenant: CurrentTenant, wanted: Annotated[EventFilter, Query()]) -> EventPage:
-    """What was done, newest first."""
-    before = cursor.decode_number(LISTING, wanted.cursor) if wanted.cursor else None
+    """List audit events, newest first."""
+    before = decode_number(LISTING, wanted.cursor) if wanted.cursor else None
     page = read_page(
         lambda before, limit: tenant.audit.search(wanted.q, before=before, limit=limit),
         attrgetter("id"),
         before,
         limit=wanted.limit,
     )
-    return EventPage(
-        items=[EventBody.of(each) for each in page.items], next_cursor=cursor.encode_next(LISTING, page.end)
-    )
+    return EventPage(items=[EventBody.of(each) for each in page.items], next_cursor=next_cursor(LISTING, page.end))
 
 
-@router.post("", status_code=201)
+@router.post("", scope=WRITE, status_code=201)
 def record_event(tenant: CurrentTenant, body: NewEvent) -> EventBody:
-    """Put an event of your own into the log, for good. Agents find it by recall."""
+    """Record an event permanently. Agents find it by recall."""
     return EventBody.of(tenant.audit.record(body.action, body.message, agent=body.agent_id, meta=body.meta))
 
 
-@router.get("/verify")
-def verify_audit(tenant: CurrentTenant) -> Verified:
-    """Walks the whole log: whether an event was changed after it was written, or one is missing."""
-    return Verified.of(tenant.audit.verify())
+@router.get("/verify", scope=READ)
+def verify_audit(tenant: CurrentTenant) -> VerifyAnswer:
+    """Verify the whole log: find events that were changed or are missing."""
+    return VerifyAnswer.of(tenant.audit.verify())

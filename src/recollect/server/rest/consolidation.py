@@ -1,4 +1,4 @@
-"""Saying once what was said many times: `/api/agents/{agent}/consolidate` and what it proposes."""
+"""Consolidation: `/api/agents/{agent}/consolidate` and its proposals."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from recollect.api.agent_details import ANY_STATE
 from recollect.model import Kind, Origin, ProposalState
-from recollect.server.auth import CurrentAgent
-from recollect.server.paging import read_page
-from recollect.server.rest import cursor
-from recollect.server.rest.bodies import Paging
+from recollect.server.http.auth import CurrentAgent
+from recollect.server.http.routing import ADMIN, READ, WRITE, Router
+from recollect.server.paging import decode_cursor, next_cursor, read_page
+from recollect.server.rest.shapes import Paging
 
 LISTING = "proposals"
 
-router = APIRouter(prefix="/api/agents/{agent}", tags=["consolidation"])
+router = Router(prefix="/api/agents/{agent}", tags=["consolidation"])
 ProposalId = Annotated[str, Path(description="The proposal's id.", examples=["p-1"])]
 
 
 class FoldBody(BaseModel):
-    """One memory a proposal takes in, and the version it must still have."""
+    """A memory that a proposal replaces, and the version it must still have."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -32,7 +32,7 @@ class FoldBody(BaseModel):
 
 
 class ProposalBody(BaseModel):
-    """One memory that could stand for several."""
+    """A proposal to replace several memories by one."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -42,9 +42,9 @@ class ProposalBody(BaseModel):
     tags: list[str]
     folds: list[FoldBody]
     reason: str
-    origin: Annotated[Origin, Field(description="How far it can be trusted: model, or the least trusted it takes in.")]
+    origin: Annotated[Origin, Field(description="Its trust: model, or the least trusted memory it replaces.")]
     state: ProposalState
-    memory_id: Annotated[str | None, Field(description="What applying it made.")]
+    memory_id: Annotated[str | None, Field(description="The memory that was created when it was applied.")]
     created_at: datetime
     decided_at: datetime | None
 
@@ -57,22 +57,22 @@ class ProposalPage(BaseModel):
 
 
 class ProposalFilter(Paging):
-    """Which proposals to list."""
+    """Filter for proposals."""
 
     state: Annotated[str, Field(json_schema_extra={"enum": [*ProposalState, ANY_STATE]})] = ProposalState.OPEN.value
 
 
-@router.post("/consolidate")
+@router.post("/consolidate", scope=WRITE)
 def consolidate(memory: CurrentAgent) -> ProposalPage:
-    """Look for memories that one could stand for, and answer the new proposals: open, or applied already where the
-    settings say so and they are trusted enough."""
+    """Look for memories that one could replace, and return the new proposals: open, or already applied if the settings
+    allow it and they are trusted enough."""
     return ProposalPage(items=[ProposalBody.model_validate(each) for each in memory.consolidate()])
 
 
-@router.get("/proposals")
+@router.get("/proposals", scope=READ)
 def list_proposals(memory: CurrentAgent, wanted: Annotated[ProposalFilter, Query()]) -> ProposalPage:
-    """What was proposed, newest first."""
-    before = cursor.decode(LISTING, wanted.cursor) if wanted.cursor else None
+    """List proposals, newest first."""
+    before = decode_cursor(LISTING, wanted.cursor) if wanted.cursor else None
     page = read_page(
         lambda before, limit: memory.proposals(state=wanted.state, before=before, limit=limit),
         attrgetter("id"),
@@ -80,22 +80,22 @@ def list_proposals(memory: CurrentAgent, wanted: Annotated[ProposalFilter, Query
         limit=wanted.limit,
     )
     items = [ProposalBody.model_validate(each) for each in page.items]
-    return ProposalPage(items=items, next_cursor=cursor.encode_next(LISTING, page.end))
+    return ProposalPage(items=items, next_cursor=next_cursor(LISTING, page.end))
 
 
-@router.post("/proposals/{id}/apply")
+@router.post("/proposals/{id}/apply", scope=ADMIN)
 def apply_proposal(memory: CurrentAgent, id: ProposalId) -> ProposalBody:
-    """Let the proposed memory stand for those it takes in, if they are still as they were. They are kept."""
+    """Apply a proposal if its memories are unchanged. They are archived, not deleted."""
     return ProposalBody.model_validate(memory.apply_proposal(id))
 
 
-@router.post("/proposals/{id}/reject")
+@router.post("/proposals/{id}/reject", scope=ADMIN)
 def reject_proposal(memory: CurrentAgent, id: ProposalId) -> ProposalBody:
-    """Leave everything as it is. The same is not proposed again."""
+    """Reject a proposal. It is not proposed again."""
     return ProposalBody.model_validate(memory.reject_proposal(id))
 
 
-@router.post("/proposals/{id}/undo")
+@router.post("/proposals/{id}/undo", scope=ADMIN)
 def undo_proposal(memory: CurrentAgent, id: ProposalId) -> ProposalBody:
-    """Take an applied proposal back: what it took in is as it was, and what it made is gone."""
+    """Undo an applied proposal: restore the memories it replaced and delete the one it created."""
     return ProposalBody.model_validate(memory.undo_proposal(id))

@@ -1,27 +1,167 @@
-"""Working memory: `/api/agents/{agent}/context`, and what was shown at earlier calls."""
+"""Working memory: `/api/agents/{agent}/context`, and the log of earlier prompts."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from operator import attrgetter
-from typing import Annotated
+from typing import Annotated, Any, ClassVar, Self
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
+from pydantic import BaseModel, ConfigDict, Field, Strict
 
-from recollect.api.agent import MAX_CALLS
-from recollect.server.auth import CurrentAgent
-from recollect.server.paging import READ_LARGE_AT_ONCE, read_page
-from recollect.server.rest import cursor
-from recollect.server.rest.context_shapes import CallBody, CallFilter, CallPage, ContextBody, Prompting, SeenCallBody
+from recollect.api.agent import CALLS_PAGE, MAX_CALLS
+from recollect.policy.numbers import MAX_TOKENS
+from recollect.policy.prompt.window import Layout
+from recollect.server.http.auth import CurrentAgent
+from recollect.server.http.routing import READ, WRITE, Router
+from recollect.server.paging import READ_LARGE_AT_ONCE, decode_cursor, next_cursor, read_page
+from recollect.server.rest.shapes import RequestBody
 from recollect.services.recall.recall import checked_limit
+
+LayoutName = Annotated[str, Field(json_schema_extra={"enum": [*Layout]})]
+
+
+class ToolResultBody(RequestBody):
+    """The result of a tool."""
+
+    content: str
+    name: Annotated[str, Field(description="The tool, or the command.", examples=["npm install"])] = ""
+
+
+class ContextRequest(RequestBody):
+    """The prompt to build."""
+
+    session_id: Annotated[str, Field(examples=["s-1"])]
+    message: Annotated[str, Field(description="The user's new message; empty: none.")] = ""
+    system_prompt: Annotated[str | None, Field(description="null: the agent's own.")] = None
+    budget: Annotated[
+        int | None,
+        Strict(),
+        Field(
+            description="Tokens of all messages together; null: from the settings.",
+            json_schema_extra={"minimum": 1, "maximum": MAX_TOKENS},
+        ),
+    ] = None
+    layout: Annotated[LayoutName | None, Field(description="null: from the settings.")] = None
+    tool_results: Annotated[
+        list[str | ToolResultBody] | None,
+        Field(description="Results of tools in this session; null: the stored messages with that role."),
+    ] = None
+
+
+class CallFilter(RequestBody):
+    """Filter for calls."""
+
+    is_query: ClassVar[bool] = True
+    session_id: Annotated[str, Field(description="Only calls of this session.")] = ""
+    limit: Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": MAX_CALLS})] = CALLS_PAGE
+    cursor: Annotated[str, Field(description="The `next_cursor` of the previous page.")] = ""
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+    @classmethod
+    def of(cls, record: Any) -> Self:
+        return cls.model_validate(record)
+
+
+class ItemBody(_Record):
+    """An item that a block shows, or left out."""
+
+    id: str
+    source: str
+    score: float | None
+    digest: Annotated[str, Field(description="Digest of the text.")]
+    left_out: Annotated[str, Field(description="Reason it is not shown: budget, folded, moved, or its other place.")]
+
+
+class SeenItemBody(ItemBody):
+    """An item of an earlier prompt, with its current text."""
+
+    text: Annotated[str | None, Field(description="The current text; null: it is deleted, or was never stored.")]
+    since: Annotated[str, Field(description="Change since that call: changed, gone, or empty.")]
+
+
+class BlockBody(_Record):
+    """A part of a prompt."""
+
+    name: str
+    tokens: int
+    items: list[ItemBody]
+
+
+class SeenBlockBody(_Record):
+    """A part of an earlier prompt, with current texts."""
+
+    name: str
+    tokens: int
+    items: list[SeenItemBody]
+
+
+class TruncationBody(_Record):
+    """A step that made a prompt fit its budget."""
+
+    step: Annotated[str, Field(examples=["fold", "drop", "reference"])]
+    block: str
+    tokens_removed: int
+    sources: Annotated[list[str], Field(description="Items it affected.")]
+    message: str
+    references: Annotated[list[str], Field(description="Keys of the texts that were moved.")]
+    dropped_references: Annotated[list[str], Field(description="Keys the prompt no longer mentions.")]
+
+
+class ContextBody(_Record):
+    """A prompt for a model."""
+
+    id: str
+    messages: list[dict[str, Any]]
+    tokens: int
+    budget: int
+    layout: Layout
+    stable_messages: Annotated[int, Field(description="Number of first messages that the next prompt shares.")]
+    blocks: list[BlockBody]
+    truncations: list[TruncationBody]
+
+
+class _Call(_Record):
+    id: str
+    session_id: str
+    at: datetime
+    layout: Layout
+    budget: int
+    tokens: int
+    truncations: list[TruncationBody]
+
+
+class CallBody(_Call):
+    """An earlier prompt, by ids and digests."""
+
+    blocks: list[BlockBody]
+
+
+class SeenCallBody(_Call):
+    """An earlier prompt, with current texts."""
+
+    blocks: list[SeenBlockBody]
+
+
+class CallPage(BaseModel):
+    """Calls, newest first."""
+
+    items: list[CallBody]
+    next_cursor: str | None
+
 
 LISTING = "context-calls"
 
-router = APIRouter(prefix="/api/agents/{agent}", tags=["working memory"])
+router = Router(prefix="/api/agents/{agent}", tags=["working memory"])
 
 
-@router.post("/context")
-def build_context(memory: CurrentAgent, body: Prompting) -> ContextBody:
-    """Everything a model should see before it answers the message, as chat messages that fit the budget."""
+# Not READ: texts that do not fit are stored.
+@router.post("/context", scope=WRITE)
+def build_context(memory: CurrentAgent, body: ContextRequest) -> ContextBody:
+    """Build the prompt for a message: chat messages that fit the budget."""
     results = body.tool_results
     made = memory.context(
         body.session_id,
@@ -36,10 +176,10 @@ def build_context(memory: CurrentAgent, body: Prompting) -> ContextBody:
     return ContextBody.of(made)
 
 
-@router.get("/context-calls")
+@router.get("/context-calls", scope=READ)
 def list_context_calls(memory: CurrentAgent, wanted: Annotated[CallFilter, Query()]) -> CallPage:
-    """What the agent was shown at its latest calls, newest first, by ids and digests."""
-    before = cursor.decode(LISTING, wanted.cursor) if wanted.cursor else ""
+    """List the latest prompts of the agent, newest first, by ids and digests."""
+    before = decode_cursor(LISTING, wanted.cursor) if wanted.cursor else ""
     page = read_page(
         lambda before, limit: memory.context_calls(session_id=wanted.session_id, before=before, limit=limit),
         attrgetter("id"),
@@ -47,12 +187,12 @@ def list_context_calls(memory: CurrentAgent, wanted: Annotated[CallFilter, Query
         limit=checked_limit(wanted.limit, most=MAX_CALLS),
         at_once=READ_LARGE_AT_ONCE,
     )
-    return CallPage(items=[CallBody.of(each) for each in page.items], next_cursor=cursor.encode_next(LISTING, page.end))
+    return CallPage(items=[CallBody.of(each) for each in page.items], next_cursor=next_cursor(LISTING, page.end))
 
 
-@router.get("/context-calls/{id}")
+@router.get("/context-calls/{id}", scope=READ)
 def get_context_call(
-    memory: CurrentAgent, id: Annotated[str, Path(description="The call's id, as the context said it.")]
+    memory: CurrentAgent, id: Annotated[str, Path(description="The id that the context returned.")]
 ) -> SeenCallBody:
-    """What the agent saw at one call, what was left out and why; texts as they read now."""
+    """Return an earlier prompt, with what was left out and why; texts are current."""
     return SeenCallBody.of(memory.context_call(id))

@@ -1,38 +1,169 @@
-"""Big texts that prompts only refer to: `/api/agents/{agent}/details`."""
+"""Big texts that prompts only refer to: `/api/agents/{agent}/details` and `/capture`."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import partial
 from operator import attrgetter, itemgetter
-from typing import Annotated
+from typing import Annotated, Any, ClassVar, Self
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
+from pydantic import BaseModel, Field, Strict
 
 from recollect.api.recollect import AgentMemory
-from recollect.server.auth import CurrentAgent
-from recollect.server.paging import read_page
-from recollect.server.rest import cursor
-from recollect.server.rest.detail_shapes import (
-    DetailBody,
-    DetailFilter,
-    DetailList,
-    DetailPatch,
-    NewDetail,
-    PartBody,
-    PartWanted,
-)
+from recollect.model import Detail, DetailPage, Json
+from recollect.policy.details.keys import MAX_CHARS, MAX_CONTEXT_LINES, MAX_DESCRIPTION_CHARS, PAGE_CHARS, PART_CHARS
+from recollect.policy.details.references import reference
+from recollect.policy.numbers import MAX_SECONDS
+from recollect.server.http.auth import CurrentAgent
+from recollect.server.http.routing import READ, WRITE, Router
+from recollect.server.paging import decode_number, decode_place, next_cursor, read_page
+from recollect.server.rest.shapes import Number, Paging, Patch, RequestBody
+from recollect.services.details.capture import COMMAND_OUTPUT
+
+
+class NewDetail(RequestBody):
+    """A new big text."""
+
+    content: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["added 212 packages\n"])]
+    description: Annotated[
+        str,
+        Field(
+            description="One line for the reference; empty: derived from the text.",
+            json_schema_extra={"maxLength": MAX_DESCRIPTION_CHARS},
+            examples=["npm install"],
+        ),
+    ] = ""
+    type: Annotated[str, Field(description="command_output, file_content, api_response …")] = "text"
+    session_id: str | None = None
+    metadata: Annotated[
+        dict[str, Any] | None,
+        Field(description="Such as source, status, duration.", examples=[{"source": "npm install"}]),
+    ] = None
+
+
+class DetailPatch(Patch):
+    """Visibility of a detail."""
+
+    is_active: Annotated[bool, Strict()] = True
+
+
+class DetailFilter(Paging):
+    """Filter for details."""
+
+    q: Annotated[str, Field(description="Words; details with most of them come first.")] = ""
+    session_id: Annotated[str | None, Field(description="Only those of this session.")] = None
+
+
+class PartFilter(RequestBody):
+    """The part of a text to return; besides offset and limit, use at most one of them."""
+
+    is_query: ClassVar[bool] = True
+    offset: Annotated[int, Field(description="From this character on.", json_schema_extra={"minimum": 0})] = 0
+    limit: Annotated[
+        int | None,
+        Field(
+            description=f"Characters at most; default {PAGE_CHARS:,}, with one of the others {PART_CHARS:,}.",
+            json_schema_extra={"minimum": 1, "maximum": MAX_CHARS},
+        ),
+    ] = None
+    lines: Annotated[str | None, Field(description="Such as 120-180, 120 or 120-.", examples=["120-180"])] = None
+    head: Annotated[int | None, Field(description="Number of first lines.")] = None
+    tail: Annotated[int | None, Field(description="Number of last lines.")] = None
+    grep: Annotated[
+        str | None, Field(description="Lines with this text, ignoring case; between slashes, a regular expression.")
+    ] = None
+    context: Annotated[
+        int,
+        Field(
+            description="Lines shown around each match.", json_schema_extra={"minimum": 0, "maximum": MAX_CONTEXT_LINES}
+        ),
+    ] = 2
+    json_path: Annotated[str | None, Field(description="RFC 9535.", examples=["$.items[*].name"])] = None
+
+
+class DetailBody(BaseModel):
+    """A big text, without its content."""
+
+    memory_key: str
+    reference: Annotated[str, Field(description="The reference to use in a prompt.")]
+    type: str
+    description: str
+    summary: str
+    session_id: str | None
+    metadata: dict[str, Any]
+    size: Annotated[int, Field(description="Bytes as UTF-8.")]
+    chars: int
+    lines: int
+    is_active: bool
+    created_at: datetime
+
+    @classmethod
+    def of(cls, detail: Detail) -> Self:
+        named: Json = {"memory_key": detail.key, "reference": reference(detail.key, detail.description)}
+        return cls(**named, **{name: getattr(detail, name) for name in cls.model_fields if name not in named})
+
+
+class DetailList(BaseModel):
+    """Details: by relevance if words were given, otherwise newest first."""
+
+    items: list[DetailBody]
+    next_cursor: str | None
+
+
+class PartBody(BaseModel):
+    """A part of a big text."""
+
+    memory_key: str
+    content: str
+    offset: Annotated[int, Field(description="Start of the part, in characters.")]
+    total: Annotated[int, Field(description="Characters of the text; with json_path, of the answer.")]
+    next_offset: Annotated[int | None, Field(description="Offset of the next part; null: there is none.")]
+    first_line: Annotated[
+        int | None, Field(description="First line of the content, from 1; null: it is no range of lines.")
+    ]
+    last_line: int | None
+    total_lines: int
+    matches: Annotated[int | None, Field(description="With grep and json_path, the number of matches in the content.")]
+    remaining: Annotated[str, Field(description="What follows, and how to read it.")]
+
+    @classmethod
+    def of(cls, page: DetailPage) -> Self:
+        return cls(memory_key=page.key, **{n: getattr(page, n) for n in cls.model_fields if n != "memory_key"})
+
+
+class CaptureBody(RequestBody):
+    """The output of a command or tool."""
+
+    output: Annotated[str, Field(description="The whole output.")]
+    source: Annotated[str, Field(description="The command or tool.", examples=["npm install"])] = ""
+    status: Annotated[str, Field(description="How it ended.", examples=["success"])] = ""
+    type: Annotated[str, Field(description="A short word for its kind.")] = COMMAND_OUTPUT
+    session_id: Annotated[str | None, Field(description="The conversation it belongs to.")] = None
+    duration: Annotated[
+        Number | None, Field(description="Seconds it took.", json_schema_extra={"minimum": 0, "maximum": MAX_SECONDS})
+    ] = None
+
+
+class CapturedBody(BaseModel):
+    """The text for the prompt."""
+
+    text: Annotated[str, Field(description="The output if it is short, otherwise a reference to it.")]
+    captured: Annotated[bool, Field(description="True if the output was stored.")]
+    memory_key: Annotated[str | None, Field(description="Key of the stored output; null: `text` is all of it.")]
+
 
 LISTING = "details"
 SEARCH = "found details"
 
-router = APIRouter(prefix="/api/agents/{agent}/details", tags=["details"])
+router = Router(prefix="/api/agents/{agent}", tags=["details"])
 Key = Annotated[str, Path(description="The detail's key.", examples=["npm-install-x7k2m9qp"])]
 
 
-@router.post("", status_code=201)
+@router.post("/details", scope=WRITE, status_code=201)
 def store_detail(memory: CurrentAgent, body: NewDetail) -> DetailBody:
-    """Keep a big text. When this answers, it is on disk. The text is kept as it is; what is said about it loses
-    whatever looks like a credential."""
+    """Store a big text. When this route answers, it is on disk. The text is stored unchanged; credentials are removed
+    from its description and metadata."""
     stored = memory.store_detail(
         body.content,
         description=body.description,
@@ -43,39 +174,35 @@ def store_detail(memory: CurrentAgent, body: NewDetail) -> DetailBody:
     return DetailBody.of(stored)
 
 
-@router.get("")
+@router.get("/details", scope=READ)
 def list_details(memory: CurrentAgent, wanted: Annotated[DetailFilter, Query()]) -> DetailList:
-    """Details, newest first; with `q`, those that have most of its words first."""
+    """List details, newest first; with `q`, by the number of its words they have."""
     if wanted.q.strip():
-        return _found(memory, wanted)
+        return _search(memory, wanted)
     page = read_page(
         lambda before, limit: memory.list_details(session_id=wanted.session_id, before=before, limit=limit),
         attrgetter("created_at", "key"),
-        cursor.decode_place(LISTING, wanted.cursor) if wanted.cursor else None,
+        decode_place(LISTING, wanted.cursor) if wanted.cursor else None,
         limit=wanted.limit,
     )
-    return DetailList(
-        items=[DetailBody.of(each) for each in page.items], next_cursor=cursor.encode_next(LISTING, page.end)
-    )
+    return DetailList(items=[DetailBody.of(each) for each in page.items], next_cursor=next_cursor(LISTING, page.end))
 
 
-def _found(memory: AgentMemory, wanted: DetailFilter) -> DetailList:
-    """A page of a search; the cursor counts what was shown."""
+def _search(memory: AgentMemory, wanted: DetailFilter) -> DetailList:
+    """Return a page of a search; the cursor counts the items before it."""
     search = partial(memory.search_details, wanted.q, session_id=wanted.session_id)
     page = read_page(
         lambda start, limit: enumerate(search(offset=start, limit=limit), start + 1),
         itemgetter(0),
-        cursor.decode_number(SEARCH, wanted.cursor) if wanted.cursor else 0,
+        decode_number(SEARCH, wanted.cursor) if wanted.cursor else 0,
         limit=wanted.limit,
     )
-    return DetailList(
-        items=[DetailBody.of(each) for _, each in page.items], next_cursor=cursor.encode_next(SEARCH, page.end)
-    )
+    return DetailList(items=[DetailBody.of(each) for _, each in page.items], next_cursor=next_cursor(SEARCH, page.end))
 
 
-@router.get("/{key}")
-def read_detail(memory: CurrentAgent, key: Key, wanted: Annotated[PartWanted, Query()]) -> PartBody:
-    """A part of a big text: a page of characters, lines, the head, the tail, matches or values of its JSON."""
+@router.get("/details/{key}", scope=READ)
+def read_detail(memory: CurrentAgent, key: Key, wanted: Annotated[PartFilter, Query()]) -> PartBody:
+    """Return a part of a big text: a range of characters or lines, its head or tail, matches, or values of its JSON."""
     page = memory.read_detail(
         key,
         offset=wanted.offset,
@@ -90,15 +217,29 @@ def read_detail(memory: CurrentAgent, key: Key, wanted: Annotated[PartWanted, Qu
     return PartBody.of(page)
 
 
-@router.patch("/{key}")
+@router.patch("/details/{key}", scope=WRITE)
 def hide_detail(memory: CurrentAgent, key: Key, body: DetailPatch) -> DetailBody:
-    """Hide a big text, which is then kept but neither found nor read, or show it again."""
+    """Hide a big text, so that it is neither found nor read, or show it again."""
     if "is_active" not in body.model_fields_set:
         return DetailBody.of(memory.get_detail(key))
     return DetailBody.of(memory.hide_detail(key, is_hidden=not body.is_active))
 
 
-@router.delete("/{key}", status_code=204)
+@router.delete("/details/{key}", scope=WRITE, status_code=204)
 def delete_detail(memory: CurrentAgent, key: Key) -> None:
-    """Delete a big text for good."""
+    """Delete a big text permanently."""
     memory.delete_detail(key)
+
+
+@router.post("/capture", scope=WRITE)
+def capture(memory: CurrentAgent, body: CaptureBody) -> CapturedBody:
+    """Store an output that is too long for a prompt. When this route answers, it is on disk."""
+    kept = memory.capture_output(
+        body.output,
+        source=body.source,
+        status=body.status,
+        type=body.type,
+        session_id=body.session_id,
+        duration=body.duration,
+    )
+    return CapturedBody(text=kept.text, captured=kept.is_captured, memory_key=kept.memory_key)

@@ -1,6 +1,6 @@
-"""Whether the server can do its work: `/health`.
+"""Health and metrics of the server: `/health` and `/metrics`.
 
-Whoever watches the server gives up soon, so the answer never waits for a store that hangs.
+Monitors give up soon, so the answer never waits for a store that hangs.
 """
 
 from __future__ import annotations
@@ -10,51 +10,69 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from time import monotonic
-from typing import Literal
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import Request, Response
 from fastapi.responses import JSONResponse
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from pydantic import BaseModel, Field
 
 from recollect import __version__
 from recollect.api.recollect import Recollect, TenantMemory
 from recollect.errors import StoreError
-from recollect.server.auth import CurrentRecollect, PossibleAccess
-from recollect.server.errors import error_response
-from recollect.server.limits import HEALTH_WITHIN, SPARE
-from recollect.server.rest.answers import Alive, Health
+from recollect.server.http.auth import CurrentRecollect, PossibleAccess
+from recollect.server.http.errors import error_response
+from recollect.server.http.limits import HEALTH_WITHIN, SPARE
+from recollect.server.http.routing import OPERATOR, PUBLIC, Router
 from recollect.server.threads import Threads
 from recollect.settings import Settings
 
+
+class HealthStatus(BaseModel):
+    """Status of the server."""
+
+    status: Literal["ok", "degraded"]
+
+
+class HealthBody(HealthStatus):
+    """Status of the server, for clients with a key."""
+
+    version: str
+    engine: Literal["sqlite", "postgres"]
+    embedder: str
+    problems: Annotated[list[str], Field(description="Sentences about what is wrong.")]
+
+
 NO_EMBEDDER = "off"
 QUEUE_STANDS = 60.0
-"""Seconds without a write after which a background queue counts as standing still."""
+"""Seconds without a write after which a background queue counts as stalled."""
 
 SILENT = 3.0
-"""Seconds without any answer after which the store is taken to be away."""
+"""Seconds without any answer after which the store counts as unavailable."""
 
 REMEMBERED = 15.0
-"""Seconds for which a check that failed, too late for whoever asked, counts as silence; watchers ask more often."""
+"""Seconds for which a check that failed too late to be reported counts as silence; monitors ask more often."""
 
-SLOW = "The store does not answer at the moment: it is busy, or about to fail."
+SLOW = "The store does not answer at the moment: it is busy or failing."
 NO_ANSWER = "The store does not answer."
-
 log = logging.getLogger("recollect.server")
-router = APIRouter(tags=["health"])
+
+router = Router(tags=["health"])
 
 
 class StoreChecks:
-    """Asks the store how it is. A few questions may hang; more are not asked until one of them is answered."""
+    """Checks of the store. A few may hang; no more are started until one of them ends."""
 
     def __init__(self) -> None:
         self._threads = Threads(most=SPARE)
-        # The beginning of the first check since the latest answer. Answers nobody waits for any more count too.
+        # Start of the first check since the latest answer. Answers that come too late count, too.
         self._silent_since = math.inf
         self._failed_at = math.inf
 
     async def problems(self, recollect: Recollect, tenant: TenantMemory, *, within: float) -> Sequence[str]:
-        """Return what is wrong, in sentences.
+        """Return sentences about what is wrong.
 
-        Raises: StoreError when the store is away.
+        Raises: StoreError when the store is unavailable.
         """
         began = monotonic()
         if self._silent_since == math.inf or began - self._failed_at > REMEMBERED:
@@ -72,7 +90,7 @@ class StoreChecks:
     def _ask(self, recollect: Recollect, tenant: TenantMemory) -> Sequence[str]:
         """Raises: StoreError."""
         try:
-            found = _asked(recollect, tenant)
+            found = _check(recollect, tenant)
         except StoreError:
             self._failed_at = monotonic()
             raise
@@ -80,13 +98,17 @@ class StoreChecks:
         return found
 
 
-@router.get("/health", response_model=Health | Alive)
-async def get_health(request: Request, recollect: CurrentRecollect, access: PossibleAccess) -> Alive | JSONResponse:
-    """Asks the store, and waits less than half a second for it. "degraded" names what is wrong; 503 only when the store
-    cannot answer. Without a key the answer is the status alone."""
+@router.get("/health", scope=PUBLIC, is_json=False, response_model=HealthBody | HealthStatus)
+async def get_health(
+    request: Request, recollect: CurrentRecollect, access: PossibleAccess
+) -> HealthStatus | JSONResponse:
+    """Check the store, for less than half a second. "degraded" comes with what is wrong; 503 means that the store
+    cannot answer. Without a key only the status is returned."""
     settings, within = recollect.settings, HEALTH_WITHIN - request.scope["state"].get("waited", 0.0)
     tenant = recollect.tenant(None if access is None else access.tenant)
-    health = Health(status="ok", version=__version__, engine=_engine(settings), embedder=settings.embedder, problems=[])
+    health = HealthBody(
+        status="ok", version=__version__, engine=_engine(settings), embedder=settings.embedder, problems=[]
+    )
     try:
         if problems := await request.app.state.store_checks.problems(recollect, tenant, within=within):
             health = health.model_copy(update={"status": "degraded", "problems": list(problems)})
@@ -96,17 +118,17 @@ async def get_health(request: Request, recollect: CurrentRecollect, access: Poss
             return error_response(503, NO_ANSWER, "store", also={"status": "degraded"})
         down = health.model_copy(update={"status": "degraded", "problems": [str(error)]})
         return error_response(503, str(error), error.code, also=down.model_dump())
-    return Alive(status=health.status) if access is None else health
+    return HealthStatus(status=health.status) if access is None else health
 
 
-def _asked(recollect: Recollect, tenant: TenantMemory) -> list[str]:
+def _check(recollect: Recollect, tenant: TenantMemory) -> list[str]:
     """Raises: StoreError."""
     tenant.list_agents(limit=1)
-    return problems_of(recollect, tenant)
+    return find_problems(recollect, tenant)
 
 
-def problems_of(recollect: Recollect, tenant: TenantMemory) -> list[str]:
-    """What is wrong though the store answers, in sentences.
+def find_problems(recollect: Recollect, tenant: TenantMemory) -> list[str]:
+    """Return sentences about what is wrong although the store answers.
 
     Raises: StoreError.
     """
@@ -125,7 +147,7 @@ def _embedder(recollect: Recollect, tenant: TenantMemory) -> Iterator[str]:
 def _waiting(recollect: Recollect, tenant: TenantMemory) -> Iterator[str]:
     waiting = 0 if recollect.settings.embedder == NO_EMBEDDER else tenant.count_waiting()
     if waiting:
-        yield f"Texts that wait for their vector, and are found by their words alone until then: {waiting}."
+        yield f"Texts without a vector yet, found by their words alone until then: {waiting}."
 
 
 def _models_and_disk(recollect: Recollect, tenant: TenantMemory) -> Iterator[str]:
@@ -137,12 +159,12 @@ def _background(recollect: Recollect, tenant: TenantMemory) -> Iterator[str]:
         if not each.is_running:
             yield f"The background thread {each.name} has stopped; it starts again with its next work."
         elif each.oldest_seconds > QUEUE_STANDS:
-            why = each.last_error or "It may wait for something that hangs."
+            why = each.last_error or "It may be waiting for something that hangs."
             yield f"The background queue {each.name} has not moved for {each.oldest_seconds:.0f} s. {why}"
 
 
 def _refused_texts(recollect: Recollect, tenant: TenantMemory) -> Iterator[str]:
-    """Name texts of this tenant only."""
+    """Report texts of this tenant only."""
     if refused := recollect.list_refused(tenant.id):
         first = f"{refused[0].agent} {refused[0].id}".strip()
         yield f"Texts the embedder refuses, tried again later: {len(refused)}; {first}: {refused[0].problem}"
@@ -156,8 +178,31 @@ FINDERS: Sequence[Callable[[Recollect, TenantMemory], Iterator[str]]] = (
     _background,
     _refused_texts,
 )
-"""What may be wrong, in the order in which it is said."""
+"""Checks, in the order of their sentences."""
 
 
 def _engine(settings: Settings) -> Literal["sqlite", "postgres"]:
     return "postgres" if settings.store_url.startswith(("postgresql://", "postgres://")) else "sqlite"
+
+
+PLAIN = CONTENT_TYPE_LATEST.partition(";")[0]
+
+
+class Exposition(Response):
+    """Metrics in the text format of Prometheus."""
+
+    media_type = PLAIN
+
+
+@router.get(
+    "/metrics",
+    scope=OPERATOR,
+    is_json=False,
+    response_class=Exposition,
+    responses={200: {"content": {PLAIN: {"schema": {"type": "string"}}}, "description": "Prometheus' text format."}},
+)
+def get_metrics(request: Request) -> Exposition:
+    """Return metrics for Prometheus. They are about the whole server, so this requires an operator key."""
+    return Exposition(
+        generate_latest(request.app.state.metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST}
+    )

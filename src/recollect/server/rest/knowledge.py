@@ -1,48 +1,177 @@
-"""A tenant's documents: `/api/kb`.
+"""Documents of a tenant, `/api/kb`, and skills, `/api/skills`.
 
-A document arrives as JSON or as an uploaded file (`multipart/form-data` with the fields `file`, and if wanted `title`,
+A document is sent as JSON or as an uploaded file (`multipart/form-data` with the field `file` and optionally `title`,
 `category` and `is_published`), on the same route.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from operator import attrgetter
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Self
 
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import Depends, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, Strict, TypeAdapter, ValidationError
 from starlette.datastructures import UploadFile
 
 from recollect.errors import Invalid
-from recollect.server.auth import CurrentTenant
-from recollect.server.errors import located
-from recollect.server.paging import read_page
-from recollect.server.rest import cursor
-from recollect.server.rest.knowledge_shapes import (
-    DocumentBody,
-    DocumentFilter,
-    DocumentPage,
-    DocumentPatch,
-    FoundPassages,
-    IngestedBody,
-    KnowledgeQuestion,
-    NewDocument,
-    PassageBody,
-    PassageHit,
-    WholeDocument,
-)
+from recollect.model import Hit, Source
+from recollect.policy.documents import MAX_CATEGORY_CHARS, MAX_TITLE_CHARS
+from recollect.server.http.auth import CurrentRecollect, CurrentTenant, readable_agent
+from recollect.server.http.errors import located
+from recollect.server.http.routing import READ, WRITE, Router
+from recollect.server.paging import decode_cursor, next_cursor, read_page
+from recollect.server.rest.shapes import Paging, Patch, RequestBody
 from recollect.server.threads import BodyReader
-from recollect.services.knowledge.report import Ingested
+from recollect.services.knowledge.report import Change, Ingested, IngestedDocument
+from recollect.services.recall.recall import MAX_LIMIT
+
+Title = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": MAX_TITLE_CHARS})]
+Category = Annotated[str, Field(json_schema_extra={"maxLength": MAX_CATEGORY_CHARS}, examples=["policy"])]
+
+
+class NewDocument(RequestBody):
+    """A new document: Markdown or plain text. It replaces the document of the same title."""
+
+    text: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["Refunds are paid within 14 days."])]
+    title: Annotated[Title | None, Field(description="null: its first heading, or its first words")] = None
+    category: Category | None = None
+    is_published: Annotated[bool, Strict()] | None = None
+
+
+class DocumentFilter(Paging):
+    """Filter for documents."""
+
+    category: Annotated[str, Field(description="Only documents of this category; empty: all.")] = ""
+
+
+class DocumentPatch(Patch):
+    """Changes to a document; omitted fields stay."""
+
+    title: Title = ""
+    category: Category = ""
+    is_published: Annotated[bool, Strict(), Field(description="Only published documents are found.")] = True
+
+
+class KnowledgeQuestion(RequestBody):
+    """A search in the documents."""
+
+    query: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["refund policy"])]
+    categories: Annotated[tuple[str, ...], Field(description="Only documents of these; empty: all.")] = ()
+    limit: Annotated[int, Strict(), Field(json_schema_extra={"minimum": 1, "maximum": MAX_LIMIT})] = 5
+
+
+class DocumentBody(BaseModel):
+    """A document, without its text."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: Annotated[str, Field(examples=["d-0f343b0931126a20"])]
+    title: str
+    category: str
+    source: Annotated[str, Field(description="Path or file name; empty: it was sent as text.")]
+    is_published: bool
+    created_at: datetime
+    updated_at: datetime
+    flag: Annotated[str | None, Field(description="Reason for a review.")]
+
+
+class IngestedBody(DocumentBody):
+    """A document that was ingested."""
+
+    change: Annotated[Change, Field(description="unchanged: the same document existed.")]
+    passages: Annotated[int, Field(description="Number of passages.")]
+
+    @classmethod
+    def of(cls, ingested: IngestedDocument) -> Self:
+        fields = DocumentBody.model_validate(ingested.document).model_dump()
+        return cls(**fields, change=ingested.change, passages=ingested.passages)
+
+
+class PassageBody(BaseModel):
+    """A passage, with the headings above it."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    position: Annotated[int, Field(description="0 is the first.")]
+    text: str
+
+
+class WholeDocument(DocumentBody):
+    """A document with its passages, in order."""
+
+    passages: list[PassageBody]
+
+
+class DocumentPage(BaseModel):
+    """Documents by id."""
+
+    items: list[DocumentBody]
+    next_cursor: str | None
+
+
+class PassageHit(BaseModel):
+    """A passage that matches a search."""
+
+    source: Source
+    id: Annotated[str, Field(description="The document's id and the passage's position.")]
+    text: str
+    score: Annotated[float, Field(description="Relevance, 0 to 1; the best of a search has 1.")]
+    parts: dict[str, float]
+    document_id: str
+    title: str
+    category: str
+
+    @classmethod
+    def of(cls, hit: Hit) -> Self:
+        assert hit.document is not None
+        document = {"document_id": hit.document.id, "title": hit.document.title, "category": hit.document.category}
+        found = {"source": hit.source, "id": hit.id, "text": hit.text, "score": hit.score, "parts": dict(hit.parts)}
+        return cls.model_validate(found | document)
+
+
+class SearchAnswer(BaseModel):
+    """Matching passages, best first."""
+
+    hits: list[PassageHit]
+
+
+class SkillFilter(RequestBody):
+    """Filter for skills."""
+
+    is_query: ClassVar[bool] = True
+    agent: Annotated[str, Field(description="Only skills of this agent.", examples=["atlas"])] = ""
+
+
+class SkillBody(BaseModel):
+    """A skill: instructions from one file."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    name: str
+    description: str
+    body: Annotated[str, Field(description="The whole text: a skill is never cut.")]
+    agents: Annotated[list[str], Field(description="Its agents; empty: all.")]
+    meta: Annotated[dict[str, Any], Field(description="Further fields of the front matter.")]
+
+
+class SkillPage(BaseModel):
+    """Skills by name."""
+
+    items: list[SkillBody]
+    next_cursor: str | None = None
+    problems: Annotated[list[str], Field(description="Problems of the files; the last valid versions stay in use.")]
+
 
 LISTING = "documents"
 FORM = "multipart/form-data"
 FORM_FIELDS = ("file", "title", "category", "is_published")
 NO_FILE = "The form has no file; send it as the field `file`, with its name."
 
-router = APIRouter(prefix="/api/kb", tags=["knowledge"])
+router = Router(prefix="/api", tags=["knowledge"])
 DocumentId = Annotated[str, Path(description="The document's id.", examples=["d-0f343b0931126a20"])]
 _BODY = {
     "requestBody": {
@@ -68,18 +197,21 @@ _BODY = {
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file that was sent, with its name and what is said about it."""
+    """An uploaded file, with its name and the other fields of the form."""
 
     content: bytes
     name: str
-    wishes: dict[str, Any]
+    fields: dict[str, Any]
 
 
-async def _submitted(request: Request) -> NewDocument | Upload:
-    """Raises: Invalid, RequestValidationError."""
+async def _parse_request(request: Request) -> NewDocument | Upload:
+    """Return the document of a request.
+
+    Raises: Invalid, RequestValidationError.
+    """
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM:
         async with request.form(max_files=1, max_fields=len(FORM_FIELDS)) as form:
-            return await _upload(dict(form))
+            return await _parse_form(dict(form))
     try:
         body = await request.body()
         reader: BodyReader = request.app.state.reader
@@ -88,7 +220,7 @@ async def _submitted(request: Request) -> NewDocument | Upload:
         raise RequestValidationError(located(error)) from error
 
 
-async def _upload(form: dict[str, Any]) -> Upload:
+async def _parse_form(form: dict[str, Any]) -> Upload:
     for name in form:
         if name not in FORM_FIELDS:
             raise Invalid(f"There is no field {name[:40]!r}; there are: {', '.join(FORM_FIELDS)}.")
@@ -106,35 +238,37 @@ async def _upload(form: dict[str, Any]) -> Upload:
 
 
 @router.post(
-    "/documents",
+    "/kb/documents",
+    scope=WRITE,
+    is_json=False,
     status_code=201,
     response_model=IngestedBody,
-    responses={200: {"model": IngestedBody, "description": "There was one already."}},
+    responses={200: {"model": IngestedBody, "description": "The document existed."}},
     openapi_extra=_BODY,
 )
 def create_document(
-    tenant: CurrentTenant, response: Response, submitted: Annotated[Any, Depends(_submitted)]
+    tenant: CurrentTenant, response: Response, submitted: Annotated[Any, Depends(_parse_request)]
 ) -> IngestedBody:
-    """Take in a document: Markdown or text as JSON, or an uploaded file (Markdown, text, HTML, PDF). What has the same
-    file name, or as JSON the same title, takes the old one's place (200); the very same again changes nothing (200)."""
-    ingested = _ingested(tenant, submitted).documents[0]
+    """Ingest a document: Markdown or text as JSON, or an uploaded file (Markdown, text, HTML, PDF). A document with the
+    same file name, or as JSON the same title, is replaced (200); an identical one changes nothing (200)."""
+    ingested = _ingest(tenant, submitted).documents[0]
     if ingested.change != "added":
         response.status_code = 200
     return IngestedBody.of(ingested)
 
 
-def _ingested(tenant: CurrentTenant, submitted: NewDocument | Upload) -> Ingested:
+def _ingest(tenant: CurrentTenant, submitted: NewDocument | Upload) -> Ingested:
     if isinstance(submitted, Upload):
-        return tenant.ingest_bytes(submitted.content, submitted.name, **submitted.wishes)
+        return tenant.ingest_bytes(submitted.content, submitted.name, **submitted.fields)
     return tenant.ingest_text(
         submitted.text, title=submitted.title, category=submitted.category, is_published=submitted.is_published
     )
 
 
-@router.get("/documents")
+@router.get("/kb/documents", scope=READ)
 def list_documents(tenant: CurrentTenant, wanted: Annotated[DocumentFilter, Query()]) -> DocumentPage:
-    """Documents, by id."""
-    after = cursor.decode(LISTING, wanted.cursor) if wanted.cursor else ""
+    """List documents, by id."""
+    after = decode_cursor(LISTING, wanted.cursor) if wanted.cursor else ""
     page = read_page(
         lambda after, limit: tenant.list_documents(category=wanted.category, after=after, limit=limit),
         attrgetter("id"),
@@ -142,30 +276,41 @@ def list_documents(tenant: CurrentTenant, wanted: Annotated[DocumentFilter, Quer
         limit=wanted.limit,
     )
     items = [DocumentBody.model_validate(each) for each in page.items]
-    return DocumentPage(items=items, next_cursor=cursor.encode_next(LISTING, page.end))
+    return DocumentPage(items=items, next_cursor=next_cursor(LISTING, page.end))
 
 
-@router.get("/documents/{id}")
+@router.get("/kb/documents/{id}", scope=READ)
 def get_document(tenant: CurrentTenant, id: DocumentId) -> WholeDocument:
-    """One document, with its passages."""
-    told = DocumentBody.model_validate(tenant.get_document(id)).model_dump()
-    return WholeDocument(**told, passages=[PassageBody.model_validate(each) for each in tenant.list_passages(id)])
+    """Return a document with its passages."""
+    fields = DocumentBody.model_validate(tenant.get_document(id)).model_dump()
+    return WholeDocument(**fields, passages=[PassageBody.model_validate(each) for each in tenant.list_passages(id)])
 
 
-@router.patch("/documents/{id}")
+@router.patch("/kb/documents/{id}", scope=WRITE)
 def update_document(tenant: CurrentTenant, id: DocumentId, body: DocumentPatch) -> DocumentBody:
-    """Change a document's title or category, publish it or take it back."""
+    """Change the title or category of a document, publish or unpublish it."""
     return DocumentBody.model_validate(tenant.update_document(id, **body.model_dump(exclude_unset=True)))
 
 
-@router.delete("/documents/{id}", status_code=204)
+@router.delete("/kb/documents/{id}", scope=WRITE, status_code=204)
 def delete_document(tenant: CurrentTenant, id: DocumentId) -> None:
-    """Delete a document and its passages for good."""
+    """Delete a document and its passages permanently."""
     tenant.delete_document(id)
 
 
-@router.post("/search")
-def search_knowledge(tenant: CurrentTenant, body: KnowledgeQuestion) -> FoundPassages:
-    """The passages of published documents that fit a question best, by words and by meaning."""
+@router.post("/kb/search", scope=READ)
+def search_knowledge(tenant: CurrentTenant, body: KnowledgeQuestion) -> SearchAnswer:
+    """Search the passages of published documents, by words and by meaning."""
     hits = tenant.search_knowledge(body.query, categories=body.categories, limit=body.limit)
-    return FoundPassages(hits=[PassageHit.of(hit) for hit in hits])
+    return SearchAnswer(hits=[PassageHit.of(hit) for hit in hits])
+
+
+@router.get("/skills", scope=READ)
+def list_skills(
+    recollect: CurrentRecollect, tenant: CurrentTenant, wanted: Annotated[SkillFilter, Query()]
+) -> SkillPage:
+    """List all skills by name, with their text; with `agent`, those of this agent. Changed files are read again."""
+    found = readable_agent(tenant, wanted.agent).skills() if wanted.agent else recollect.skills()
+    return SkillPage(
+        items=[SkillBody.model_validate(each) for each in found], problems=list(recollect.skill_problems())
+    )

@@ -1,52 +1,187 @@
-"""An agent's memories: `/api/agents/{agent}/memories`, its blocks for the prompt, recall and review.
+"""Memories of an agent: `/api/agents/{agent}/memories` and their review.
 
-An agent nobody has written to yet is an empty one: listing, recalling and reading its private memory find nothing,
-which is what a conversation's first turn needs. Only asking for a certain memory of it is answered "not found".
+An agent without memories need not exist: listing and recalling find nothing, which is what the first turn of a
+conversation needs. Only reading a certain memory is answered with 404.
 """
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import partial
 from operator import attrgetter
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
+from pydantic import BaseModel, Field, Strict
 
 from recollect.caller import current_caller
-from recollect.model import Origin, State
+from recollect.model import Kind, Memory, MemoryVersion, Origin, Role, Scope, State
+from recollect.policy.memories.kinds import MAX_TAGS, RULES
 from recollect.policy.memories.trust import check_claim
-from recollect.server.auth import CurrentAgent, CurrentRecollect
-from recollect.server.paging import fit_page, read_page
-from recollect.server.rest import cursor
-from recollect.server.rest.answers import (
-    ApprovedWorkspace,
-    Explained,
-    Injected,
-    KeptMemory,
-    MemoryBody,
-    MemoryPage,
-    PrivateMemory,
-    Recalled,
-    SimilarBody,
-    VersionBody,
-    VersionPage,
+from recollect.server.http.auth import CurrentAgent, CurrentRecollect
+from recollect.server.http.routing import ADMIN, READ, WRITE, Router
+from recollect.server.paging import decode_cursor, decode_number, fit_page, next_cursor, read_page
+from recollect.server.rest.shapes import (
+    KindName,
+    Moment,
+    Number,
+    OriginName,
+    Paging,
+    Patch,
+    RecordBody,
+    RequestBody,
+    RoleName,
+    ScopeName,
+    StateName,
 )
-from recollect.server.rest.bodies import Doubt, MemoryFilter, MemoryPatch, NewMemory, Paging, Prompted, Question
 from recollect.tools.lookalikes import lookalikes
+
+NOTE_CHARS, MEMORY_CHARS = RULES[Kind.NOTE].max_chars, RULES[Kind.EPISODE].max_chars
+Tags = Annotated[list[str], Field(json_schema_extra={"maxItems": MAX_TAGS}, examples=[["preference"]])]
+MemoryText = Annotated[
+    str,
+    Field(
+        description=f"At most {NOTE_CHARS:,} characters in a note, {MEMORY_CHARS:,} in other kinds.",
+        json_schema_extra={"minLength": 1, "maxLength": MEMORY_CHARS},
+        examples=["Prefers tabs over spaces"],
+    ),
+]
+Importance = Annotated[Number, Field(json_schema_extra={"minimum": 0, "maximum": 1}, examples=[0.5])]
+
+
+class NewMemory(RequestBody):
+    """A new memory. Omitted (or null) fields follow the rules of its kind."""
+
+    text: MemoryText
+    kind: KindName = Kind.NOTE.value
+    tags: Tags = []
+    scope: ScopeName | None = None
+    role: RoleName | None = None
+    session_id: str | None = None
+    importance: Importance | None = None
+    category: str | None = None
+    origin: OriginName | None = None
+    created_at: Moment | None = None
+    expires_at: Moment | None = None
+    supersedes: Annotated[str | None, Field(description="The id of the memory this one corrects.")] = None
+    valid_from: Annotated[Moment | None, Field(description="Start of its validity; null: when it was written.")] = None
+
+
+class MemoryPatch(Patch):
+    """Changes to a memory; omitted fields stay, and the previous text is kept as history."""
+
+    text: MemoryText = ""
+    tags: Tags = []
+    importance: Importance = 0.0
+    version: Annotated[
+        int,
+        Strict(),
+        Field(description="The version to change; 409 if there is a newer one.", examples=[1]),
+    ] = 0
+
+
+class MemoryFilter(Paging):
+    """Filter for memories."""
+
+    kind: Annotated[KindName | None, Field(description="Only memories of this kind.")] = None
+    tag: Annotated[str, Field(description="Only memories with this tag, ignoring case.")] = ""
+    q: Annotated[str, Field(description="Only memories with this text, ignoring case.")] = ""
+    state: StateName = State.LIVE.value
+    as_of: Annotated[Moment | None, Field(description="What was true at that time, in the state of that time.")] = None
+
+
+class MemoryBody(RecordBody):
+    """A memory, with all of its fields."""
+
+    id: Annotated[str, Field(examples=["m-7"])]
+    kind: Kind
+    text: str
+    tags: list[str]
+    scope: Scope
+    role: Role
+    session_id: str | None
+    importance: float
+    category: str | None
+    origin: Origin
+    created_at: datetime
+    updated_at: Annotated[datetime | None, Field(description="null: never edited")]
+    expires_at: Annotated[datetime | None, Field(description="null: never")]
+    last_retrieved_at: datetime | None
+    archived_at: datetime | None
+    state: State
+    version: Annotated[int, Field(description="Increases with every edit.")]
+    supersedes: Annotated[str | None, Field(description="The memory this one corrects.")]
+    valid_from: Annotated[datetime | None, Field(description="null: when it was written")]
+    valid_to: Annotated[datetime | None, Field(description="Time from which another memory replaces it.")]
+    held_at: Annotated[datetime | None, Field(description="Not used until it is approved.")]
+    flag: Annotated[str | None, Field(description="Reason for a review.")]
+
+    @classmethod
+    def of(cls, memory: Memory, now: datetime, **more: Any) -> Self:
+        return cls._of(memory, state=memory.state(now), **more)
+
+
+class SimilarBody(BaseModel):
+    """A similar memory."""
+
+    id: str
+    text: str
+
+
+class KeptMemory(MemoryBody):
+    """A stored memory, and its possible duplicates."""
+
+    similar: Annotated[list[SimilarBody], Field(description="Possible duplicates; only for notes and core memories.")]
+
+
+class VersionBody(RecordBody):
+    """A previous version of a memory."""
+
+    memory_id: str
+    version: int
+    text: str
+    tags: list[str]
+    importance: float
+    replaced_at: datetime
+
+    @classmethod
+    def of(cls, version: MemoryVersion) -> Self:
+        return cls._of(version)
+
+
+class MemoryPage(BaseModel):
+    """Memories, in the order of the route."""
+
+    items: list[MemoryBody]
+    next_cursor: str | None = None
+
+
+class VersionPage(BaseModel):
+    """Previous versions of a memory, newest first."""
+
+    items: list[VersionBody]
+    next_cursor: str | None = None
+
+
+class ApprovedWorkspace(BaseModel):
+    """Approval of the notes in a workspace's file."""
+
+    approved: Annotated[int, Field(description="Number of approved notes.")]
+
 
 LISTING = "memories"
 VERSIONS = "versions"
 
-router = APIRouter(prefix="/api/agents/{agent}", tags=["memories"])
+router = Router(prefix="/api/agents/{agent}", tags=["memories"])
 MemoryId = Annotated[str, Path(description="The memory's id.", examples=["m-7"])]
 
 
-@router.get("/memories")
+@router.get("/memories", scope=READ)
 def list_memories(
     recollect: CurrentRecollect, memory: CurrentAgent, wanted: Annotated[MemoryFilter, Query()]
 ) -> MemoryPage:
-    """Memories, newest first. An agent nobody has written to has none."""
-    before = cursor.decode(LISTING, wanted.cursor) if wanted.cursor else None
+    """List memories, newest first. An unknown agent has none."""
+    before = decode_cursor(LISTING, wanted.cursor) if wanted.cursor else None
     listed = partial(
         memory.list,
         kind=wanted.kind or None,
@@ -60,13 +195,13 @@ def list_memories(
     )
     moment = wanted.as_of or recollect.now()
     items = [MemoryBody.of(each, moment) for each in page.items]
-    return MemoryPage(items=items, next_cursor=cursor.encode_next(LISTING, page.end))
+    return MemoryPage(items=items, next_cursor=next_cursor(LISTING, page.end))
 
 
-@router.post("/memories", status_code=201)
+@router.post("/memories", scope=WRITE, status_code=201)
 def create_memory(recollect: CurrentRecollect, memory: CurrentAgent, body: NewMemory) -> KeptMemory:
-    """Keep a memory. When this answers, it is on disk. An agent's first memory makes the agent. A note or core memory
-    that is there already, but for case and white space, is answered as it is. 403 for an origin that is trusted more
+    """Store a memory. When this route answers, it is on disk. The first memory of an agent creates the agent. A note or
+    core memory that exists, but for case and white space, is returned unchanged. 403 for an origin that is trusted more
     than the key."""
     if body.origin is not None and body.origin in [*Origin]:
         check_claim(Origin(body.origin), current_caller().trust)
@@ -89,15 +224,15 @@ def create_memory(recollect: CurrentRecollect, memory: CurrentAgent, body: NewMe
     return KeptMemory.of(kept, recollect.now(), similar=similar)
 
 
-@router.get("/memories/{id}")
+@router.get("/memories/{id}", scope=READ)
 def get_memory(recollect: CurrentRecollect, memory: CurrentAgent, id: MemoryId) -> MemoryBody:
-    """One memory."""
+    """Return a memory."""
     return MemoryBody.of(memory.get(id), recollect.now())
 
 
-@router.patch("/memories/{id}")
+@router.patch("/memories/{id}", scope=WRITE)
 def update_memory(recollect: CurrentRecollect, memory: CurrentAgent, id: MemoryId, body: MemoryPatch) -> MemoryBody:
-    """Edit a memory; what it said before is kept as history. With a `version`: only if it is still that one."""
+    """Edit a memory; the previous text is kept as history. With `version`, only if it is still the current one."""
     edited = memory.update(
         id,
         text=body.text if "text" in body.model_fields_set else None,
@@ -108,77 +243,46 @@ def update_memory(recollect: CurrentRecollect, memory: CurrentAgent, id: MemoryI
     return MemoryBody.of(edited, recollect.now())
 
 
-@router.delete("/memories/{id}", status_code=204)
+@router.delete("/memories/{id}", scope=WRITE, status_code=204)
 def delete_memory(memory: CurrentAgent, id: MemoryId) -> None:
-    """Delete a memory and its history for good."""
+    """Delete a memory and its history permanently."""
     memory.forget(id)
 
 
-@router.get("/memories/{id}/history")
+@router.get("/memories/{id}/history", scope=READ)
 def list_versions(memory: CurrentAgent, id: MemoryId, paging: Annotated[Paging, Query()]) -> VersionPage:
-    """What a memory said before its edits, newest first."""
-    newest = cursor.decode_number(VERSIONS, paging.cursor) if paging.cursor else None
+    """List previous versions of a memory, newest first."""
+    newest = decode_number(VERSIONS, paging.cursor) if paging.cursor else None
     page = read_page(
         lambda before, limit: memory.history(id, before=before, limit=limit),
         attrgetter("version"),
         newest,
         limit=paging.limit,
     )
-    return VersionPage(
-        items=[VersionBody.of(each) for each in page.items], next_cursor=cursor.encode_next(VERSIONS, page.end)
-    )
+    return VersionPage(items=[VersionBody.of(each) for each in page.items], next_cursor=next_cursor(VERSIONS, page.end))
 
 
-@router.get("/memories/{id}/similar")
+@router.get("/memories/{id}/similar", scope=READ)
 def list_similar(recollect: CurrentRecollect, memory: CurrentAgent, id: MemoryId) -> MemoryPage:
-    """Live memories that say nearly the same as this one, most alike first."""
+    """List live memories that are similar to this one, most similar first."""
     now = recollect.now()
     return MemoryPage(items=[MemoryBody.of(each, now) for each in memory.similar(id)])
 
 
-@router.get("/review")
+@router.get("/review", scope=READ)
 def list_for_review(recollect: CurrentRecollect, memory: CurrentAgent) -> MemoryPage:
-    """What waits for a person, newest first: `held` memories are kept out of use; `flag` says why one is here."""
+    """List memories to review, newest first: `held` memories are not used; `flag` is the reason."""
     now = recollect.now()
     return MemoryPage(items=[MemoryBody.of(each, now) for each in fit_page(memory.review())])
 
 
-@router.post("/memories/{id}/approve")
+@router.post("/memories/{id}/approve", scope=ADMIN)
 def approve_memory(recollect: CurrentRecollect, memory: CurrentAgent, id: MemoryId) -> MemoryBody:
-    """Let a memory from the review into use. One that needs no approval is answered as it is."""
+    """Approve a memory for use. One that needs no approval is returned unchanged."""
     return MemoryBody.of(memory.approve(id), recollect.now())
 
 
-@router.post("/workspace/approve")
+@router.post("/workspace/approve", scope=ADMIN)
 def approve_workspace(memory: CurrentAgent) -> ApprovedWorkspace:
-    """Trust the notes that came with the workspace's file (`.aegis/memory/memories.jsonl`) like the user's own."""
+    """Trust the notes in the workspace's file (`.aegis/memory/memories.jsonl`) like the user's own."""
     return ApprovedWorkspace(approved=memory.approve_workspace())
-
-
-@router.get("/private-memory")
-def get_private_memory(memory: CurrentAgent) -> PrivateMemory:
-    """The core memories and recent journal entries, as the block that belongs behind the system prompt."""
-    return PrivateMemory(text=memory.private_memory())
-
-
-@router.post("/inject")
-def inject(memory: CurrentAgent, body: Prompted) -> Injected:
-    """The notes that fit the user's last message, as a block for the next prompt."""
-    return Injected(text=memory.inject(body.message, mode=body.mode))
-
-
-@router.post("/recall")
-def recall(memory: CurrentAgent, body: Question) -> Recalled:
-    """What fits a question best, by meaning and by words, each hit with the parts of its score: from the agent's own
-    memories and the tenant's audit log, workflow steps and knowledge."""
-    return Recalled.of(memory.recall(body.query, **_wanted(body)))
-
-
-@router.post("/explain")
-def explain(memory: CurrentAgent, body: Doubt) -> Explained:
-    """Why a question finds something, or why it does not. Ask as for recall, and name its `id`."""
-    return Explained.of(memory.explain(body.query, body.id, **_wanted(body)))
-
-
-def _wanted(body: Question) -> dict[str, Any]:
-    return body.model_dump(include={"limit", "kinds", "sources", "purpose", "as_of"})

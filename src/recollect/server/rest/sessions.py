@@ -1,100 +1,224 @@
-"""Conversations: `/api/chat/sessions`. A session's id is known in its whole tenant: no route names the agent."""
+"""Conversations: `/api/chat/sessions`. Session ids are unique in a tenant, so no route names the agent.
+
+`summarizedCount` is the one name in camel case.
+"""
 
 from __future__ import annotations
 
+from datetime import datetime
 from operator import attrgetter
-from typing import Annotated
+from typing import Annotated, Literal, Self
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
+from pydantic import BaseModel, Field, Strict
 
 from recollect.api.recollect import AgentMemory, TenantMemory
+from recollect.model import Conversation, Message, Role, Session
+from recollect.policy.names import MAX_SESSION_CHARS
 from recollect.ports import place_of
-from recollect.server.auth import CurrentTenant, readable_agent
-from recollect.server.paging import READ_LARGE_AT_ONCE, read_page
-from recollect.server.rest import cursor
-from recollect.server.rest.bodies import Paging
-from recollect.server.rest.transcript_shapes import (
-    ConversationBody,
-    MessageBody,
-    MessagePage,
-    NewSession,
-    NewTurn,
-    SessionBody,
-    SessionFilter,
-    SessionPage,
-)
+from recollect.server.http.auth import CurrentTenant, readable_agent
+from recollect.server.http.routing import READ, WRITE, Router
+from recollect.server.paging import READ_LARGE_AT_ONCE, decode_number, decode_place, next_cursor, read_page
+from recollect.server.rest.shapes import Paging, RequestBody
+from recollect.services.prompt.transcripts import MAX_MESSAGE_CHARS
+
+SummarizedCount = Annotated[
+    int,
+    Field(serialization_alias="summarizedCount", description="Number of first messages that the summary covers."),
+]
+Said = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": MAX_MESSAGE_CHARS})]
+
+
+class SessionFilter(Paging):
+    """Filter for conversations."""
+
+    agent: Annotated[str, Field(description="Only conversations of this agent; empty: all.", examples=["atlas"])] = ""
+
+
+class NewSession(RequestBody):
+    """A new conversation."""
+
+    agent_id: Annotated[str, Field(description="Its agent, which is created if necessary.", examples=["atlas"])]
+    id: Annotated[
+        str | None,
+        Field(
+            description="Printable characters without a slash; null: a generated id.",
+            json_schema_extra={"minLength": 1, "maxLength": MAX_SESSION_CHARS},
+        ),
+    ] = None
+
+
+class NewTurn(RequestBody):
+    """A user's prompt and the final answer to it."""
+
+    user: Said
+    assistant: Said
+    remember: Annotated[
+        Annotated[bool, Strict()] | None,
+        Field(description="Also store both as episodes; null: from the settings."),
+    ] = None
+    agent_id: Annotated[
+        str | None, Field(description="Starts the session for this agent if it does not exist; null: 404.")
+    ] = None
+
+
+class SessionBody(BaseModel):
+    """A conversation."""
+
+    id: str
+    agent_id: str
+    summary: Annotated[str, Field(description="Summary of the first messages; empty: none.")]
+    summarized_count: SummarizedCount
+    message_count: int
+    created_at: datetime
+    updated_at: Annotated[datetime, Field(description="Time of the last turn.")]
+
+    @classmethod
+    def of(cls, session: Session) -> Self:
+        return cls(
+            id=session.id,
+            agent_id=session.owner.agent,
+            summary=session.summary,
+            summarized_count=session.summarized_count,
+            message_count=session.message_count,
+            created_at=session.created_at,
+            updated_at=session.updated_at,
+        )
+
+
+class SessionPage(BaseModel):
+    """Conversations, most recently used first."""
+
+    items: list[SessionBody]
+    next_cursor: str | None
+
+
+class MessageBody(BaseModel):
+    """A message."""
+
+    session_id: str
+    position: Annotated[int, Field(description="1 is the first of its session.")]
+    role: Literal[Role.USER, Role.ASSISTANT]
+    content: str
+    created_at: datetime
+
+    @classmethod
+    def of(cls, message: Message) -> Self:
+        return cls(
+            session_id=message.session_id,
+            position=message.position,
+            role=Role.USER if message.role is Role.USER else Role.ASSISTANT,
+            content=message.content,
+            created_at=message.created_at,
+        )
+
+
+class MessagePage(BaseModel):
+    """Messages, in order."""
+
+    items: list[MessageBody]
+    next_cursor: str | None = None
+
+
+class PromptMessage(BaseModel):
+    """A message for a model."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class ConversationBody(BaseModel):
+    """The part of a conversation for the next model call."""
+
+    session_id: str
+    summary: str
+    summarized_count: SummarizedCount
+    messages: Annotated[
+        list[PromptMessage],
+        Field(description="A system message with the summary, if any, and the messages after it."),
+    ]
+
+    @classmethod
+    def of(cls, conversation: Conversation) -> Self:
+        return cls(
+            session_id=conversation.session_id,
+            summary=conversation.summary,
+            summarized_count=conversation.summarized_count,
+            messages=[PromptMessage(**each) for each in conversation.messages],
+        )
+
 
 SESSIONS, MESSAGES = "sessions", "messages"
 
-router = APIRouter(prefix="/api/chat/sessions", tags=["conversations"])
+router = Router(prefix="/api/chat/sessions", tags=["conversations"])
 SessionId = Annotated[str, Path(description="The session's id.", examples=["s-7"])]
 
 
-@router.get("")
+@router.get("", scope=READ)
 def list_sessions(tenant: CurrentTenant, wanted: Annotated[SessionFilter, Query()]) -> SessionPage:
-    """Conversations, the one used last first."""
+    """List conversations, most recently used first."""
     listed = (readable_agent(tenant, wanted.agent) if wanted.agent else tenant).sessions
     page = read_page(
         lambda before, limit: listed(before=before, limit=limit),
         place_of,
-        cursor.decode_place(SESSIONS, wanted.cursor) if wanted.cursor else None,
+        decode_place(SESSIONS, wanted.cursor) if wanted.cursor else None,
         limit=wanted.limit,
     )
     items = [SessionBody.of(each) for each in page.items]
-    return SessionPage(items=items, next_cursor=cursor.encode_next(SESSIONS, page.end))
+    return SessionPage(items=items, next_cursor=next_cursor(SESSIONS, page.end))
 
 
-@router.post("", status_code=201)
+@router.post("", scope=WRITE, status_code=201)
 def create_session(tenant: CurrentTenant, body: NewSession) -> SessionBody:
-    """Begin a conversation. It is also begun by its first turn. 409 if the id is taken."""
+    """Start a conversation. Its first turn starts it, too. 409 if the id exists."""
     return SessionBody.of(tenant.agent(body.agent_id).add_session(body.id))
 
 
-@router.get("/{id}")
+@router.get("/{id}", scope=READ)
 def get_session(tenant: CurrentTenant, id: SessionId) -> SessionBody:
-    """One conversation, with its running summary and how many messages that covers."""
+    """Return a conversation, with its running summary and the number of messages that covers."""
     return SessionBody.of(tenant.session(id))
 
 
-@router.delete("/{id}", status_code=204)
+@router.delete("/{id}", scope=WRITE, status_code=204)
 def delete_session(tenant: CurrentTenant, id: SessionId) -> None:
-    """Delete a conversation and its messages for good. What was remembered of it stays."""
+    """Delete a conversation and its messages permanently. Memories of it stay."""
     _owner(tenant, id).delete_session(id)
 
 
-@router.get("/{id}/messages")
+@router.get("/{id}/messages", scope=READ)
 def list_messages(tenant: CurrentTenant, id: SessionId, paging: Annotated[Paging, Query()]) -> MessagePage:
-    """What was said, in order."""
+    """List messages, in order."""
     agent = _owner(tenant, id)
     page = read_page(
         lambda after, limit: agent.messages(id, after=after, limit=limit),
         attrgetter("position"),
-        cursor.decode_number(MESSAGES, paging.cursor) if paging.cursor else 0,
+        decode_number(MESSAGES, paging.cursor) if paging.cursor else 0,
         limit=paging.limit,
         at_once=READ_LARGE_AT_ONCE,
     )
     items = [MessageBody.of(each) for each in page.items]
-    return MessagePage(items=items, next_cursor=cursor.encode_next(MESSAGES, page.end))
+    return MessagePage(items=items, next_cursor=next_cursor(MESSAGES, page.end))
 
 
-@router.post("/{id}/messages", status_code=201)
+@router.post("/{id}/messages", scope=WRITE, status_code=201)
 def log_turn(tenant: CurrentTenant, id: SessionId, body: NewTurn) -> MessagePage:
-    """Keep one turn: a user's prompt and the final answer to it. When this answers, both are on disk. A secret in them
-    is replaced by a mark."""
+    """Store a turn: a user's prompt and the final answer to it. When this route answers, both are on disk. Secrets in
+    them are replaced by a mark."""
     agent = tenant.agent(body.agent_id) if body.agent_id is not None else _owner(tenant, id)
     logged = agent.log_turn(id, user=body.user, assistant=body.assistant, remember=body.remember)
     return MessagePage(items=[MessageBody.of(each) for each in logged])
 
 
-@router.post("/{id}/conversation")
+@router.post("/{id}/conversation", scope=WRITE)
 def get_conversation(tenant: CurrentTenant, id: SessionId) -> ConversationBody:
-    """What the next model call needs of a conversation: its summary and what followed, ready to be sent. If the
-    settings want it, and it has become too long, one model call first folds its oldest turns into the summary."""
+    """Return the summary of a conversation and the messages after it, ready for the next model call. If the settings
+    say so and it has become too long, a model call first folds its oldest turns into the summary."""
     return ConversationBody.of(_owner(tenant, id).conversation(id))
 
 
 def _owner(tenant: TenantMemory, id: str) -> AgentMemory:
-    """The agent whose conversation it is.
+    """Return the agent of a conversation.
 
     Raises: NotFound.
     """

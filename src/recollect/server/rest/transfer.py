@@ -1,8 +1,7 @@
-"""Moving a tenant: `/api/export` and `/api/import`.
+"""Export and import of a tenant: `/api/export` and `/api/import`.
 
-An export is written to a nameless file first, or to memory while it is small, and sent from there: it is whole before
-the first byte leaves, and a slow client holds no transaction open. An import is written to a file before it is read,
-twice.
+An export is first written to a temporary file, or to memory while it is small: it is complete before the first byte is
+sent, and a slow client holds no transaction open. An import is written to a file first because it is read twice.
 """
 
 from __future__ import annotations
@@ -11,25 +10,85 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
+from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
-from typing import IO, Annotated, Any, cast
+from typing import IO, Annotated, Any, ClassVar, Self, cast
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import Depends, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, Field
 from starlette.datastructures import FormData, UploadFile
 
 from recollect.errors import DiskFull, Invalid
+from recollect.model import Imported
 from recollect.providers.archives import packed
-from recollect.server.auth import CurrentTenant
-from recollect.server.rest.transfer_shapes import Compression, ExportWishes, ImportedBody, ImportParameters
+from recollect.server.http.auth import CurrentTenant
+from recollect.server.http.routing import ADMIN, Router
+from recollect.server.rest.shapes import RequestBody
+
+
+class Compression(StrEnum):
+    """Compression of an export."""
+
+    NONE = "none"
+    GZIP = "gzip"
+    ZSTD = "zstd"
+
+
+class ExportParameters(RequestBody):
+    """Options of an export."""
+
+    is_query: ClassVar[bool] = True
+    compression: Compression = Compression.NONE
+
+
+class ImportParameters(RequestBody):
+    """Options of an import."""
+
+    is_query: ClassVar[bool] = True
+    format: Annotated[
+        str | None,
+        Field(description="The program that wrote the file; omitted: detected.", examples=["recollect"]),
+    ] = None
+    agent: Annotated[str | None, Field(description="Agent for memories that name none.")] = None
+    merge: Annotated[bool, Field(description="Where ids clash, keep the existing item.")] = False
+    dry_run: Annotated[bool, Field(description="Write nothing, and report what would happen.")] = False
+
+
+class RefusedBody(BaseModel):
+    """An item of the file that was not imported."""
+
+    place: Annotated[str, Field(examples=["line 7"])]
+    reason: str
+
+
+class ImportedBody(BaseModel):
+    """Result of an import, or of a dry run."""
+
+    format: Annotated[str, Field(examples=["recollect"])]
+    dry_run: bool
+    added: Annotated[
+        dict[str, int], Field(description="Rows by table; for files of other programs, memories and turns.")
+    ]
+    present: Annotated[dict[str, int], Field(description="Items that existed, which stay unchanged.")]
+    refused: Annotated[list[RefusedBody], Field(description="About the first hundred.")]
+    refused_count: int
+    problems: list[str]
+
+    @classmethod
+    def of(cls, imported: Imported) -> Self:
+        fields = asdict(imported)
+        return cls(dry_run=fields.pop("is_dry_run"), **fields)
+
 
 PIECE_BYTES = 1024 * 1024
 SPOOLED_BYTES = 16 * 1024 * 1024
-"""So much of an export needs no disk."""
+"""Bytes of an export that are held in memory."""
 
 NO_ROOM = (
-    "There is no room for an export of this size in the folder for temporary files. Free some space, or write it "
+    "The folder for temporary files has no room for an export of this size. Free some space, or write it "
     "elsewhere on the server: recollect export PATH"
 )
 MEDIA = {
@@ -57,17 +116,19 @@ _BODY = {
     }
 }
 
-router = APIRouter(prefix="/api", tags=["transfer"])
+router = Router(prefix="/api", tags=["transfer"])
 
 
 @router.get(
     "/export",
+    scope=ADMIN,
+    is_json=False,
     response_class=StreamingResponse,
     responses={200: {"content": dict.fromkeys(MEDIA.values(), BINARY), "description": "The export, as a file."}},
 )
-def export(tenant: CurrentTenant, wishes: Annotated[ExportWishes, Query()]) -> StreamingResponse:
-    """Everything the tenant has, except keys, as one file that any store can import."""
-    suffix, media = SUFFIXES[wishes.compression], MEDIA[wishes.compression]
+def export(tenant: CurrentTenant, options: Annotated[ExportParameters, Query()]) -> StreamingResponse:
+    """Export everything the tenant has, except keys, as one file that any store can import."""
+    suffix, media = SUFFIXES[options.compression], MEDIA[options.compression]
     with ExitStack() as on_failure:
         file = on_failure.enter_context(tempfile.SpooledTemporaryFile(max_size=SPOOLED_BYTES))
         try:
@@ -77,7 +138,8 @@ def export(tenant: CurrentTenant, wishes: Annotated[ExportWishes, Query()]) -> S
             file.seek(0)
         except OSError as error:
             raise DiskFull(NO_ROOM) from error
-        on_failure.pop_all()  # from here on it is closed when it has been sent
+        # From here on `_pieces` closes the file.
+        on_failure.pop_all()
     headers = {"Content-Disposition": f'attachment; filename="{tenant.id}{suffix}"', "Content-Length": str(size)}
     return StreamingResponse(_pieces(cast(IO[bytes], file)), media_type=media, headers=headers)
 
@@ -88,15 +150,15 @@ def _pieces(file: IO[bytes]) -> Iterator[bytes]:
             yield piece
 
 
-async def _sent(request: Request) -> AsyncIterator[Path]:
-    """The file that was sent, on disk for as long as the request takes.
+async def _receive_file(request: Request) -> AsyncIterator[Path]:
+    """Yield the uploaded file, which is on disk while the request runs.
 
     Raises: Invalid.
     """
     with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM:
             async with request.form(max_files=1, max_fields=0) as form:
-                path = await kept_file(form, folder)
+                path = await save_file(form, folder)
         else:
             path = Path(folder) / "import"
             with path.open("wb") as file:
@@ -105,8 +167,8 @@ async def _sent(request: Request) -> AsyncIterator[Path]:
         yield path
 
 
-async def kept_file(form: FormData, folder: str) -> Path:
-    """The form's file, written to a folder.
+async def save_file(form: FormData, folder: str) -> Path:
+    """Write the file of a form to a folder and return its path.
 
     Raises: Invalid.
     """
@@ -114,20 +176,21 @@ async def kept_file(form: FormData, folder: str) -> Path:
     if not isinstance(sent, UploadFile) or not sent.filename:
         raise Invalid(NO_FILE)
     suffix = Path(sent.filename).suffix[:16]
-    path = Path(folder) / f"import{suffix if suffix[1:].isalnum() else ''}"  # a name may hold what no file can have
+    # The name comes from the client and may be no valid file name.
+    path = Path(folder) / f"import{suffix if suffix[1:].isalnum() else ''}"
     with path.open("wb") as file:
         await run_in_threadpool(shutil.copyfileobj, sent.file, file)
     return path
 
 
-@router.post("/import", openapi_extra=_BODY)
+@router.post("/import", scope=ADMIN, is_json=False, openapi_extra=_BODY)
 def import_file(
     tenant: CurrentTenant,
-    wishes: Annotated[ImportParameters, Query()],
-    path: Annotated[Path, Depends(_sent)],
+    options: Annotated[ImportParameters, Query()],
+    path: Annotated[Path, Depends(_receive_file)],
 ) -> ImportedBody:
-    """Take in a file, sent as the body or as the field `file` of a form: an export, or what another program remembered.
-    What is there already stays as it is, so sending it twice changes nothing. 409 where ids clash, unless `merge`."""
+    """Import a file, sent as the body or as the field `file` of a form: an export, or the memories of another program.
+    Existing items stay unchanged, so sending it twice changes nothing. 409 where ids clash, unless `merge`."""
     return ImportedBody.of(
-        tenant.import_(path, format=wishes.format, agent=wishes.agent, merge=wishes.merge, dry_run=wishes.dry_run)
+        tenant.import_(path, format=options.format, agent=options.agent, merge=options.merge, dry_run=options.dry_run)
     )

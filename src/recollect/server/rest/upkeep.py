@@ -1,34 +1,76 @@
-"""Looking after what is stored: `/api/maintenance` and `/api/secrets`."""
+"""Maintenance of the store, `/api/maintenance`, and secrets in it, `/api/secrets`."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Annotated
 
-from fastapi import APIRouter
+from pydantic import BaseModel, Field
 
-from recollect.server.auth import CurrentRecollect, CurrentTenant
-from recollect.server.rest.answers import Allowed, Maintained, Scanned, SightingBody
-from recollect.server.rest.bodies import Allowance
-
-router = APIRouter(prefix="/api", tags=["upkeep"])
+from recollect.server.http.auth import CurrentRecollect, CurrentTenant
+from recollect.server.http.routing import ADMIN, OPERATOR, Router
+from recollect.server.rest.shapes import RequestBody
 
 
-@router.post("/maintenance")
-def maintain(recollect: CurrentRecollect) -> Maintained:
-    """Let memories fade, in the whole store: archive what expired, what decayed and what exceeds the quota; make
-    missing vectors. It takes an operator's key. 409 while another process is at it."""
+class AllowSecretBody(RequestBody):
+    """A text that only looks like a secret."""
+
+    text: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["AKIAIOSFODNN7EXAMPLE"])]
+
+
+class MaintenanceAnswer(BaseModel):
+    """Result of a maintenance run."""
+
+    agents: int
+    examined: int
+    archived: Annotated[int, Field(description="expired, faded and over_quota together")]
+    expired: int
+    faded: int
+    over_quota: int
+    swept: Annotated[int, Field(description="Unused texts of details that were removed.")]
+    embedded: int
+    embedding_problem: Annotated[str, Field(description="Reason for missing vectors, if any.")]
+
+
+class SightingBody(BaseModel):
+    """A memory that seems to contain a secret; never the secret."""
+
+    agent: str
+    id: str
+    rules: Annotated[list[str], Field(description="Rules that matched.")]
+
+
+class ScanAnswer(BaseModel):
+    """Stored memories that seem to contain a secret."""
+
+    items: list[SightingBody]
+
+
+class AllowSecretAnswer(BaseModel):
+    """Result of allowing a text."""
+
+    allowed: Annotated[int, Field(description="Number of matches in the text.")]
+
+
+router = Router(prefix="/api", tags=["upkeep"])
+
+
+@router.post("/maintenance", scope=OPERATOR)
+def maintain(recollect: CurrentRecollect) -> MaintenanceAnswer:
+    """Run maintenance on the whole store: archive expired, decayed and excess memories, and create missing vectors.
+    Requires an operator key. 409 while another process runs it."""
     report = recollect.maintain()
-    return Maintained(archived=report.archived, **asdict(report))
+    return MaintenanceAnswer(archived=report.archived, **asdict(report))
 
 
-@router.post("/secrets/scan")
-def scan_for_secrets(tenant: CurrentTenant) -> Scanned:
-    """Looks at every stored memory of every agent, whatever its state, for what seems to be a secret."""
+@router.post("/secrets/scan", scope=ADMIN)
+def scan_for_secrets(tenant: CurrentTenant) -> ScanAnswer:
+    """Scan all memories of all agents, in any state, for secrets."""
     found = [SightingBody(agent=each.owner.agent, id=each.id, rules=list(each.rules)) for each in tenant.scan()]
-    return Scanned(items=found)
+    return ScanAnswer(items=found)
 
 
-@router.post("/secrets/allow")
-def allow_secret(tenant: CurrentTenant, body: Allowance) -> Allowed:
-    """Say that what looks like a secret in a text is none. Only a hash of it is kept."""
-    return Allowed(allowed=tenant.allow_secret(body.text))
+@router.post("/secrets/allow", scope=ADMIN)
+def allow_secret(tenant: CurrentTenant, body: AllowSecretBody) -> AllowSecretAnswer:
+    """Allow a text that only looks like a secret. Only its hash is stored."""
+    return AllowSecretAnswer(allowed=tenant.allow_secret(body.text))

@@ -1,28 +1,86 @@
-"""What agents did together, step by step: `/api/workflows`."""
+"""Workflows and their steps: `/api/workflows`."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from operator import attrgetter
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
+from pydantic import BaseModel, ConfigDict, Field
 
-from recollect.server.auth import CurrentTenant
-from recollect.server.paging import READ_LARGE_AT_ONCE, read_page
-from recollect.server.rest import cursor
-from recollect.server.rest.bodies import Paging
-from recollect.server.rest.history_shapes import NewStep, NewWorkflow, StepBody, StepPage, WorkflowBody, WorkflowPage
+from recollect.policy.history import COMPLETED
+from recollect.server.http.auth import CurrentTenant
+from recollect.server.http.routing import READ, WRITE, Router
+from recollect.server.paging import READ_LARGE_AT_ONCE, decode_cursor, decode_number, next_cursor, read_page
+from recollect.server.rest.shapes import Paging, RequestBody
+
+
+class NewWorkflow(RequestBody):
+    """A new workflow."""
+
+    name: Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": 200}, examples=["Refund run"])]
+
+
+class NewStep(RequestBody):
+    """A step and its output."""
+
+    step: Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": 200}, examples=["check receipt"])]
+    output: Annotated[str, Field(description="At most 100,000 characters.", examples=["Receipt found"])] = ""
+    agent_id: Annotated[str | None, Field(description="The agent that did it.", examples=["billing"])] = None
+    status: Annotated[str, Field(description="Outcome: completed, failed, or another word.")] = COMPLETED
+
+
+class WorkflowBody(BaseModel):
+    """A workflow."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: Annotated[str, Field(examples=["refund-run"])]
+    name: str
+    created_at: datetime
+
+
+class WorkflowPage(BaseModel):
+    """Workflows by id."""
+
+    items: list[WorkflowBody]
+    next_cursor: str | None
+
+
+class StepBody(BaseModel):
+    """A step of a workflow."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: Annotated[str, Field(description="The id that recall returns.", examples=["refund-run/1"])]
+    workflow_id: str
+    workflow_name: str
+    position: Annotated[int, Field(description="1 is the first.")]
+    name: str
+    output: str
+    status: str
+    agent_id: str | None
+    completed_at: datetime
+
+
+class StepPage(BaseModel):
+    """The steps of a workflow, in order."""
+
+    items: list[StepBody]
+    next_cursor: str | None
+
 
 LISTING, STEPS = "workflows", "steps"
 
-router = APIRouter(prefix="/api/workflows", tags=["workflows"])
+router = Router(prefix="/api/workflows", tags=["workflows"])
 WorkflowId = Annotated[str, Path(description="The workflow's id.", examples=["refund-run"])]
 
 
-@router.get("")
+@router.get("", scope=READ)
 def list_workflows(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) -> WorkflowPage:
-    """All workflows, by id."""
-    after = cursor.decode(LISTING, paging.cursor) if paging.cursor else ""
+    """List all workflows, by id."""
+    after = decode_cursor(LISTING, paging.cursor) if paging.cursor else ""
     page = read_page(
         lambda after, limit: tenant.list_workflows(after=after, limit=limit),
         attrgetter("id"),
@@ -30,25 +88,25 @@ def list_workflows(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) ->
         limit=paging.limit,
     )
     items = [WorkflowBody.model_validate(each) for each in page.items]
-    return WorkflowPage(items=items, next_cursor=cursor.encode_next(LISTING, page.end))
+    return WorkflowPage(items=items, next_cursor=next_cursor(LISTING, page.end))
 
 
-@router.post("", status_code=201)
+@router.post("", scope=WRITE, status_code=201)
 def create_workflow(tenant: CurrentTenant, body: NewWorkflow) -> WorkflowBody:
-    """Begin a workflow. Its id is made of its name."""
+    """Start a workflow. Its id is derived from its name."""
     return WorkflowBody.model_validate(tenant.add_workflow(body.name))
 
 
-@router.get("/{id}")
+@router.get("/{id}", scope=READ)
 def get_workflow(tenant: CurrentTenant, id: WorkflowId) -> WorkflowBody:
-    """One workflow."""
+    """Return a workflow."""
     return WorkflowBody.model_validate(tenant.get_workflow(id))
 
 
-@router.get("/{id}/steps")
+@router.get("/{id}/steps", scope=READ)
 def list_steps(tenant: CurrentTenant, id: WorkflowId, paging: Annotated[Paging, Query()]) -> StepPage:
-    """A workflow's steps, in order."""
-    after = cursor.decode_number(STEPS, paging.cursor) if paging.cursor else 0
+    """List the steps of a workflow, in order."""
+    after = decode_number(STEPS, paging.cursor) if paging.cursor else 0
     page = read_page(
         lambda after, limit: tenant.list_steps(id, after=after, limit=limit),
         attrgetter("position"),
@@ -57,12 +115,12 @@ def list_steps(tenant: CurrentTenant, id: WorkflowId, paging: Annotated[Paging, 
         at_once=READ_LARGE_AT_ONCE,
     )
     items = [StepBody.model_validate(each) for each in page.items]
-    return StepPage(items=items, next_cursor=cursor.encode_next(STEPS, page.end))
+    return StepPage(items=items, next_cursor=next_cursor(STEPS, page.end))
 
 
-@router.post("/{id}/steps", status_code=201)
+@router.post("/{id}/steps", scope=WRITE, status_code=201)
 def record_step(tenant: CurrentTenant, id: WorkflowId, body: NewStep) -> StepBody:
-    """Record a step and what came out of it. Every agent of the tenant finds it by recall."""
+    """Record a step and its output. Every agent of the tenant finds it by recall."""
     step = tenant.record_step(
         workflow=id, step=body.step, output=body.output, agent=body.agent_id, status=body.status, is_new=False
     )

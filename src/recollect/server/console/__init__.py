@@ -1,0 +1,1 @@
+"""The console at `/admin`: pages without script or build step."""

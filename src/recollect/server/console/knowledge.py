@@ -1,0 +1,127 @@
+"""Knowledge that the agents of a tenant share: documents, skills and the whiteboard.
+
+Each area of the whiteboard is a document of the category `whiteboard`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+from fastapi import Form, Path, Query, Request
+from fastapi.responses import RedirectResponse, Response
+
+from recollect.errors import Invalid, NotFound
+from recollect.model import Chunk, Document
+from recollect.policy.documents import WHITEBOARD
+from recollect.server.console.pages import page, page_router, place
+from recollect.server.http.auth import CurrentRecollect, CurrentTenant
+from recollect.server.http.routing import READ, WRITE
+from recollect.server.paging import read_page
+
+DOCUMENTS = 50
+PASSAGES = 50
+
+router = page_router()
+
+
+@router.get("/documents", scope=READ)
+def list_documents(
+    request: Request,
+    tenant: CurrentTenant,
+    category: Annotated[str, Query()] = "",
+    after: Annotated[str, Query()] = "",
+) -> Response:
+    """Show documents by id, of one category if it is given."""
+    found = tenant.list_documents(category=category, after=after, limit=DOCUMENTS + 1)
+    shown = found[:DOCUMENTS]
+    more = shown[-1].id if len(found) > DOCUMENTS else ""
+    return page(request, "documents.html", documents=shown, category=category, more=more, is_first=not after)
+
+
+@router.get("/documents/{id}", scope=READ)
+def show_document(
+    request: Request,
+    tenant: CurrentTenant,
+    id: Annotated[str, Path()],
+    begin: Annotated[int, Query(ge=0, lt=10**9)] = 0,
+) -> Response:
+    """Show the passages of a document, in order, a page at a time."""
+    document, passages = tenant.get_document(id), tenant.list_passages(id)
+    more = begin + PASSAGES if len(passages) > begin + PASSAGES else 0
+    return page(
+        request,
+        "document.html",
+        document=document,
+        passages=passages[begin : begin + PASSAGES],
+        count=len(passages),
+        more=more,
+        begin=begin,
+    )
+
+
+@router.get("/skills", scope=READ)
+def list_skills(request: Request, recollect: CurrentRecollect) -> Response:
+    """Show all skills by name, and problems of their files."""
+    return page(request, "skills.html", skills=recollect.skills(), problems=recollect.skill_problems())
+
+
+AREAS = 50
+PREFIX = "Whiteboard: "
+"""Prefix of titles, so that an area never replaces another document."""
+
+
+@router.get("/whiteboard", scope=READ)
+def show_whiteboard(request: Request, tenant: CurrentTenant, after: Annotated[str, Query()] = "") -> Response:
+    """Show all areas with their text."""
+    return _board(request, tenant, after=after)
+
+
+@router.post("/whiteboard", scope=WRITE)
+def write(
+    request: Request,
+    tenant: CurrentTenant,
+    title: Annotated[str, Form()] = "",
+    text: Annotated[str, Form()] = "",
+) -> Response:
+    """Write an area; it replaces the area of the same title."""
+    try:
+        if not title.strip():
+            raise Invalid("A title is required for an area of the whiteboard.")
+        tenant.ingest_text(text, title=f"{PREFIX}{title.strip().removeprefix(PREFIX)}", category=WHITEBOARD)
+    except Invalid as error:
+        return _board(request, tenant, problem=str(error), title=title, text=text)
+    return RedirectResponse(place("whiteboard"), status_code=303)
+
+
+@router.post("/whiteboard/{id}/wipe", scope=WRITE)
+def wipe(tenant: CurrentTenant, id: Annotated[str, Path()]) -> Response:
+    """Delete an area; other documents are refused.
+
+    Raises: NotFound.
+    """
+    if tenant.get_document(id).category != WHITEBOARD:
+        raise NotFound("There is no such area on the whiteboard.")
+    tenant.delete_document(id)
+    return RedirectResponse(place("whiteboard"), status_code=303)
+
+
+def _board(
+    request: Request, tenant: CurrentTenant, *, after: str = "", problem: str = "", title: str = "", text: str = ""
+) -> Response:
+    def areas(after: str, limit: int) -> Iterator[tuple[Document, Sequence[Chunk]]]:
+        for each in tenant.list_documents(category=WHITEBOARD, after=after, limit=limit):
+            yield each, tenant.list_passages(each.id)
+
+    shown = read_page(areas, lambda area: area[0].id, after, limit=AREAS)
+    return page(
+        request,
+        "whiteboard.html",
+        status=400 if problem else 200,
+        areas=shown.items,
+        more=shown.end or "",
+        prefix=PREFIX,
+        problem=problem,
+        title=title,
+        text=text,
+    )

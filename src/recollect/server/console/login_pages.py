@@ -1,0 +1,109 @@
+"""Login form, one-time link, logout, and the static files."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Annotated
+
+from anyio.to_thread import run_sync
+from fastapi import Form, Path, Query, Request
+from fastapi.responses import RedirectResponse, Response
+
+from recollect.errors import NotFound, Unauthorized
+from recollect.server.console.logins import COOKIE, LASTS, PATH, Logins
+from recollect.server.console.pages import page, page_router
+from recollect.server.http.addresses import KeyCheck
+from recollect.server.http.routing import PUBLIC, is_console
+
+router = page_router()
+Next = Annotated[str, Query(alias="next")]
+Code = Annotated[str, Path()]
+
+TYPES = {"console.css": "text/css", "icon.svg": "image/svg+xml"}
+_FOLDER = files("recollect.server.console").joinpath("static")
+_FILES = {name: _FOLDER.joinpath(name).read_bytes() for name in TYPES}
+
+
+@router.get("/login", scope=PUBLIC)
+def show_login(request: Request, wanted: Next = "") -> Response:
+    """Show the form; redirect clients that are logged in."""
+    if request.state.access is not None:
+        return RedirectResponse(_console_page(wanted), status_code=303)
+    return page(request, "login.html", wanted=wanted, problem="")
+
+
+@router.post("/login", scope=PUBLIC)
+async def log_in(request: Request, key: Annotated[str, Form()] = "", wanted: Next = "") -> Response:
+    """Log in with a key and set the cookie."""
+    try:
+        record = await _keys(request).verify(key.strip(), request.scope)
+    except Unauthorized as error:
+        return page(request, "login.html", status=401, wanted=wanted, problem=str(error))
+    return _set_cookie(request, _logins(request).begin(record), wanted)
+
+
+@router.get("/open/{code}", scope=PUBLIC)
+def show_link(request: Request, code: Code) -> Response:
+    """Ask before using up the link: programs that preview links must not."""
+    return page(request, "open.html", code=code, problem="")
+
+
+@router.post("/open/{code}", scope=PUBLIC)
+async def open_link(request: Request, code: Code) -> Response:
+    """Log in with a link, once."""
+    try:
+        return _set_cookie(request, await run_sync(_logins(request).redeem, code), "")
+    except Unauthorized as error:
+        _keys(request).count_failure(request.scope)
+        return page(request, "open.html", status=401, code=code, problem=str(error))
+
+
+@router.post("/logout", scope=PUBLIC)
+def log_out(request: Request) -> Response:
+    """Log out."""
+    _logins(request).end(request.cookies.get(COOKIE, ""))
+    answer = RedirectResponse(f"{PATH}/login", status_code=303)
+    answer.delete_cookie(COOKIE, path=PATH, httponly=True, samesite="strict")
+    return answer
+
+
+@router.get("/static/{name}", scope=PUBLIC)
+async def get_file(name: Annotated[str, Path()]) -> Response:
+    """Return the style sheet or the icon."""
+    if name not in _FILES:
+        raise NotFound("There is no such file.")
+    return Response(_FILES[name], media_type=TYPES[name], headers={"Cache-Control": "max-age=3600"})
+
+
+def _logins(request: Request) -> Logins:
+    logins: Logins = request.app.state.logins
+    return logins
+
+
+def _keys(request: Request) -> KeyCheck:
+    keys: KeyCheck = request.app.state.keys
+    return keys
+
+
+def _set_cookie(request: Request, cookie: str, wanted: str) -> Response:
+    answer = RedirectResponse(_console_page(wanted), status_code=303)
+    answer.set_cookie(
+        COOKIE,
+        cookie,
+        max_age=int(LASTS.total_seconds()),
+        path=PATH,
+        httponly=True,
+        samesite="strict",
+        # A proxy may terminate TLS.
+        secure=request.headers["origin"].lower().startswith("https:"),
+    )
+    return answer
+
+
+def _console_page(wanted: str) -> str:
+    """Return the page to open, if it belongs to the console; otherwise the first page.
+
+    >>> _console_page("/admin/audit?q=x"), _console_page("//evil.example"), _console_page("")
+    ('/admin/audit?q=x', '/admin', '/admin')
+    """
+    return wanted if is_console(wanted.partition("?")[0]) else PATH

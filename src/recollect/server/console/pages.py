@@ -1,0 +1,123 @@
+"""Templates and their helpers. Stored text is always escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from recollect import __version__
+from recollect.model import KeyScope, Kind, Memory, Origin, Outcome, State
+from recollect.policy.keys import allows
+from recollect.policy.memories.trust import is_within
+from recollect.server.console.logins import PATH
+from recollect.server.http.auth import Access
+from recollect.server.http.routing import Router
+
+OUTCOMES: Mapping[Outcome, str] = {
+    Outcome.RECALLED: "Recalled",
+    Outcome.OUT_RANKED: "Out-ranked",
+    Outcome.MISSING: "Not found",
+    Outcome.EXPIRED: "Expired",
+    Outcome.SUPERSEDED: "Corrected",
+    Outcome.ARCHIVED: "Archived",
+    Outcome.HELD: "Held for review",
+    Outcome.LATER: "Not known at that time",
+    Outcome.FILTERED: "Filtered out",
+    Outcome.DOUBLE: "Duplicate",
+    Outcome.NOT_EMBEDDED: "No vector yet",
+    Outcome.NO_MATCH: "Below the threshold",
+    Outcome.UNANSWERED: "Its source did not answer",
+}
+AGES = ((timedelta(days=365), "y"), (timedelta(days=1), "d"), (timedelta(hours=1), "h"), (timedelta(minutes=1), "min"))
+
+
+def page_router(path: str = "") -> Router:
+    """Return a router for pages below a path of the console."""
+    return Router(prefix=f"{PATH}{path}", include_in_schema=False, is_json=False)
+
+
+def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+    """Render a page for the client of a request."""
+    now = request.app.state.recollect.now()
+    section = request.url.path.removeprefix(PATH).strip("/").partition("/")[0]
+    return HTMLResponse(render(template, access=request.state.access, now=now, section=section, **values), status)
+
+
+def render(template: str, *, access: Access | None, **values: Any) -> str:
+    """Return the HTML of a page."""
+    return _PAGES.get_template(template).render(access=access, **values)
+
+
+def place(*parts: object, **query: object) -> str:
+    """Return the address of a page; empty parameters are left out.
+
+    >>> place("agents", "ann@home", "why", q="a&b", limit=None)
+    '/admin/agents/ann%40home/why?q=a%26b'
+    """
+    given = {name: value for name, value in query.items() if value not in (None, "")}
+    path = "/".join([PATH, *(quote(str(part), safe="") for part in parts)])
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def moment(at: datetime) -> str:
+    """
+    >>> from datetime import UTC
+    >>> moment(datetime(2026, 1, 31, 12, 5, tzinfo=UTC))
+    '2026-01-31 12:05 UTC'
+    """
+    return f"{at:%Y-%m-%d %H:%M} UTC"
+
+
+def age(at: datetime, now: datetime) -> str:
+    """Return a rough relative time.
+
+    >>> from datetime import UTC
+    >>> now = datetime(2026, 1, 31, tzinfo=UTC)
+    >>> age(now - timedelta(days=3, hours=5), now), age(now + timedelta(minutes=61), now), age(now, now)
+    ('3 d ago', 'in 1 h', 'now')
+    """
+    for length, unit in AGES:
+        count = abs(now - at) // length
+        if count:
+            return f"{count} {unit} ago" if at < now else f"in {count} {unit}"
+    return "now"
+
+
+def _may(access: Access | None, scope: str) -> bool:
+    return access is not None and allows(access.scope, KeyScope(scope))
+
+
+def _may_decide(access: Access | None) -> bool:
+    """Return True if the page shows the buttons that decide what agents trust."""
+    return access is not None and _may(access, KeyScope.ADMIN) and is_within(Origin.AGENT, access.trust)
+
+
+def _may_edit(access: Access | None, memory: Memory) -> bool:
+    return access is not None and _may(access, KeyScope.WRITE) and is_within(memory.origin, access.trust)
+
+
+_PAGES = Environment(
+    loader=PackageLoader("recollect.server.console"),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=StrictUndefined,
+)
+_PAGES.globals |= {
+    "place": place,
+    "moment": moment,
+    "age": age,
+    "may": _may,
+    "may_decide": _may_decide,
+    "may_edit": _may_edit,
+    "version": __version__,
+    "kinds": [*Kind],
+    "states": [*State],
+    "outcomes": OUTCOMES,
+}

@@ -1,0 +1,53 @@
+"""The context of an MCP client: its agent's memory, its sets of tools, and whether it may write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from recollect.api.recollect import AgentMemory
+from recollect.errors import Invalid
+from recollect.settings import Settings
+from recollect.tools import catalog
+from recollect.tools.guidance import guidance
+from recollect.tools.spec import Tool
+
+READ_ONLY = "This connection may only read your memory: nothing can be stored, changed or deleted over it."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientContext:
+    """The sets select resources and prompts, too."""
+
+    memory: AgentMemory
+    sets: Sequence[str]
+    may_write: bool = True
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """Tools that can be called."""
+        return [tool for tool in self.known_tools if self.may_write or tool.is_read_only]
+
+    @property
+    def known_tools(self) -> Sequence[Tool]:
+        """Tools of the sets, with those that require the right to write."""
+        return catalog.in_sets(self.sets)
+
+    @property
+    def instructions(self) -> str:
+        """Instructions for the model."""
+        advice = guidance({tool.set for tool in self.tools})
+        return advice if self.may_write else f"{advice}\n\n{READ_ONLY}"
+
+
+def select_sets(wanted: Iterable[str]) -> Sequence[str]:
+    """Return the requested sets that this version has. Names of the default setting are never an error.
+
+    Raises: Invalid for any other name, or if nothing is left.
+    """
+    known = Settings().tool_sets
+    existing = [name for name in wanted if name in catalog.SETS or name not in known]
+    if not existing:
+        raise Invalid(f"No tools are selected; the sets are {', '.join(catalog.SETS)}.")
+    catalog.in_sets(existing)
+    return existing

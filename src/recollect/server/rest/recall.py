@@ -1,0 +1,175 @@
+"""Recall and the blocks for a prompt: `/api/agents/{agent}/recall`, `/explain`, `/inject` and `/private-memory`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, Field, Strict
+
+import recollect.model
+from recollect.model import Appearance, Explanation, Hit, Kind, Outcome, Source
+from recollect.server.http.auth import CurrentAgent
+from recollect.server.http.routing import READ, Router
+from recollect.server.rest.shapes import ModeName, Moment, PurposeName, RecordBody, RequestBody
+from recollect.services.recall.recall import MAX_LIMIT
+
+
+class RecallBody(RequestBody):
+    """A question to recall for."""
+
+    query: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["which indentation?"])]
+    limit: Annotated[int, Strict(), Field(json_schema_extra={"minimum": 1, "maximum": MAX_LIMIT})] = 5
+    kinds: Annotated[list[str] | None, Field(description=f"Only these of {', '.join(Kind)}; null: all.")] = None
+    sources: Annotated[
+        list[str] | None,
+        Field(description=f"Only these of {', '.join(Source)}; null: all, or memory if kinds are given."),
+    ] = None
+    purpose: Annotated[PurposeName | None, Field(description="The purpose, which selects a filter and weights.")] = None
+    as_of: Annotated[Moment | None, Field(description="Recall as of this time; null: now.")] = None
+
+
+class ExplainBody(RecallBody):
+    """A question, and the id of the item to explain."""
+
+    id: Annotated[str, Field(description="Id of a memory, an audit event, a step or a passage.", examples=["m-7"])]
+
+
+class InjectBody(RequestBody):
+    """The message to choose notes for."""
+
+    message: Annotated[str, Field(description="The user's last message.", examples=["which indentation?"])]
+    mode: Annotated[ModeName | None, Field(description="How to choose notes; null: from the settings.")] = None
+
+
+class HitBody(RecordBody):
+    """A recalled item."""
+
+    source: Source
+    id: str
+    text: str
+    score: Annotated[float, Field(description="The sum of each part times its weight.")]
+    parts: Annotated[dict[str, float], Field(description="similarity, recency, importance, source: each 0 to 1")]
+    created_at: datetime
+    agent_id: Annotated[str | None, Field(description="Its agent; null: none.")]
+    explain: Annotated[str, Field(description="The score as a sum, with the weights.")]
+
+    @classmethod
+    def of(cls, hit: Hit) -> Self:
+        return cls._of(hit)
+
+
+class MissingBody(RecordBody):
+    """A source that did not contribute to an answer."""
+
+    source: Annotated[str, Field(description=f"{', '.join(Source)}, or the embedder")]
+    reason: str
+
+
+class RecallAnswer(BaseModel):
+    """Recalled items, best first."""
+
+    hits: list[HitBody]
+    missing: Annotated[list[MissingBody], Field(description="Sources that did not answer in time; usually empty.")]
+    heading: Annotated[str, Field(description="Heading for the hits, if there is a purpose.")]
+
+    @classmethod
+    def of(cls, recalled: recollect.model.Recalled) -> Self:
+        missing = [MissingBody._of(each) for each in recalled.unanswered]
+        return cls(hits=[HitBody.of(hit) for hit in recalled], missing=missing, heading=recalled.heading)
+
+
+class RivalBody(BaseModel):
+    """An item that was shown instead."""
+
+    id: str
+    score: float
+
+
+class AppearanceBody(RecordBody):
+    """The item in one prompt."""
+
+    call_id: str
+    session_id: str
+    at: datetime
+    block: str
+    left_out: Annotated[
+        str, Field(description="Reason it was not shown: budget, moved, or its other place; empty: it was.")
+    ]
+
+    @classmethod
+    def of(cls, appearance: Appearance) -> Self:
+        return cls._of(appearance)
+
+
+class ExplainAnswer(BaseModel):
+    """Explanation of a recall."""
+
+    id: str
+    outcome: Outcome
+    sentence: str
+    rank: Annotated[int | None, Field(description="1 is the first; null: none.")]
+    hit: Annotated[HitBody | None, Field(description="Its score, if it was scored.")]
+    words: Annotated[list[str], Field(description="Words of the question that it contains.")]
+    rival: Annotated[RivalBody | None, Field(description="The last item shown instead, or its duplicate.")]
+    missing: list[MissingBody]
+    prompts: Annotated[list[AppearanceBody], Field(description="Those of the agent's latest 20 prompts that had it.")]
+
+    @classmethod
+    def of(cls, explanation: Explanation) -> Self:
+        hit, rival = explanation.hit, explanation.rival
+        return cls(
+            id=explanation.id,
+            outcome=explanation.outcome,
+            sentence=explanation.sentence,
+            rank=explanation.rank,
+            hit=None if hit is None else HitBody.of(hit),
+            words=list(explanation.words),
+            rival=None if rival is None else RivalBody(id=rival.id, score=rival.score),
+            missing=[MissingBody._of(each) for each in explanation.unanswered],
+            prompts=[AppearanceBody.of(each) for each in explanation.prompts],
+        )
+
+
+class PrivateMemory(BaseModel):
+    """The block to append to the agent's system prompt."""
+
+    text: Annotated[str | None, Field(description="null: it is empty")]
+
+
+class InjectAnswer(BaseModel):
+    """The block of notes for the next prompt."""
+
+    text: Annotated[str | None, Field(description="null: it is empty")]
+
+
+router = Router(prefix="/api/agents/{agent}", tags=["memories"])
+
+
+@router.get("/private-memory", scope=READ)
+def get_private_memory(memory: CurrentAgent) -> PrivateMemory:
+    """Return the core memories and recent journal entries as a block to append to the system prompt."""
+    return PrivateMemory(text=memory.private_memory())
+
+
+@router.post("/inject", scope=READ)
+def inject(memory: CurrentAgent, body: InjectBody) -> InjectAnswer:
+    """Return the notes that match the user's last message as a block for the next prompt."""
+    return InjectAnswer(text=memory.inject(body.message, mode=body.mode))
+
+
+@router.post("/recall", scope=READ)
+def recall(memory: CurrentAgent, body: RecallBody) -> RecallAnswer:
+    """Recall what matches a question best, by meaning and by words, with the parts of each score: from the agent's
+    memories and the tenant's audit log, workflow steps and knowledge."""
+    return RecallAnswer.of(memory.recall(body.query, **_recall_options(body)))
+
+
+@router.post("/explain", scope=READ)
+def explain(memory: CurrentAgent, body: ExplainBody) -> ExplainAnswer:
+    """Explain why a question finds an item or not. Takes the fields of recall, and the `id` of the item."""
+    return ExplainAnswer.of(memory.explain(body.query, body.id, **_recall_options(body)))
+
+
+def _recall_options(body: RecallBody) -> dict[str, Any]:
+    return body.model_dump(include={"limit", "kinds", "sources", "purpose", "as_of"})

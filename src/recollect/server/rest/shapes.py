@@ -1,0 +1,116 @@
+"""Shapes that several groups of routes share.
+
+Shapes check types; the library checks rules, because it explains refusals best. The limits and choices in the OpenAPI
+document come from the library's own tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, model_validator
+from pydantic_core import PydanticCustomError
+
+from recollect.api.agent import ANY_STATE, MAX_PAGE, PAGE
+from recollect.model import KeyScope, Kind, Origin, Role, Scope, State
+from recollect.policy.prompt.relevance import Mode
+from recollect.policy.recall.purposes import PURPOSES
+
+
+def one_of(values: Iterable[str]) -> Any:
+    """Return a field that documents the choices; the library refuses others."""
+    return Field(json_schema_extra={"enum": [*values]})
+
+
+def _iso_text(value: object) -> object:
+    if not isinstance(value, str) or "T" not in value.upper():
+        raise ValueError("must be a time such as 2026-01-31T12:00:00Z")
+    return value
+
+
+Moment = Annotated[datetime, BeforeValidator(_iso_text)]
+Number = Annotated[float, Strict()]
+KindName = Annotated[str, one_of(Kind)]
+ScopeName = Annotated[str, one_of(Scope)]
+RoleName = Annotated[str, one_of(Role)]
+OriginName = Annotated[str, one_of(Origin)]
+StateName = Annotated[str, one_of([*State, ANY_STATE])]
+KeyScopeName = Annotated[str, one_of(KeyScope)]
+PurposeName = Annotated[str, one_of(PURPOSES)]
+ModeName = Annotated[str, one_of(Mode)]
+
+
+class RequestBody(BaseModel):
+    """A body or query. Unknown fields are refused, so that typing mistakes are never ignored."""
+
+    model_config = ConfigDict(extra="forbid")
+    is_query: ClassVar[bool] = False
+    other_names: ClassVar[Mapping[str, str]] = {}  # aliases of fields
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_names(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        for also, name in cls.other_names.items():
+            if also in given and name not in given:
+                given = {name if key == also else key: value for key, value in given.items()}
+        for name in given:
+            if name not in cls.model_fields:
+                raise PydanticCustomError(
+                    "unknown_field",
+                    "There is no {what} {name}; there are: {known}.",
+                    {
+                        "what": "parameter" if cls.is_query else "field",
+                        "name": repr(name[:40]),
+                        "known": ", ".join(cls.model_fields),
+                    },
+                )
+        return given
+
+
+def _without_defaults(schema: dict[str, Any]) -> None:
+    for field in schema["properties"].values():
+        field.pop("default", None)
+
+
+class Patch(RequestBody):
+    """Changes to a record. Defaults are never used: omitted fields stay."""
+
+    model_config = ConfigDict(json_schema_extra=_without_defaults)
+
+
+class Paging(RequestBody):
+    """Size and start of a page."""
+
+    is_query: ClassVar[bool] = True
+    limit: Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": MAX_PAGE})] = PAGE
+    cursor: Annotated[str, Field(description="The `next_cursor` of the previous page.")] = ""
+
+
+class RecordBody(BaseModel):
+    """An answer with the fields of a record, by the same names."""
+
+    @classmethod
+    def _of(cls, record: object, **computed: Any) -> Self:
+        names, read = _fields(cls, *computed)
+        return cls(**dict(zip(names, read(record), strict=True)), **computed)
+
+
+@cache
+def _fields(shape: type[BaseModel], *computed: str) -> tuple[Sequence[str], Callable[[object], Sequence[Any]]]:
+    """Return the names of the fields copied from a record, and a getter for them."""
+    names = tuple(name for name in shape.model_fields if name not in computed)
+    return names, attrgetter(*names)
+
+
+class ErrorBody(BaseModel):
+    """A refusal or failure."""
+
+    ok: Literal[False] = False
+    error: Annotated[str, Field(description="A sentence for people.")]
+    code: Annotated[str, Field(description="A stable word for programs.", examples=["not_found"])]

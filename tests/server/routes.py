@@ -1,0 +1,8 @@
+"""The scope of each route, by method and path, as the routes declare it."""
+
+from __future__ import annotations
+
+from recollect.server import app
+
+SCOPES = {route.name: route.scope for route in app.REST}
+CONSOLE = {route.name: route.scope for route in app.CONSOLE}
