@@ -159,7 +159,7 @@ def _is_meant(body: bytes) -> bool:
     try:
         told = json.loads(body)
     except ValueError:
-        return b"<html" in body and b"in a moment" in body
+        return b"<html" in body and (b"in a moment" in body or b"longer than" in body)
     return told.get("code") in MEANT and str(told.get("error", "")).rstrip().endswith(".")
 
 
