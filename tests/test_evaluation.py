@@ -66,14 +66,14 @@ def test_a_time_without_a_zone_is_utc(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "says"),
     [
-        (["{"], "Line 1 of questions.jsonl is no JSON object"),
-        ([{"x": 1}], "Line 1 of questions.jsonl is no JSON object"),
+        (["{"], "Line 1 of questions.jsonl is not a JSON object"),
+        ([{"x": 1}], "Line 1 of questions.jsonl is not a JSON object"),
         ([LISBON, {"memory": "x"}], "Line 2 of questions.jsonl: it has no 'id'"),
         ([{**LISBON, "created_at": "soon"}], "Line 1 .*soon"),
         ([{"question": "x"}], "`expected` is a list"),
         ([{"question": "x", "expected": "a"}], "`expected` is a list"),
         ([LISBON, {**WHERE, "expected": ["z"]}], "expects a memory its set does not have"),
-        ([LISBON], "asks no question"),
+        ([LISBON], "has no question"),
     ],
 )
 def test_a_file_that_is_none_says_where(tmp_path: Path, lines: list[Any], says: str) -> None:

@@ -74,8 +74,8 @@ __all__ = [
     "captured",
 ]
 
-# Imported on first use: whoever wants only an exception, or only the async face, does not wait for the rest.
-_HOMES = {
+# Imported on first use, so that importing only an exception or only the async API stays fast.
+_MODULES = {
     "AgentMemory": "recollect.api.agent",
     "AsyncAgentMemory": "recollect.api.aio",
     "AsyncRecollect": "recollect.api.aio",
@@ -94,9 +94,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    """Import a public name on first access."""
+    if name not in _MODULES:
         raise AttributeError(f"module 'recollect' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    value = globals()[name] = getattr(import_module(_MODULES[name]), name)
     return value
 
 

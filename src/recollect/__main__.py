@@ -1,4 +1,4 @@
-"""`python -m recollect` is the same program as `recollect`."""
+"""Entry point of `python -m recollect`, the same program as `recollect`."""
 
 from recollect.cli import main
 

@@ -1,7 +1,7 @@
-"""The caller: on whose behalf work is done, which the audit log names, and what a key limits it to.
+"""The caller of the current request: its name in the audit log and the limits of its key.
 
-The server sets it for every request, and threads and tasks inherit it. A program that uses the library has no limits;
-it can name itself with `acting_as`.
+The server sets it for every request; threads and tasks inherit it. A program that uses the library has no limits and
+can name itself with `acting_as`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from recollect.model import KeyScope, Origin
 
 OPERATOR, CLI, MCP = "operator", "cli", "mcp"
 OWN_ACTORS = (OPERATOR, CLI, MCP)
-"""The actors that are programs of recollect's own: a server without keys, the command line, MCP over stdio."""
+"""Actors that are recollect's programs: a server without keys, the command line, MCP over stdio."""
 
 MAX_ACTOR_CHARS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who is calling, and the limits of its key."""
+    """Identity of the caller and the limits of its key."""
 
     actor: str = ""  # a key's id, or a program's name; empty: unnamed
     scope: KeyScope | None = None  # None: no key, so everything is allowed
@@ -35,7 +35,7 @@ class Caller:
         return not self.agents or agent in self.agents
 
     def check_agent(self, agent: str) -> None:
-        """Refuse other agents by name alone, so that the answer does not tell which agents exist.
+        """Refuse agents outside the key's limit, whether or not they exist, so that the answer leaks nothing.
 
         Raises: Forbidden.
         """
@@ -43,9 +43,12 @@ class Caller:
             raise Forbidden(f"This key is limited to the agents {', '.join(self.agents)}.")
 
     def check_whole_tenant(self) -> None:
-        """Raises: Forbidden for a key that is limited to agents."""
+        """Refuse a key that is limited to some agents.
+
+        Raises: Forbidden.
+        """
         if self.agents:
-            raise Forbidden("This concerns all agents of the tenant; it takes a key that is not limited to agents.")
+            raise Forbidden("This affects all agents of the tenant; use a key that is not limited to agents.")
 
     def own_agent(self, agent: str | None) -> str | None:
         """Return the agent to record something for: the one named, or else the only one of a limited key.
@@ -73,7 +76,7 @@ def current_caller() -> Caller:
 
 @contextmanager
 def calling(caller: Caller) -> Iterator[None]:
-    """Do what follows on behalf of `caller`."""
+    """Set the caller for the block."""
     token = _CALLER.set(caller)
     try:
         yield
@@ -83,7 +86,7 @@ def calling(caller: Caller) -> Iterator[None]:
 
 @contextmanager
 def acting_as(actor: str) -> Iterator[None]:
-    """Name whoever does what follows in the audit log: `with acting_as("nightly-job"): …`.
+    """Set the actor that the audit log names for the block: `with acting_as("nightly-job"): …`.
 
     Raises: Invalid.
     """

@@ -1,9 +1,9 @@
-"""Middleware for agents: what a tool answers is put through an agent's memory before it reaches the prompt.
+"""Middleware for agents: store long tool output and pass a reference to the prompt instead.
 
-`captured` decorates one tool function; `capture_calls` wraps whatever calls tools by name, such as an MCP client's
-`call_tool`. Both work with plain functions and coroutines, and with `AgentMemory` and `AsyncAgentMemory`. Short answers
-pass untouched. If memory itself fails, the tool's answer is passed on whole and a warning logged: a tool that did its
-work does not fail because its answer could not be stored.
+`captured` decorates one tool function; `capture_calls` wraps a function that calls tools by name, such as an MCP
+client's `call_tool`. Both work with plain functions and coroutines, and with `AgentMemory` and `AsyncAgentMemory`.
+Short answers pass unchanged. If the store fails, the whole answer is passed on and a warning is logged: a tool that
+did its work must not fail because its answer could not be stored.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PART_TYPES = frozenset(
     text input_text output_text image image_url input_image audio input_audio resource resource_link document file
     """.split()
 )
-"""Of which a list of content parts is made, as MCP, OpenAI and Anthropic name them."""
+"""Types of content parts used by MCP, OpenAI and Anthropic."""
 
 NOT_STORED = "The output of %s was not stored and is passed on whole: %s"
 
@@ -37,29 +37,31 @@ log = logging.getLogger("recollect")
 def captured(
     memory: Any, *, source: str = "", type: str = TOOL_OUTPUT, session_id: str | None = None
 ) -> Callable[[F], F]:
-    """A decorator for tool functions, sync or async: a long answer is stored, and its reference returned instead.
+    """Return a decorator for tool functions, sync or async, that stores long answers and returns references.
 
-    `memory` is an agent's memory, or a function that says whose it is at each call. Name, signature and docstring stay,
-    so that frameworks still derive the same schema. What is no text is written as JSON if it is long, else returned as
-    it is. Raises: Invalid for an async memory on a function that cannot await it.
+    `memory` is an agent's memory, or a function that returns one at each call. Name, signature and docstring of the
+    tool are kept, so frameworks derive the same schema. A long answer that is not text is stored as JSON; a short one
+    is returned unchanged.
+
+    Raises: Invalid for an async memory on a function that cannot await it.
     """
 
     def decorate(function: F) -> F:
         name = source or getattr(function, "__name__", "")
-        keep = _Keep(memory, source=name, type=type, session_id=session_id)
+        capturer = _Capturer(memory, source=name, type=type, session_id=session_id)
         if inspect.iscoroutinefunction(function):
 
             @wraps(function)
             async def awaited(*args: Any, **kwargs: Any) -> Any:
-                return await keep.awaited(await function(*args, **kwargs))
+                return await capturer.awaited(await function(*args, **kwargs))
 
             return awaited  # type: ignore[return-value]
 
-        keep.check_plain()
+        capturer.check_plain()
 
         @wraps(function)
         def plain(*args: Any, **kwargs: Any) -> Any:
-            return keep(function(*args, **kwargs))
+            return capturer(function(*args, **kwargs))
 
         return plain  # type: ignore[return-value]
 
@@ -67,117 +69,118 @@ def captured(
 
 
 def capture_calls(memory: Any, call: F, *, type: str = TOOL_OUTPUT, session_id: str | None = None) -> F:
-    """Wrap `call(name, …)`, which calls a tool by its name: long answers are replaced by references.
+    """Wrap `call(name, …)`, which calls a tool by its name, so that long answers are replaced by references.
 
-    Understands what tools answer with: text, JSON values, and lists of content parts as MCP, OpenAI and Anthropic have
-    them; in those only text is replaced, images and the rest stay. Memory's own tools answer as they are.
+    Handles text, JSON values and lists of content parts as MCP, OpenAI and Anthropic define them; in lists only text is
+    replaced. Answers of recollect's own tools pass unchanged.
+
     Raises: Invalid as `captured`.
     """
 
-    def keeper(name: object) -> _Keep:
-        return _Keep(memory, source=str(name), type=type, session_id=session_id)
+    def capturer(name: object) -> _Capturer:
+        return _Capturer(memory, source=str(name), type=type, session_id=session_id)
 
     if inspect.iscoroutinefunction(call):
 
         @wraps(call)
         async def awaited(name: str, *args: Any, **kwargs: Any) -> Any:
             answer = await call(name, *args, **kwargs)
-            return answer if name in TOOLS else await keeper(name).awaited(answer)
+            return answer if name in TOOLS else await capturer(name).awaited(answer)
 
         return awaited  # type: ignore[return-value]
 
-    keeper("").check_plain()
+    capturer("").check_plain()
 
     @wraps(call)
     def plain(name: str, *args: Any, **kwargs: Any) -> Any:
         answer = call(name, *args, **kwargs)
-        return answer if name in TOOLS else keeper(name)(answer)
+        return answer if name in TOOLS else capturer(name)(answer)
 
     return plain  # type: ignore[return-value]
 
 
-class _Keep:
-    """Puts one tool's answers through a memory."""
+class _Capturer:
+    """Captures the answers of one tool."""
 
     def __init__(self, memory: Any, *, source: str, type: str, session_id: str | None) -> None:
         self._memory = memory
-        self._said = {"source": source, "type": type, "session_id": session_id}
+        self._options = {"source": source, "type": type, "session_id": session_id}
 
     def check_plain(self) -> None:
         if hasattr(self._memory, "capture") and inspect.iscoroutinefunction(self._memory.capture):
             raise Invalid("A plain function cannot await an async memory; make the tool async, or use Recollect.")
 
     def __call__(self, answer: Any) -> Any:
-        memory, kept = self._whose(), {}
-        for text in _texts(answer):
+        memory, kept = self._resolve_memory(), {}
+        for text in _extract_texts(answer):
             try:
-                kept[text] = memory.capture(text, **self._said)
+                kept[text] = memory.capture(text, **self._options)
             except StoreError as error:
-                log.warning(NOT_STORED, self._said["source"], error)
-        return _replaced(answer, kept)
+                log.warning(NOT_STORED, self._options["source"], error)
+        return _replace_texts(answer, kept)
 
     async def awaited(self, answer: Any) -> Any:
-        memory, kept = self._whose(), {}
+        memory, kept = self._resolve_memory(), {}
         if not inspect.iscoroutinefunction(memory.capture):
             return await import_module("asyncio").to_thread(self, answer)
-        for text in _texts(answer):
+        for text in _extract_texts(answer):
             try:
-                kept[text] = await memory.capture(text, **self._said)
+                kept[text] = await memory.capture(text, **self._options)
             except StoreError as error:
-                log.warning(NOT_STORED, self._said["source"], error)
-        return _replaced(answer, kept)
+                log.warning(NOT_STORED, self._options["source"], error)
+        return _replace_texts(answer, kept)
 
-    def _whose(self) -> Any:
+    def _resolve_memory(self) -> Any:
         return self._memory if hasattr(self._memory, "capture") else self._memory()
 
 
-def _texts(answer: Any) -> list[str]:
-    """Every text of an answer that may be too long for a prompt; a value that is no text as JSON."""
+def _extract_texts(answer: Any) -> list[str]:
+    """Return every text of an answer that may be too long for a prompt; encode other values as JSON."""
     if isinstance(answer, str):
         return [answer]
-    parts = _parts(answer)
+    parts = _get_parts(answer)
     if parts is not None:
-        return list(dict.fromkeys(text for part in parts if (text := _text_of(part))))
-    written = _as_json(answer)
-    return [] if written is None else [written]
+        return list(dict.fromkeys(text for part in parts if (text := _get_text(part))))
+    encoded = _encode_json(answer)
+    return [] if encoded is None else [encoded]
 
 
-def _replaced(answer: Any, kept: Mapping[str, str]) -> Any:
-    """The answer with each text as it was kept; the very same object if nothing is too long."""
+def _replace_texts(answer: Any, kept: Mapping[str, str]) -> Any:
+    """Return the answer with each long text replaced; the same object if nothing was too long."""
     changed = {text: line for text, line in kept.items() if line != text}
     if not changed:
         return answer
-    parts = _parts(answer)
+    parts = _get_parts(answer)
     if parts is None:
         return next(iter(changed.values()))
-    new = [_with_text(part, changed[text]) if (text := _text_of(part)) in changed else part for part in parts]
-    return new if isinstance(answer, list) else _with(answer, content=new, **_without_copies(answer))
+    new = [_set_text(part, changed[text]) if (text := _get_text(part)) in changed else part for part in parts]
+    return new if isinstance(answer, list) else _copy_with(answer, content=new, **_clear_copies(answer))
 
 
-def _parts(answer: Any) -> Sequence[Any] | None:
-    """The content parts of an answer; None if it is no list of them."""
+def _get_parts(answer: Any) -> Sequence[Any] | None:
+    """Return the content parts of an answer; None if it is not a list of them."""
     parts = answer if isinstance(answer, list) else _get(answer, "content")
     is_parts = isinstance(parts, list) and bool(parts) and all(_get(each, "type") in PART_TYPES for each in parts)
     return parts if is_parts else None
 
 
-def _text_of(part: Any) -> str:
+def _get_text(part: Any) -> str:
     text = _get(_get(part, "resource") if _get(part, "type") == "resource" else part, "text")
     return text if isinstance(text, str) else ""
 
 
-def _with_text(part: Any, text: str) -> Any:
+def _set_text(part: Any, text: str) -> Any:
     if _get(part, "type") == "resource":
-        return _with(part, resource=_with(_get(part, "resource"), text=text))
-    return _with(part, text=text)
+        return _copy_with(part, resource=_copy_with(_get(part, "resource"), text=text))
+    return _copy_with(part, text=text)
 
 
-def _without_copies(answer: Any) -> dict[str, None]:
-    """MCP gives a structured answer twice, as text and as a value: what was too long once is too long twice."""
+def _clear_copies(answer: Any) -> dict[str, None]:
+    """Return the fields that clear MCP's structured copy of the text: it is as long as the text was."""
     return {name: None for name in ("structuredContent", "structured_content") if _get(answer, name) is not None}
 
 
-def _with(record: Any, **fields: Any) -> Any:
+def _copy_with(record: Any, **fields: Any) -> Any:
     if isinstance(record, Mapping):
         return {**record, **fields}
     return record.model_copy(update=fields)
@@ -187,21 +190,21 @@ def _get(record: Any, name: str) -> Any:
     return record.get(name) if isinstance(record, Mapping) else getattr(record, name, None)
 
 
-def _as_json(value: Any) -> str | None:
-    """The value as JSON; None if it is nothing that could be long, or nothing that JSON has."""
+def _encode_json(value: Any) -> str | None:
+    """Encode the value as JSON; None if it cannot be long or cannot be encoded."""
     if value is None or isinstance(value, bool | int | float | bytes):
         return None
     if hasattr(value, "model_dump_json"):
         return str(value.model_dump_json())
     plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
     try:
-        return json.dumps(plain, ensure_ascii=False, default=_plain)
+        return json.dumps(plain, ensure_ascii=False, default=_encode_value)
     except (TypeError, ValueError, RecursionError):
         return None
 
 
-def _plain(value: Any) -> Any:
-    """What JSON can hold of a value inside another."""
+def _encode_value(value: Any) -> Any:
+    """Convert a nested value to one that JSON can represent."""
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     if is_dataclass(value) and not isinstance(value, type):

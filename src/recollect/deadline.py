@@ -1,8 +1,8 @@
-"""A limit on how long a request may work, and the sign that nobody waits for its answer any more.
+"""Deadlines for requests, and cancellation when the client has disconnected.
 
-The server sets a deadline for each request, and long loops call `check_deadline` as they go. It raises only where
-stopping is safe: between transactions, or inside one that is then rolled back. Programs that use the library directly
-have no deadline unless they set one.
+The server sets a deadline for each request, and long loops call `check_deadline`. It raises only where stopping is
+safe: between transactions, or inside one that is then rolled back. Programs that use the library directly have no
+deadline unless they set one.
 
 `limit_reads` bounds the time the database may take for some reads. The drivers enforce it: PostgreSQL by its statement
 timeout, SQLite by a progress handler.
@@ -25,7 +25,7 @@ READ_TIMED_OUT = "The database did not answer in time. Try again."
 
 
 class Deadline:
-    """The time one request may take. Any thread may cancel it; the thread that works finds out at its next check."""
+    """Time limit of one request. Any thread may cancel it; the working thread notices at its next check."""
 
     __slots__ = ("_is_cancelled", "_seconds", "_until")
 
@@ -35,15 +35,18 @@ class Deadline:
         self.restart()
 
     def restart(self) -> None:
-        """Allow the whole time from now on."""
+        """Restart the full time limit now."""
         self._until = monotonic() + self._seconds
 
     def cancel(self) -> None:
-        """Let the next check raise `Cancelled`."""
+        """Make the next check raise `Cancelled`."""
         self._is_cancelled = True
 
     def check(self) -> None:
-        """Raises: Cancelled, TimedOut."""
+        """Stop if the deadline passed or was cancelled.
+
+        Raises: Cancelled, TimedOut.
+        """
         if self._is_cancelled:
             raise Cancelled("The client has gone, so the work was stopped.")
         if monotonic() >= self._until:
@@ -54,11 +57,11 @@ class Deadline:
 
 
 DEADLINE: ContextVar[Deadline | None] = ContextVar("DEADLINE", default=None)
-"""The deadline of the request this code works for."""
+"""Deadline of the current request."""
 
 
 def check_deadline() -> None:
-    """Stop here if the request has taken too long or nobody waits for it.
+    """Stop if the current request exceeded its deadline or was cancelled.
 
     Raises: Cancelled, TimedOut.
     """
@@ -68,7 +71,7 @@ def check_deadline() -> None:
 
 
 def checked_steps(items: Iterable[T], *, every: int = 1) -> Iterator[T]:
-    """Yield `items`, checking the deadline before every so many of them.
+    """Yield `items`, checking the deadline before every `every`-th one.
 
     Raises: Cancelled, TimedOut.
     """

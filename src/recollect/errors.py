@@ -1,41 +1,41 @@
-"""Everything recollect raises, as one tree.
+"""All exceptions of recollect, as one tree.
 
     RecollectError             code             HTTP
       Invalid                  invalid          400   fix the input; the message says how
         SecretRejected         secret_rejected  400   the text holds a credential
       Unauthorized             unauthorized     401   no key, or not a valid one
       Forbidden                forbidden        403   the key may not do this
-      NotFound                 not_found        404   missing or not yours, never told apart
+      NotFound                 not_found        404   missing or not yours; the answer is the same
       Conflict                 conflict         409   someone wrote first; read again
-      OverBudget               over_budget      422   what may not be cut does not fit
+      OverBudget               over_budget      422   the parts that cannot be cut do not fit
       RequestInProgress        idempotency_in_progress
                                                 409   the same Idempotency-Key is in use; retry_after is set
       TimedOut                 timeout          503   it took too long; ask for less
-        Cancelled              cancelled        503   the client has gone, and nobody reads this
+        Cancelled              cancelled        503   the client disconnected
       ModelError               model            502   embedder or model failed; memory still works without it
-        ModelRefused           model            502   it answers, but not to this text
+        ModelRefused           model            502   it answers, but refuses this text
       StoreError               store            503   the driver's error is __cause__
         StoreBusy              store_busy       503   retry_after is set
           StoreTimeout         store_busy       503   a read took longer than its caller allows
         StoreAway              store            503   it cannot be reached; retry_after is set
-        ReadOnly               store            503   it can be read, but not written
-          DiskFull             store            503   until somebody frees some space
-        SchemaMismatch         schema           500   the message says which command mends it
+        ReadOnly               store            503   it can be read but not written
+          DiskFull             store            503   until space is freed
+        SchemaMismatch         schema           500   the message names the command that fixes it
 
-A message is a sentence for the person who can act on it. It never holds a secret or somebody else's text.
+A message is a sentence for the person who can act on it. It never contains a secret or another user's text.
 """
 
 from __future__ import annotations
 
 
 class RecollectError(Exception):
-    """The root: catch this to catch everything recollect raises on purpose."""
+    """Base class: catch it to catch everything recollect raises on purpose."""
 
     code = "error"
 
 
 class Invalid(RecollectError):
-    """The input cannot be accepted as it is."""
+    """The input cannot be accepted; the message says what to change."""
 
     code = "invalid"
 
@@ -59,7 +59,7 @@ class Forbidden(RecollectError):
 
 
 class NotFound(RecollectError):
-    """There is no such thing, or it belongs to somebody else: the two answer alike."""
+    """The record does not exist or belongs to another owner; both answer alike."""
 
     code = "not_found"
 
@@ -71,13 +71,13 @@ class Conflict(RecollectError):
 
 
 class OverBudget(RecollectError):
-    """What may never be cut does not fit the budget."""
+    """The parts of a prompt that may not be cut exceed the budget."""
 
     code = "over_budget"
 
 
 class RequestInProgress(RecollectError):
-    """Another request with the same Idempotency-Key is at work; the same call may be answered after `retry_after`."""
+    """Another request with the same Idempotency-Key is running; retry after `retry_after` seconds."""
 
     code = "idempotency_in_progress"
     retry_after = 1.0
@@ -87,13 +87,13 @@ class RequestInProgress(RecollectError):
 
 
 class TimedOut(RecollectError):
-    """The request took longer than it may."""
+    """The request exceeded its deadline."""
 
     code = "timeout"
 
 
 class Cancelled(TimedOut):
-    """Nobody waits for the answer any more."""
+    """The client no longer waits for the answer."""
 
     code = "cancelled"
 
@@ -105,18 +105,18 @@ class ModelError(RecollectError):
 
 
 class ModelRefused(ModelError):
-    """An embedder or a language model refused this text; others it may take."""
+    """An embedder or a language model refused this text; it may accept others."""
 
 
 class StoreError(RecollectError):
-    """The database failed. Where `retry_after` is set, the same call may succeed after so many seconds."""
+    """The database failed. If `retry_after` is set, retry the call after that many seconds."""
 
     code = "store"
     retry_after: float | None = None
 
 
 class StoreBusy(StoreError):
-    """The database is busy; the same call may succeed after `retry_after` seconds."""
+    """The database is busy; retry the call after `retry_after` seconds."""
 
     code = "store_busy"
 
@@ -130,20 +130,20 @@ class StoreTimeout(StoreBusy):
 
 
 class StoreAway(StoreError):
-    """The database cannot be reached, so nothing was done; it is asked again every moment."""
+    """The database cannot be reached, so nothing was done. Reconnecting is attempted continuously."""
 
     retry_after = 1.0
 
 
 class ReadOnly(StoreError):
-    """The database lets itself be read, but not written."""
+    """The database can be read but not written."""
 
 
 class DiskFull(ReadOnly):
-    """There is no room left to write to."""
+    """The disk is full."""
 
 
 class SchemaMismatch(StoreError):
-    """The database and this program do not belong together."""
+    """The schema of the database does not match this version of recollect."""
 
     code = "schema"

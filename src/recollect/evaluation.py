@@ -1,6 +1,6 @@
-"""How well recall finds what it should: memories and questions of a labelled file, put through the product's own calls.
+"""Evaluation of recall on a file of labelled memories and questions, through the public API.
 
-Each set of the file is stored in a fresh store in memory, and its questions are asked with the clock where they say.
+Each set of the file is stored in a new in-memory store, and its questions are asked with the clock set to their time.
 """
 
 from __future__ import annotations
@@ -21,17 +21,21 @@ from recollect.policy.recall.evaluation import averages, metrics
 from recollect.settings import Settings
 
 DEPTH = 50
-"""How many hits are asked for, so that there are ten conversations among them."""
+"""Hits requested per question: enough to cover ten conversations."""
 
 BATCH = 200
+"""Memories stored per call."""
 LIFETIME = timedelta(days=36_500)
+"""Lifetime of stored memories: long enough that none expires before its question."""
 FIELDS = ("kind", "role", "session_id", "created_at", "importance", "category", "tags", "valid_from")
+"""Fields of a memory that a line may set."""
 ALL = "all"
+"""Name of the scores over all types of questions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labelled:
-    """One memory to store, and the name the questions know it by."""
+    """One memory to store, with the id questions refer to."""
 
     id: str
     text: str
@@ -41,7 +45,7 @@ class Labelled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledQuestion:
-    """One question, and what should be found."""
+    """One question and the memories it should find."""
 
     text: str
     expected: Sequence[str]  # ids of memories; may be empty when only sessions are known
@@ -71,7 +75,7 @@ class Scores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """What came out."""
+    """Result of an evaluation."""
 
     scores: Sequence[Scores]
     stored: int
@@ -90,78 +94,81 @@ class Evaluation:
 def evaluate(
     sets: Iterable[LabelledSet], settings: Settings, *, progress: Callable[[str], None] | None = None
 ) -> Evaluation:
-    """Raises: Invalid, ModelError."""
-    asked: list[tuple[str, Mapping[str, float], Mapping[str, float]]] = []
+    """Store each set, ask its questions and score the answers.
+
+    Raises: Invalid, ModelError.
+    """
+    results: list[tuple[str, Mapping[str, float], Mapping[str, float]]] = []
     times: list[float] = []
     stored, store_seconds = 0, 0.0
     for one in sets:
         if progress is not None:
             progress(one.name)
-        end = _end(one)
+        end = _latest_time(one)
         moment = [end]
         plain = replace(settings, url=":memory:", workspace=None, secrets="flag", max_total=len(one.memories) + 1)
         with Recollect(settings=plain, clock=lambda moment=moment: moment[0]) as store:  # type: ignore[misc]
             agent = store.agent("evaluated")
-            begun = perf_counter()
-            numbers = _store(agent, one, end)
+            started = perf_counter()
+            numbers = _store_memories(agent, one, end)
             store.embed_waiting()
-            store_seconds, stored = store_seconds + perf_counter() - begun, stored + len(one.memories)
+            store_seconds, stored = store_seconds + perf_counter() - started, stored + len(one.memories)
             for question in one.questions:
                 moment[0] = question.now or end
-                begun = perf_counter()
+                started = perf_counter()
                 hits = agent.recall(question.text, limit=DEPTH)
-                times.append(perf_counter() - begun)
+                times.append(perf_counter() - started)
                 found = [
                     numbers.get(hit.id, hit.id) if hit.source is Source.MEMORY else f"{hit.source}:{hit.id}"
                     for hit in hits
                 ]
-                asked.append((question.type, *_judged(one, question, found)))
-    types = [ALL, *sorted({type for type, *_ in asked if type})]
-    scores = [_scores(type, [each for each in asked if type in (ALL, each[0])]) for type in types]
+                results.append((question.type, *_score_question(one, question, found)))
+    types = [ALL, *sorted({type for type, *_ in results if type})]
+    scores = [_average_scores(type, [each for each in results if type in (ALL, each[0])]) for type in types]
     return Evaluation(scores=scores, stored=stored, store_seconds=store_seconds, recall_seconds=times)
 
 
-def _store(agent: Any, one: LabelledSet, end: datetime) -> dict[str, str]:
-    """The names of the memories by the ids they were given."""
+def _store_memories(agent: Any, one: LabelledSet, end: datetime) -> dict[str, str]:
+    """Store the memories of a set; return their names by the ids they were assigned."""
     names: dict[str, str] = {}
     for start in range(0, len(one.memories), BATCH):
         batch = one.memories[start : start + BATCH]
-        written = agent.remember_many([_draft(memory, end) for memory in batch])
+        written = agent.remember_many([_build_draft(memory, end) for memory in batch])
         for memory, kept in zip(batch, written, strict=True):
             names.setdefault(kept.id, memory.id)
     return names
 
 
-def _draft(memory: Labelled, end: datetime) -> dict[str, Any]:
+def _build_draft(memory: Labelled, end: datetime) -> dict[str, Any]:
     kind = checked_kind(memory.fields.get("kind", Kind.EPISODE))
     text = memory.text.strip()[: RULES[kind].max_chars]
     known = {"created_at": end, "session_id": memory.session, **memory.fields}
     return {**known, "text": text, "kind": kind, "expires_at": end + LIFETIME}
 
 
-def _judged(
+def _score_question(
     one: LabelledSet, question: LabelledQuestion, found: Sequence[str]
 ) -> tuple[Mapping[str, float], Mapping[str, float]]:
     session_of = {memory.id: memory.session for memory in one.memories if memory.session is not None}
-    wanted = list(question.sessions) or [session_of[id] for id in question.expected if id in session_of]
+    expected_sessions = list(question.sessions) or [session_of[id] for id in question.expected if id in session_of]
     sessions = [session_of.get(id, id) for id in found]
     return (
         metrics(found, question.expected) if question.expected else {},
-        metrics(sessions, wanted) if wanted else {},
+        metrics(sessions, expected_sessions) if expected_sessions else {},
     )
 
 
-def _scores(type: str, asked: Sequence[tuple[str, Mapping[str, float], Mapping[str, float]]]) -> Scores:
+def _average_scores(type: str, results: Sequence[tuple[str, Mapping[str, float], Mapping[str, float]]]) -> Scores:
     return Scores(
         type=type,
-        questions=len(asked),
-        memories=averages(memories for _, memories, _ in asked if memories),
-        sessions=averages(sessions for _, _, sessions in asked if sessions),
+        questions=len(results),
+        memories=averages(memories for _, memories, _ in results if memories),
+        sessions=averages(sessions for _, _, sessions in results if sessions),
     )
 
 
-def _end(one: LabelledSet) -> datetime:
-    """The latest moment the set speaks of; a set without any is of now, whenever that is."""
+def _latest_time(one: LabelledSet) -> datetime:
+    """Return the latest time in the set; a fixed date for a set without times, so that results are repeatable."""
     times = [memory.fields["created_at"] for memory in one.memories if "created_at" in memory.fields]
     times += [question.now for question in one.questions if question.now is not None]
     return max(times, default=datetime(2026, 1, 1, tzinfo=UTC))
@@ -173,34 +180,34 @@ def _quantile(values: Sequence[float], share: float) -> float:
 
 
 def read_sets(path: Path) -> list[LabelledSet]:
-    """The sets of a JSONL file: a line is a memory (`memory`, `id`, …) or a question (`question`, `expected`, …).
+    """Read the sets of a JSONL file: a line is a memory (`memory`, `id`, …) or a question (`question`, `expected`, …).
 
     Raises: Invalid, naming the line.
     """
     memories: dict[str, list[Labelled]] = {}
     questions: dict[str, list[LabelledQuestion]] = {}
-    for number, line in _lines(path):
+    for number, line in _parse_lines(path):
         name = str(line.get("set", ""))
         memories.setdefault(name, [])
         questions.setdefault(name, [])
         try:
             if "memory" in line:
-                memories[name].append(_memory(line))
+                memories[name].append(_parse_memory(line))
             else:
-                questions[name].append(_question(line))
+                questions[name].append(_parse_question(line))
         except (KeyError, ValueError, TypeError) as error:
-            raise Invalid(f"Line {number} of {path.name}: {_problem(error)}") from None
-    for name, asked in questions.items():
+            raise Invalid(f"Line {number} of {path.name}: {_describe_error(error)}") from None
+    for name, entries in questions.items():
         known = {memory.id for memory in memories[name]}
-        for question in asked:
+        for question in entries:
             if not known.issuperset(question.expected):
                 raise Invalid(f"The question {question.text[:60]!r} expects a memory its set does not have.")
     if not any(questions.values()):
-        raise Invalid(f"{path.name} asks no question; a question is a line with `question` and `expected`.")
+        raise Invalid(f"{path.name} has no question; add a line with `question` and `expected`.")
     return [LabelledSet(name=name, memories=memories[name], questions=questions[name]) for name in memories]
 
 
-def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _parse_lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -213,20 +220,20 @@ def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
         except ValueError:
             parsed = None
         if not isinstance(parsed, dict) or not {"memory", "question"} & parsed.keys():
-            raise Invalid(f"Line {number} of {path.name} is no JSON object with `memory` or `question`.")
+            raise Invalid(f"Line {number} of {path.name} is not a JSON object with `memory` or `question`.")
         yield number, parsed
 
 
-def _memory(line: Mapping[str, Any]) -> Labelled:
+def _parse_memory(line: Mapping[str, Any]) -> Labelled:
     fields = {name: line[name] for name in FIELDS if line.get(name) is not None}
     for name in ("created_at", "valid_from"):
         if name in fields:
-            fields[name] = _moment(fields[name])
+            fields[name] = _parse_time(fields[name])
     session = None if line.get("session_id") is None else str(line["session_id"])
     return Labelled(id=str(line["id"]), text=str(line["memory"]), session=session, fields=fields)
 
 
-def _question(line: Mapping[str, Any]) -> LabelledQuestion:
+def _parse_question(line: Mapping[str, Any]) -> LabelledQuestion:
     expected, sessions = line.get("expected", []), line.get("expected_sessions", [])
     if not isinstance(expected, list) or not isinstance(sessions, list) or not (expected or sessions):
         raise ValueError("`expected` is a list of the ids that should be found")
@@ -235,14 +242,14 @@ def _question(line: Mapping[str, Any]) -> LabelledQuestion:
         expected=[str(id) for id in expected],
         sessions=[str(id) for id in sessions],
         type=str(line.get("type", "")),
-        now=None if line.get("now") is None else _moment(line["now"]),
+        now=None if line.get("now") is None else _parse_time(line["now"]),
     )
 
 
-def _moment(value: str) -> datetime:
+def _parse_time(value: str) -> datetime:
     moment = datetime.fromisoformat(value)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _problem(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return f"it has no {error}." if isinstance(error, KeyError) else f"{error}."

@@ -1,6 +1,6 @@
-"""Modules that are imported when something is first asked of them.
+"""Modules that are imported on first use.
 
-For rules whose tables take long to build: a program that only imports recollect does not wait for them.
+For modules with tables that take long to build: importing recollect does not wait for them.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from typing import Any
 
 
 class LazyModule:
-    """Stands for a module until it is used. Unlike the standard library's, it may be used from many threads at once."""
+    """Proxy for a module, imported on first use. Unlike the standard library's, it is safe for concurrent threads."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
         found = getattr(import_module(self._name), attribute)
-        setattr(self, attribute, found)  # a write asks for dozens; each comes here only once
+        # Cached, so that each attribute takes this path only once.
+        setattr(self, attribute, found)
         return found

@@ -25,7 +25,7 @@ def test_a_folder_is_taken_in_and_failures_are_told_at_the_end(handbook: Program
 
     assert ended.code == 1
     assert ended.err == (
-        "handbook/broken.pdf: broken.pdf is broken: it cannot be read as PDF. Open it in a viewer and save it anew.\n"
+        "handbook/broken.pdf: broken.pdf is broken: it cannot be read as PDF. Open it in a viewer and save it again.\n"
     )
     first, second = (line.split("\t") for line in ended.out.splitlines())
     assert (first[0], first[2:]) == ("added", ["2 passages", "handbook/refunds.html"])

@@ -26,9 +26,12 @@ MAY_CATCH_ALL = {
     ("recollect.store.postgres.engine", "__init__"): "closes the pool and raises again",
     ("recollect.store.postgres.link", "_watch"): "without this thread a server that went away would stay away for ever",
     ("recollect.api.recollect", "__init__"): "closes the store and raises again",
-    ("recollect.providers.foreign", "asked"): "an embedder or a model is anybody's code: whatever it raises, it failed",
+    (
+        "recollect.providers.foreign",
+        "call_foreign",
+    ): "an embedder or a model is anybody's code: whatever it raises, it failed",
     ("recollect.providers.onnx_embedder", "encode"): "the runtime's errors share no narrower type",
-    ("recollect.providers.onnx_embedder", "_opened"): "a file of the wrong kind has no narrower type",
+    ("recollect.providers.onnx_embedder", "_open"): "a file of the wrong kind has no narrower type",
     ("recollect.server.mcp.protocol", "_hide_errors"): "logs it and answers without its text, which may be somebody's",
     ("recollect.services.background.workers", "run_job"): "hands the error to whoever asks for the result",
     (

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from recollect import Invalid, Recollect, Settings
 from recollect.model import ForeignMemory, ForeignTurn, Kind, Origin, Refused
 from recollect.providers.importers import FORMATS, Importers
-from recollect.providers.importers.files import CHUNK_CHARS, note_pieces
+from recollect.providers.importers.files import CHUNK_CHARS, split_note
 
 pytestmark = pytest.mark.proves("X6")
 
@@ -242,7 +242,7 @@ def test_langgraph(path: Path, layout: str) -> None:
         ("item 2", "name: Alice\nage: 31"),
         ("item 3", "Bob plays chess"),
         ("item 4", "Its value holds no text."),
-        ("item 5", "It is no item of a store: there is no `value`."),
+        ("item 5", "It is not an item of a store: there is no `value`."),
     ]
     assert (items[0].tags, items[2].tags) == (("users", "alice", "memories"), ("users", "bob"))
     assert items[0].created_at == datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -329,7 +329,7 @@ def test_an_archive_that_cannot_be_unpacked_and_files_of_nobody(tmp_path: Path) 
     with pytest.raises(Invalid, match="cannot be unpacked"):
         list(Importers().named("chatgpt").read(archive))
     for number, content in enumerate(["", "{}", "[]", "hello", '{"a": 1}', "\x00\xff"]):
-        with pytest.raises(Invalid, match="looks like no file"):
+        with pytest.raises(Invalid, match="is not a known format"):
             Importers().recognise(written(tmp_path / f"{number}.json", content))
     with pytest.raises(Invalid, match="mem0"):
         Importers().named("evernote")
@@ -370,7 +370,7 @@ def test_no_file_makes_a_reader_fail(tmp_path: Path, reader: Any, content: str) 
 def test_a_long_text_becomes_several_notes_and_loses_nothing() -> None:
     text = "First sentence. " * 40 + "x" * 1200 + " end."
 
-    pieces = note_pieces(text)
+    pieces = split_note(text)
 
     assert max(map(len, pieces)) <= 500
     assert "".join("".join(pieces).split()) == "".join(text.split())
@@ -396,7 +396,7 @@ class TestIntoAStore:
         assert (done.added, again.added, again.present) == (tried.added, {}, {"memories": 3})
         assert [(each.place, each.reason) for each in done.refused] == [
             ("memory 3", "It has no text under `memory`."),
-            ("memory 4", "It is no memory of mem0: not a JSON object."),
+            ("memory 4", "It is not a memory of mem0: not a JSON object."),
         ]
         (cricket,) = acme.agent("Travel-agent").list()
         assert (cricket.origin, cricket.kind) == (Origin.IMPORT, Kind.NOTE)

@@ -144,5 +144,5 @@ def test_a_model_that_is_left_alone_is_named() -> None:
 
     assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
     assert answer.json()["problems"] == [
-        "A model is left alone for a moment, and done without: The model is not there."
+        "A model failed and is paused; recollect continues without it: The model is not there."
     ]

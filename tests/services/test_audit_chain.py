@@ -45,7 +45,7 @@ def test_erasure_names_the_heads_it_changes(fresh_place: Place, clock: Clock) ->
 
 @pytest.mark.parametrize("id", [0, -1, 2**62, True, 1.5])
 def test_what_is_no_head_is_refused(fresh_place: Place, clock: Clock, id: int) -> None:
-    with fresh_place.open(clock) as store, pytest.raises(Invalid, match="A head has"):
+    with fresh_place.open(clock) as store, pytest.raises(Invalid, match="A head needs"):
         store.tenant("acme").audit.check_heads([AuditHead(id=id, hash="")])
 
 

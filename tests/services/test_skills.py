@@ -97,7 +97,7 @@ BROKEN = {
         4,
         "must be a list of agent ids",
     ),
-    "nobody": ("---\nname: x\ndescription: y\nagents: []\n---\nb", 4, "names nobody"),
+    "nobody": ("---\nname: x\ndescription: y\nagents: []\n---\nb", 4, "agents is empty"),
     "an agent that cannot be": ("---\nname: x\ndescription: y\nagents: ['a b']\n---\nb", 4, "an agent id is"),
     "a NUL": ("---\nname: x\ndescription: y\n---\nb\n\x00", 6, "NUL"),
 }

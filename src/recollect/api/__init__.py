@@ -1,1 +1,1 @@
-"""The library: `Recollect`, its async twin, and the views of a tenant and an agent."""
+"""The Python library: `Recollect`, its async counterpart, and the views of a tenant and an agent."""

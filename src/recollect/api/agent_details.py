@@ -1,4 +1,4 @@
-"""The verbs of an agent's long texts and its consolidation."""
+"""Methods for an agent's long texts, captured output and consolidation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_PAGE = 500
 
 
 class AgentDetails(AgentView):
-    """The verbs that store and read big texts."""
+    """Methods that store and read long texts."""
 
     def store_detail(
         self,
@@ -34,9 +34,11 @@ class AgentDetails(AgentView):
         session_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Detail:
-        """Keep a big text under a key; when this returns, it is on disk. `content` is the text itself, a `Path`, an
-        open file or anything that gives it in parts; of those only the part at hand is in memory. The text is kept as
-        it is; description, summary and metadata, which reach prompts, lose what looks like a credential.
+        """Store a long text under a generated key. When this returns, it is on disk.
+
+        `content` is a string, a `Path`, an open file or an iterable of parts; files and iterables are streamed. The
+        content is stored unchanged. Description, summary and metadata can reach prompts, so anything that looks like a
+        credential is removed from them.
 
         Raises: Invalid.
         """
@@ -57,9 +59,12 @@ class AgentDetails(AgentView):
         context: int = 2,
         json_path: str | None = None,
     ) -> DetailPage:
-        """A part of a big text: `limit` characters from `offset` on, or one of `lines` ("120-180"), `head` or `tail`
-        (so many lines), `grep` (lines that hold this or match /this/, with `context` lines around) and `json_path`.
-        `limit` (default 4,000 for a page, 50,000 otherwise) bounds every answer; `remaining` says how to go on.
+        """Read part of a long text: `limit` characters starting at `offset`, or one of the selections below.
+
+        `lines` is a range such as "120-180"; `head` and `tail` are numbers of lines; `grep` returns the lines that
+        contain a string or match a `/pattern/`, with `context` lines around them; `json_path` selects a value. `limit`
+        (4,000 characters by default for a page, 50,000 otherwise) bounds every answer; `remaining` says how to
+        continue.
 
         Raises: NotFound; Invalid; StoreError when the text is missing or damaged.
         """
@@ -79,8 +84,10 @@ class AgentDetails(AgentView):
     def search_details(
         self, query: str = "", *, session_id: str | None = None, offset: int = 0, limit: int = 20
     ) -> Sequence[Detail]:
-        """Details in whose key, type, description, summary or source the words stand: most of the words first, then
-        the newest; `offset` of them are passed over. Without a word: the newest.
+        """Search details by words in their key, type, description, summary or source.
+
+        Details matching most words come first, then the newest; `offset` skips that many. An empty query lists the
+        newest.
 
         Raises: Invalid.
         """
@@ -100,10 +107,12 @@ class AgentDetails(AgentView):
         before: str | Place | None = None,
         limit: int = 100,
     ) -> Sequence[Detail]:
-        """Details, newest first; `is_active` False lists hidden ones, None all. `before` continues a listing: a key, or
-        `(created_at, key)`, which may be gone by now.
+        """List details, newest first.
 
-        Raises: Invalid; NotFound when the key is gone.
+        `is_active=False` lists hidden ones, None all. `before` continues a listing: a key, or `(created_at, key)`,
+        which works even if that detail has been deleted.
+
+        Raises: Invalid; NotFound when `before` is a key that no longer exists.
         """
         if isinstance(before, str):
             last = self.get_detail(before)
@@ -117,14 +126,16 @@ class AgentDetails(AgentView):
         )
 
     def get_detail(self, key: str) -> Detail:
-        """What is known about a big text, also about a hidden one.
+        """Return the metadata of a long text, including a hidden one.
 
         Raises: NotFound.
         """
         return self._services.details.get(self.owner, key)
 
     def hide_detail(self, key: str, *, is_hidden: bool = True) -> Detail:
-        """Keep a big text, but let nobody find or read it any more; or show it again.
+        """Hide a long text from search and reading without deleting it.
+
+        `is_hidden=False` shows it again.
 
         Raises: NotFound, Forbidden.
         """
@@ -132,7 +143,7 @@ class AgentDetails(AgentView):
         return self._services.details.set_active(self.owner, key, not is_hidden)
 
     def delete_detail(self, key: str) -> None:
-        """Delete a big text for good.
+        """Delete a long text permanently.
 
         Raises: NotFound, Forbidden.
         """
@@ -140,8 +151,8 @@ class AgentDetails(AgentView):
         self._services.details.delete(self.owner, key)
 
 
-class Capturing(AgentView):
-    """The verbs that stand between a tool and a prompt."""
+class AgentCapture(AgentView):
+    """Methods that shorten tool output before it reaches a prompt."""
 
     def capture(
         self,
@@ -154,8 +165,10 @@ class Capturing(AgentView):
         duration: float | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> str:
-        """What to put into the prompt for an output: the output itself if it is short, else the line that stands for
-        it. Then all of it is stored, and `read_detail` reads it in parts. `source` is the command or tool.
+        """Return the text to put into the prompt for a tool's output: the output itself, or a reference to it.
+
+        Short output is returned unchanged. Long output is stored whole and replaced by a one-line reference;
+        `read_detail` reads it in parts. `source` is the command or tool.
 
         Raises: Invalid.
         """
@@ -180,7 +193,9 @@ class Capturing(AgentView):
         duration: float | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Captured:
-        """The same, told with the key; `output` may also be a seekable file, of which only a piece is in memory.
+        """Capture like `capture`, but return the key along with the text.
+
+        `output` may also be a seekable binary file, which is streamed.
 
         Raises: Invalid.
         """
@@ -198,8 +213,10 @@ class Capturing(AgentView):
         )
 
     def captured(self, function: Callable[..., Any] | None = None, **options: Any) -> Any:
-        """A decorator for tool functions, `@atlas.captured` or `@atlas.captured(source=…)`: `recollect.captured` for
-        this agent."""
+        """Decorate a tool function so that its output is captured: `recollect.captured` for this agent.
+
+        Use it as `@atlas.captured` or `@atlas.captured(source=…)`.
+        """
         return captured(self, **options) if function is None else captured(self, **options)(function)
 
 
@@ -207,18 +224,23 @@ ANY_STATE = "all"
 PAGE = 100
 
 
-class Consolidation(AgentView):
-    """The verbs that fold memories into fewer."""
+class AgentConsolidation(AgentView):
+    """Methods that merge similar memories."""
 
     def consolidate(self) -> Sequence[Proposal]:
-        """Look for memories that one could stand for, by a model if one is configured, by rules in any case; the new
-        proposals, applied already where the settings say so and they are trusted enough."""
+        """Find memories that can be merged into one, and return the new proposals.
+
+        Uses the configured model, if any, and rules in any case. Proposals that the settings and the trust of their
+        memories allow are already applied.
+        """
         return self._services.consolidate(self.owner)
 
     def proposals(
         self, *, state: str = ProposalState.OPEN, before: str | None = None, limit: int = PAGE
     ) -> Sequence[Proposal]:
-        """What was proposed, newest first; `state` is open, applied, rejected, undone or all.
+        """List proposals, newest first.
+
+        `state` is open, applied, rejected, undone or all; `before` (an id) continues a listing.
 
         Raises: Invalid.
         """
@@ -226,19 +248,19 @@ class Consolidation(AgentView):
         if before is not None and seq is None:
             raise Invalid("`before` is the id of a proposal, such as p-3.")
         return self._store.list_proposals(
-            self.owner, state=_checked_state(state), before=seq, limit=checked_limit(limit, most=MAX_PAGE)
+            self.owner, state=_parse_state(state), before=seq, limit=checked_limit(limit, most=MAX_PAGE)
         )
 
     def apply_proposal(self, id: str) -> Proposal:
-        """Let the proposed memory stand for those it takes in, which are ended but kept.
+        """Replace the memories of a proposal by the proposed one; the replaced memories end but are kept.
 
-        Raises: NotFound; Conflict when it is not open, or one of them has changed since; Forbidden.
+        Raises: NotFound; Conflict when it is not open, or one of its memories has changed since; Forbidden.
         """
         trust.check_decision(current_caller().trust)
         return self._services.consolidate.apply(self.owner, id)
 
     def reject_proposal(self, id: str) -> Proposal:
-        """Leave everything as it is; the same is not proposed again.
+        """Reject a proposal; the same one is not proposed again.
 
         Raises: NotFound; Conflict when it is not open; Forbidden.
         """
@@ -246,7 +268,7 @@ class Consolidation(AgentView):
         return self._services.consolidate.reject(self.owner, id)
 
     def undo_proposal(self, id: str) -> Proposal:
-        """Take an applied proposal back: what it took in is as it was, and what it made is gone.
+        """Revert an applied proposal: restore the replaced memories and remove the new one.
 
         Raises: NotFound; Conflict when it is not applied, or one of its memories has changed since; Forbidden.
         """
@@ -254,7 +276,7 @@ class Consolidation(AgentView):
         return self._services.consolidate.undo(self.owner, id)
 
 
-def _checked_state(state: str) -> ProposalState | None:
+def _parse_state(state: str) -> ProposalState | None:
     if state == ANY_STATE:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The verbs of an agent's memories."""
+"""Methods for an agent's memories."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from recollect.services.recall.recall import RecallRequest, checked_limit, check
 
 
 class AgentView:
-    """One agent in one store."""
+    """Base class of an agent's methods."""
 
     def __init__(self, services: Services, owner: Owner) -> None:
         self.owner = owner
@@ -35,8 +35,8 @@ SEARCH_LIMIT = 20
 ANY_STATE = "all"
 
 
-class Records(AgentView):
-    """The verbs that work on single memories."""
+class AgentRecords(AgentView):
+    """Methods that work on single memories."""
 
     @traced("create_memory")
     def remember(
@@ -56,8 +56,14 @@ class Records(AgentView):
         supersedes: str | None = None,
         valid_from: datetime | None = None,
     ) -> Memory:
-        """Keep one short text. When this returns, it is on disk. A note or core memory that is there already, but for
-        case and white space, is returned as it is; `supersedes` names the memory this one corrects.
+        """Store one short text. When this returns, it is on disk.
+
+        `kind` is note, core, journal or episode. `scope` (user, workspace or session) says what a note is about, `role`
+        who spoke; `origin` decides how far the text is trusted. `importance` (0 to 1), `category` and `expires_at`
+        default to the rules of the kind. `valid_from` is when the statement became true; `supersedes` is the id of the
+        memory this one corrects.
+
+        A note or core memory that already exists, ignoring case and white space, is returned unchanged.
 
         Raises: Invalid, SecretRejected, NotFound.
         """
@@ -80,15 +86,20 @@ class Records(AgentView):
 
     @traced("create_memory")
     def remember_many(self, items: Iterable[str | Mapping[str, Any]]) -> Sequence[Memory]:
-        """Keep many texts in one transaction: all of them or none. An item is a text, or `remember`'s arguments.
+        """Store many texts in one transaction: all or none.
+
+        An item is a text, or a mapping of `remember`'s arguments.
 
         Raises: Invalid.
         """
-        drafts = [_draft(item) for item in items]
+        drafts = [_parse_draft(item) for item in items]
         return self._services.remember(self.owner, drafts) if drafts else []
 
     def get(self, id: str) -> Memory:
-        """Raises: NotFound."""
+        """Return one memory.
+
+        Raises: NotFound.
+        """
         (found,) = self._services.retrieved.shown(self.owner, [self._store.get_memory(self.owner, id)])
         return self._services.judge(found)
 
@@ -103,8 +114,10 @@ class Records(AgentView):
         before: str | None = None,
         limit: int = PAGE,
     ) -> Sequence[Memory]:
-        """Memories, newest first; `state` is live, expired, archived, held or all; `as_of` lists what was true then;
-        `before` (an id) continues a listing.
+        """List memories, newest first.
+
+        `query` matches anywhere in the text, `tag` a whole tag, both ignoring case. `state` is live, expired, archived,
+        held or all. `as_of` lists what was true at that time. `before` (an id) continues a listing.
 
         Raises: Invalid.
         """
@@ -113,10 +126,10 @@ class Records(AgentView):
             kind=None if kind is None else checked_kind(kind),
             needle=checked_text(query, what="query"),
             tag=checked_text(tag, what="tag").strip(),
-            state=_checked_state(state),
+            state=_parse_state(state),
             now=self._services.now() if as_of is None else checked_moment(as_of, "as_of"),
             is_past=as_of is not None,
-            before=None if before is None else _checked_seq(before),
+            before=None if before is None else _parse_seq(before),
             limit=checked_limit(limit, most=MAX_PAGE),
         )
         return [self._services.judge(each) for each in self._services.retrieved.shown(self.owner, found)]
@@ -125,7 +138,7 @@ class Records(AgentView):
     def search(
         self, query: str = "", *, tag: str = "", kind: str | None = None, limit: int = SEARCH_LIMIT
     ) -> Sequence[Memory]:
-        """Live memories whose text holds `query` and that have the tag, ignoring case, newest first.
+        """List live memories that contain `query` and have the tag, ignoring case, newest first.
 
         Raises: Invalid.
         """
@@ -142,15 +155,16 @@ class Records(AgentView):
         purpose: str | None = None,
         as_of: datetime | None = None,
     ) -> Recalled:
-        """What fits a question best, each hit with the parts of its score: from the agent's own memories, and the
-        tenant's audit log, workflow steps and knowledge. `sources` names some of memory, audit, workflow, knowledge;
-        `kinds` means memories of these kinds; `purpose` asks for what helps with task_intake, tool_selection,
-        decision_memo, content or delegation; `as_of` asks what would have been recalled then. What did not answer in
-        time is in the result's `unanswered`.
+        """Find what answers a question best; each hit carries the parts of its score.
 
-        Raises: Invalid; StoreError when nothing could answer.
+        Searches the agent's own memories and the tenant's audit log, workflow steps and knowledge. `sources` limits
+        that to some of memory, audit, workflow and knowledge, `kinds` to memories of these kinds. `purpose` tunes the
+        result for task_intake, tool_selection, decision_memo, content or delegation. `as_of` recalls as if asked at
+        that time. Sources that did not answer in time are listed in the result's `unanswered`.
+
+        Raises: Invalid; StoreError when no source answered.
         """
-        request = _recall_request(query, limit=limit, kinds=kinds, sources=sources, purpose=purpose, as_of=as_of)
+        request = _build_request(query, limit=limit, kinds=kinds, sources=sources, purpose=purpose, as_of=as_of)
         return self._services.recall(self.owner, request)
 
     def explain(
@@ -164,35 +178,35 @@ class Records(AgentView):
         purpose: str | None = None,
         as_of: datetime | None = None,
     ) -> Explanation:
-        """Why `recall` with these arguments shows the memory, event, step or passage of this id, or why it does not.
+        """Explain why `recall` with these arguments returns the memory, event, step or passage `id`, or omits it.
 
-        Raises: Invalid; StoreError when nothing could answer.
+        Raises: Invalid; StoreError when no source answered.
         """
-        request = _recall_request(query, limit=limit, kinds=kinds, sources=sources, purpose=purpose, as_of=as_of)
+        request = _build_request(query, limit=limit, kinds=kinds, sources=sources, purpose=purpose, as_of=as_of)
         services = self._services
         explain = Explain(self._store, services.recall, services.context_calls, now=services.now)
         return explain(self.owner, request, id)
 
     def similar(self, id: str) -> Sequence[Memory]:
-        """Live memories that say nearly the same as this one, most alike first: candidates for merging.
+        """List live memories that are near-duplicates of this one, most similar first: candidates for merging.
 
         Raises: NotFound.
         """
         return [self._services.judge(each) for each in self._services.similar(self.owner, id)]
 
     def review(self) -> Sequence[Memory]:
-        """What waits for a person: memories held for lack of trust, and those marked as suspicious."""
+        """List memories that await a person's decision: held for lack of trust, or marked as suspicious."""
         return self._store.list_for_review(self.owner, limit=MAX_PAGE)
 
     def approve(self, id: str) -> Memory:
-        """Let a memory from the review into use.
+        """Approve a memory from the review for use.
 
         Raises: NotFound.
         """
         return self._services.remember.approve(self.owner, id)
 
     def approve_workspace(self) -> int:
-        """Trust the notes that came with the workspace's file like the user's own; how many there were.
+        """Trust the notes that came with the workspace file like the user's own; return how many there were.
 
         Raises: Invalid when the agent has no such file.
         """
@@ -208,16 +222,20 @@ class Records(AgentView):
         importance: float | None = None,
         version: int | None = None,
     ) -> Memory:
-        """Edit a memory; what it said before stays in its history. `version` is the one the caller has seen.
+        """Edit a memory; the previous text stays in its history.
 
-        Raises: NotFound, Invalid, SecretRejected, Conflict.
+        `version` is the version the caller last read; pass it to detect concurrent edits.
+
+        Raises: NotFound, Invalid, SecretRejected; Conflict when another edit came first.
         """
         return self._services.remember.update(
             self.owner, id, text=text, tags=tags, importance=importance, version=version
         )
 
     def history(self, id: str, *, before: int | None = None, limit: int | None = None) -> Sequence[MemoryVersion]:
-        """What a memory said before its edits, newest first: all of it, or `limit` versions older than `before`.
+        """List earlier versions of a memory, newest first.
+
+        `before` (a version) and `limit` page through them; by default all are returned.
 
         Raises: NotFound, Invalid.
         """
@@ -226,14 +244,14 @@ class Records(AgentView):
 
     @traced("delete_memory")
     def forget(self, id: str) -> None:
-        """Delete a memory and its history for good.
+        """Delete a memory and its history permanently.
 
         Raises: NotFound.
         """
         self._services.remember.forget(self.owner, id)
 
 
-def _recall_request(
+def _build_request(
     query: str,
     *,
     limit: int,
@@ -252,7 +270,7 @@ def _recall_request(
     )
 
 
-def _draft(item: object) -> Draft:
+def _parse_draft(item: object) -> Draft:
     if isinstance(item, str):
         return Draft(text=item)
     if not isinstance(item, Mapping):
@@ -264,7 +282,7 @@ def _draft(item: object) -> Draft:
     return Draft(**item)
 
 
-def _checked_state(state: str) -> State | None:
+def _parse_state(state: str) -> State | None:
     if state == ANY_STATE:
         return None
     try:
@@ -273,7 +291,7 @@ def _checked_state(state: str) -> State | None:
         raise Invalid(f"There is no state {str(state)[:40]!r}; choose {', '.join(State)} or {ANY_STATE}.") from None
 
 
-def _checked_seq(id: str) -> int:
+def _parse_seq(id: str) -> int:
     seq = memory_seq(id)
     if seq is None:
         raise Invalid("`before` is the id of a memory, such as m-7.")

@@ -1,9 +1,9 @@
-"""The same verbs as coroutines.
+"""Async versions of the classes in `api`: every method runs in a worker thread.
 
-Everything is written once, synchronously; here each verb runs in a worker thread. Measured on both engines, native
-async drivers were no faster, and a second implementation drifts away from the first.
+The methods are implemented once, synchronously. Native async drivers measured no faster on either engine, and a second
+implementation would drift from the first.
 
-Whoever is cancelled no longer waits: a verb that has not begun never does, one that has is finished all the same.
+Cancelling a call stops the wait: a method that has not started never runs, one that has started runs to its end.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from recollect.services.walk import Progress
 from recollect.store.engine import CLOSED
 
 THREADS = 32
-"""Enough for many waiting writes to share a commit."""
+"""Worker threads of one store: enough for many waiting writes to share a commit."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,29 +40,35 @@ class _Wrapped(Protocol):
 def _in_thread(
     method: Callable[Concatenate[Any, P], T],
 ) -> Callable[Concatenate[_Wrapped, P], Coroutine[Any, Any, T]]:
-    """`method` of the synchronous class, as a coroutine method of its async face."""
+    """Wrap a method of the synchronous class as a coroutine method of the async one."""
 
     async def call(self: _Wrapped, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        work = partial(copy_context().run, method, self._sync, *args, **kwargs)  # so that spans find their parents
+        # The copied context carries the current caller and the parent span into the thread.
+        work = partial(copy_context().run, method, self._sync, *args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    update_wrapper(call, method)  # so that help() and inspect.signature() tell what the verb takes
+    # help() and inspect.signature() show the arguments of the wrapped method.
+    update_wrapper(call, method)
     return call
 
 
 class _Threads(ThreadPoolExecutor):
-    """The threads of one store, closed when it is."""
+    """Thread pool of one store, shut down with it."""
 
     def submit(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Raises: StoreError."""
+        """Schedule a call.
+
+        Raises: StoreError.
+        """
         try:
             return super().submit(work, *args, **kwargs)
-        except RuntimeError as error:  # what a pool says that was shut down
+        except RuntimeError as error:
+            # The pool raises this after shutdown.
             raise StoreError(CLOSED) from error
 
 
 class AsyncAgentMemory:
-    """`AgentMemory`, awaited."""
+    """Async version of `AgentMemory`: the same methods, awaited."""
 
     def __init__(self, memory: AgentMemory, threads: ThreadPoolExecutor) -> None:
         self._sync = memory
@@ -120,17 +126,17 @@ class AsyncAgentMemory:
     call_tool = _in_thread(AgentMemory.call_tool)
 
     def captured(self, function: Callable[..., Any] | None = None, **options: Any) -> Any:
-        """A decorator for async tool functions: `recollect.captured` for this agent."""
+        """Decorate an async tool function so that its output is captured: `recollect.captured` for this agent."""
         return captured(self, **options) if function is None else captured(self, **options)(function)
 
 
-def _scanned(memory: TenantMemory, *, progress: Progress | None = None) -> list[Sighting]:
-    """Every stored memory that seems to hold a secret."""
+def _scan(memory: TenantMemory, *, progress: Progress | None = None) -> list[Sighting]:
+    """Return every stored memory that appears to contain a secret."""
     return list(memory.scan(progress=progress))
 
 
 class AsyncAuditLog:
-    """`AuditLog`, awaited."""
+    """Async version of `AuditLog`."""
 
     def __init__(self, audit: AuditLog, threads: ThreadPoolExecutor) -> None:
         self._sync = audit
@@ -145,7 +151,7 @@ class AsyncAuditLog:
 
 
 class AsyncTenantMemory:
-    """`TenantMemory`, awaited."""
+    """Async version of `TenantMemory`: the same methods, awaited."""
 
     def __init__(self, memory: TenantMemory, threads: ThreadPoolExecutor) -> None:
         self._sync = memory
@@ -153,12 +159,15 @@ class AsyncTenantMemory:
         self.id = memory.id
 
     def agent(self, id: str) -> AsyncAgentMemory:
-        """Raises: Invalid."""
+        """Return the memory of one agent.
+
+        Raises: Invalid.
+        """
         return AsyncAgentMemory(self._sync.agent(id), self._threads)
 
     @property
     def audit(self) -> AsyncAuditLog:
-        """What was done in the tenant."""
+        """The tenant's audit log."""
         return AsyncAuditLog(self._sync.audit, self._threads)
 
     add_agent = _in_thread(TenantMemory.add_agent)
@@ -185,7 +194,7 @@ class AsyncTenantMemory:
     update_document = _in_thread(TenantMemory.update_document)
     delete_document = _in_thread(TenantMemory.delete_document)
     search_knowledge = _in_thread(TenantMemory.search_knowledge)
-    scan = _in_thread(_scanned)
+    scan = _in_thread(_scan)
     allow_secret = _in_thread(TenantMemory.allow_secret)
     add_key = _in_thread(TenantMemory.add_key)
     list_keys = _in_thread(TenantMemory.list_keys)
@@ -201,10 +210,13 @@ class AsyncTenantMemory:
 
 
 class AsyncRecollect:
-    """`Recollect`, awaited. It opens its store in the constructor; `async with` or `await close()` lets go of it."""
+    """Async version of `Recollect`: the same methods, awaited.
+
+    The constructor opens the store; `async with` or `await close()` releases it.
+    """
 
     def __init__(self, url: str | os.PathLike[str] | None = None, **options: Any) -> None:
-        """The arguments are those of `Recollect`.
+        """Open a store. Takes the arguments of `Recollect`.
 
         Raises: Invalid, StoreError, SchemaMismatch.
         """
@@ -213,19 +225,26 @@ class AsyncRecollect:
 
     @property
     def sync(self) -> Recollect:
-        """The same store, for what takes a `Recollect`, such as `AgentRunner`."""
+        """The underlying `Recollect`, for code that needs one, such as `AgentRunner`."""
         return self._sync
 
     @property
     def settings(self) -> Any:
+        """Settings of the store."""
         return self._sync.settings
 
     def agent(self, id: str | None = None, tenant: str | None = None) -> AsyncAgentMemory:
-        """Raises: Invalid."""
+        """Return the memory of one agent; `id` and `tenant` default to those of the settings.
+
+        Raises: Invalid.
+        """
         return AsyncAgentMemory(self._sync.agent(id, tenant), self._threads)
 
     def tenant(self, id: str | None = None) -> AsyncTenantMemory:
-        """Raises: Invalid."""
+        """Return the memory shared by a tenant's agents; `id` defaults to that of the settings.
+
+        Raises: Invalid.
+        """
         return AsyncTenantMemory(self._sync.tenant(id), self._threads)
 
     skills = _in_thread(Recollect.skills)
@@ -249,7 +268,7 @@ class AsyncRecollect:
     now = _in_thread(Recollect.now)
 
     async def close(self) -> None:
-        """Finish what is being written and let go of the store."""
+        """Finish pending writes and release the store."""
         await asyncio.get_running_loop().run_in_executor(None, self._close)
 
     def _close(self) -> None:

@@ -1,4 +1,4 @@
-"""How the services are put together; `api` asks for it once for every store it opens."""
+"""Construction of the services of one store."""
 
 from __future__ import annotations
 
@@ -50,11 +50,12 @@ from recollect.services.upkeep.maintain import Maintain
 from recollect.settings import Settings
 
 PARTS = ("similarity", "recency", "importance", "source")
+"""Parts of a recall score that have a weight in the settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """One store and everything that works on it."""
+    """A store and all services that work on it."""
 
     store: Store
     now: Clock
@@ -93,7 +94,7 @@ class Services:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outside:
-    """What the services reach the world beyond the store by."""
+    """Dependencies of the services other than the store."""
 
     models: Models
     tokens: TokenCounter
@@ -104,23 +105,23 @@ class Outside:
 
 
 def wired(store: Store, embedding: Embedding, outside: Outside, *, now: Clock, settings: Settings) -> Services:
-    """The services of one store, as the settings want them."""
-    summary, fast = _rested(outside.models, now)
+    """Build the services of one store from the settings."""
+    summary, fast = _guard_models(outside.models, now)
     tokens, skills = outside.tokens, outside.skills
-    echoes, retrieved, guard = Echoes(), _retrieved(store, settings), SecretGuard(store, now, mode=settings.secrets)
+    echoes, retrieved, guard = Echoes(), _build_marks(store, settings), SecretGuard(store, now, mode=settings.secrets)
     details = Details(store, guard, Describe(fast if settings.detail_summary == "model" else None), now)
     limits = {Kind.NOTE: settings.max_total}
     remember = Remember(store, embedding, guard, echoes, now, max_counts=limits, suspicious=settings.suspicious)
     transcripts = Transcripts(store, remember, guard, now, is_capturing=settings.capture_turns)
-    conversations = _conversations(store, guard, summary, now, settings)
+    conversations = _build_conversations(store, guard, summary, now, settings)
     judge = partial(judged, mode=settings.suspicious)
-    recall = _recall(store, embedding, echoes, retrieved, judge, now, settings)
-    inject = _inject(store, embedding, echoes, judge, now, settings)
+    recall = _build_recall(store, embedding, echoes, retrieved, judge, now, settings)
+    inject = _build_inject(store, embedding, echoes, judge, now, settings)
     context_calls = ContextCalls(store, keep=settings.context_calls_kept)
-    consolidate = _consolidate(store, remember, guard, summary, now, settings)
+    consolidate = _build_consolidate(store, remember, guard, summary, now, settings)
     keys, waiting = Keys(store, now), (retrieved, context_calls)
     gather = Gather(store, judge, inject=inject, recall=recall, skills=skills, converse=conversations)
-    assemble = _assemble(store, guard, gather, fast, tokens, echoes, retrieved, context_calls, now, settings)
+    assemble = _build_assemble(store, guard, gather, fast, tokens, echoes, retrieved, context_calls, now, settings)
     return Services(
         store=store,
         now=now,
@@ -154,7 +155,7 @@ def wired(store: Store, embedding: Embedding, outside: Outside, *, now: Clock, s
         seen=Seen(store, skills, context_calls),
         erase=Erase(store, consolidate, now, waiting=waiting, caches=[echoes, assemble, context_calls, keys]),
         export=Export(store, outside.archives, now),
-        import_=_import(
+        import_=_build_import(
             outside,
             Restore(store, embedding, outside.archives, now, secrets=settings.secrets, audit_key=settings.audit_key),
             ForeignImport(store, remember, transcripts, guard, now, max_notes=settings.max_total),
@@ -163,23 +164,23 @@ def wired(store: Store, embedding: Embedding, outside: Outside, *, now: Clock, s
     )
 
 
-def _rested(models: Models, now: Clock) -> tuple[RestedModel | None, RestedModel | None]:
-    """The models for summaries and for what is wanted fast. One that serves both rests for both."""
+def _guard_models(models: Models, now: Clock) -> tuple[RestedModel | None, RestedModel | None]:
+    """Wrap the models for summaries and for fast answers. A model used for both shares one wrapper."""
     summary = None if models.summary is None else RestedModel(models.summary, now)
     if models.fast is models.summary:
         return summary, summary
     return summary, None if models.fast is None else RestedModel(models.fast, now)
 
 
-def _retrieved(store: Store, settings: Settings) -> Retrieved:
+def _build_marks(store: Store, settings: Settings) -> Retrieved:
     return Retrieved(store, unmarked=() if settings.workspace is None else (Kind.NOTE,))
 
 
-def _import(outside: Outside, restore: Restore, foreign: ForeignImport, settings: Settings) -> Import:
+def _build_import(outside: Outside, restore: Restore, foreign: ForeignImport, settings: Settings) -> Import:
     return Import(outside.archives, restore, foreign, outside.formats, agent=settings.agent)
 
 
-def _assemble(
+def _build_assemble(
     store: Store,
     guard: SecretGuard,
     gather: Gather,
@@ -196,7 +197,8 @@ def _assemble(
         now,
         gather=gather,
         fold=Fold(store, guard, fast, now, max_input_chars=settings.summary_input_chars),
-        move=Move(Details(store, guard, Describe(None), now)),  # a prompt waits for no summary
+        # No model here: assembling a prompt must not wait for a summary.
+        move=Move(Details(store, guard, Describe(None), now)),
         tokens=tokens,
         echoes=echoes,
         retrieved=retrieved,
@@ -206,7 +208,7 @@ def _assemble(
     )
 
 
-def _recall(
+def _build_recall(
     store: Store,
     embedding: Embedding,
     echoes: Echoes,
@@ -235,14 +237,14 @@ def _recall(
     )
 
 
-def _consolidate(
+def _build_consolidate(
     store: Store, remember: Remember, guard: SecretGuard, model: RestedModel | None, now: Clock, settings: Settings
 ) -> Consolidate:
     is_noted, policy = settings.workspace is None, settings.consolidation
     return Consolidate(store, remember, guard, now, model=model, policy=policy, is_noted=is_noted)
 
 
-def _conversations(
+def _build_conversations(
     store: Store, guard: SecretGuard, model: RestedModel | None, now: Clock, settings: Settings
 ) -> Conversations:
     return Conversations(
@@ -257,7 +259,9 @@ def _conversations(
     )
 
 
-def _inject(store: Store, embedding: Embedding, echoes: Echoes, judge: Judge, now: Clock, settings: Settings) -> Inject:
+def _build_inject(
+    store: Store, embedding: Embedding, echoes: Echoes, judge: Judge, now: Clock, settings: Settings
+) -> Inject:
     return Inject(
         store,
         embedding,

@@ -1,6 +1,6 @@
-"""`Recollect`: opens a store and hands out the views of its tenants and agents.
+"""`Recollect`: opens a store and returns the views of its tenants and agents.
 
-Nothing is kept between calls except what the store holds, so one `Recollect` serves many threads at once.
+It keeps no state between calls apart from the store, so one `Recollect` serves many threads at once.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["AgentMemory", "Recollect", "TenantMemory"]
 
 
 class Recollect:
-    """One store of memories. Open it once, share it between threads, close it at the end (or use `with`)."""
+    """A store of memories. Open it once, share it between threads, and close it at the end (or use `with`)."""
 
     def __init__(
         self,
@@ -52,24 +52,24 @@ class Recollect:
         model: GivenModel | None = None,
         replace_embedder: bool = False,
     ) -> None:
-        """Open the store at `url`: `sqlite:///file.db`, `:memory:`, `postgresql://…` or a path; by default a file
-        in the user's data folder. `clock` answers with the time, in UTC if it names no zone. `tokenizer` is an object
-        with `count(text)`, or a function; `model`, an object or a function, takes the place of those the settings name.
-        `replace_embedder` gives up vectors another embedder made, to be made anew by `embed_waiting`.
+        """Open the store at `url`: `sqlite:///file.db`, `:memory:`, `postgresql://…` or a path (default: data folder).
 
-        Raises: Invalid, StoreError, SchemaMismatch; ModelError when `replace_embedder` finds the new one out of reach.
+        `clock` returns the time (UTC if it has no zone); `tokenizer` is a function or has `count(text)`; `model`, an
+        object or a function, replaces the models of the settings. `replace_embedder` drops the vectors of another
+        embedder; `embed_waiting` computes them again.
+        Raises: Invalid, StoreError, SchemaMismatch; ModelError when the new embedder cannot be reached.
         """
         self.settings = settings if settings is not None else Settings.load()
         if url is not None:
             self.settings = replace(self.settings, url=os.fspath(url))
         skills = Skills(SkillFolders(self.settings.skills))
         tokens = open_tokenizer(tokenizer or self.settings.tokenizer, folder=self.settings.tiktoken_cache_dir)
-        self._now = _utc_now if clock is None else _checked(clock)
+        self._now = _utc_now if clock is None else _normalise_clock(clock)
         self._store = self._open_store()
         try:
             models = open_models(self.settings, model)
             self.model = models.main if model is not None else None
-            """The model that was given; None: those of the settings are asked."""
+            """Model passed to the constructor; None if the models of the settings are used."""
             self._embedding = self._open_embedding(embedder, replace_embedder)
         except BaseException:
             self._store.close()
@@ -85,44 +85,48 @@ class Recollect:
             settings=self.settings,
         )
         self.idempotency = self._services.idempotency
-        """For servers: the keys that requests carry so that a retry does not write twice."""
+        """Idempotency keys, for servers: a repeated request does not write twice."""
         self._is_closed = False
 
     def agent(self, id: str | None = None, tenant: str | None = None) -> AgentMemory:
-        """One agent's memory. Nothing is written by this; the agent is made when it first remembers something.
+        """Return the memory of one agent; `id` and `tenant` default to those of the settings.
+
+        Writes nothing: the agent is created when it first remembers something.
 
         Raises: Invalid, Forbidden.
         """
         return self.tenant(tenant).agent(id or self.settings.agent)
 
     def tenant(self, id: str | None = None) -> TenantMemory:
-        """What all agents of a tenant share.
+        """Return the memory shared by a tenant's agents; `id` defaults to that of the settings.
 
         Raises: Invalid.
         """
         return TenantMemory(self._services, checked_tenant(id or self.settings.tenant))
 
     def skills(self) -> Sequence[Skill]:
-        """What agents are taught by the files of the setting `skills`, by name; read again when a file changed."""
+        """List the skills of the setting `skills` by name. Changed files are read again."""
         caller, skills = current_caller(), self._services.skills()
         return [each for each in skills if not each.agents or any(map(caller.is_allowed, each.agents))]
 
     def skill_problems(self) -> Sequence[str]:
-        """What is wrong with those files at the moment; what was read before stays in use."""
+        """List current problems with the skill files. A broken file keeps its last good version in use."""
         return self._services.skills.problems()
 
     def maintain(self, *, progress: Progress | None = None) -> MaintenanceReport:
-        """Let memories fade: archive what expired, what decayed and what exceeds the quota; embed what waits.
-        `progress` is told after each agent how many are done, of how many.
+        """Archive memories that expired, decayed or exceed the quota, and embed texts that have no vector.
 
-        Raises: Conflict while another process is at it.
+        `progress` is called after each agent with the number done and the total.
+
+        Raises: Conflict while another process runs maintenance.
         """
         self._services.retrieved.flush()
         return self._services.maintain(progress=progress)
 
     def check(self, *, is_quick: bool = False, progress: Progress | None = None) -> Sequence[Check]:
-        """Look over the whole store, every tenant, and say what is not in order and what to do about it; nothing is
-        changed. `is_quick` leaves out what reads everything: each page of the database, each text, each event.
+        """Check the whole store, all tenants, and report each problem with its remedy; change nothing.
+
+        `is_quick` skips the checks that read everything: each database page, each text, each event.
         """
         self._services.retrieved.flush()
         return self._services.checkup(is_quick=is_quick, progress=progress)
@@ -132,91 +136,97 @@ class Recollect:
         return self._store.list_tenants()
 
     def mend_index(self) -> int:
-        """Put right what `check` finds missing from the search index or out of date in it, in every tenant; how many
-        entries those were. `embed_waiting` makes their vectors.
+        """Repair the search index of every tenant where `check` finds it incomplete or outdated.
+
+        Returns the number of repaired entries. `embed_waiting` computes their vectors.
         """
         return self._services.mend_index()
 
     def embed_waiting(self) -> int:
-        """Give a vector to every memory that has none yet; how many those were.
+        """Compute a vector for every text that has none, and return how many were computed.
 
         Texts the embedder refuses are skipped; `find_refused` names them.
 
-        Raises: ModelError when it fails altogether.
+        Raises: ModelError when the embedder fails altogether.
         """
         return self._embedding.embed_waiting()
 
     def count_waiting(self) -> int:
-        """How many texts have no vector yet, in every tenant."""
+        """Count the texts without a vector, in all tenants."""
         return self._embedding.count_waiting()
 
     def find_refused(self) -> Sequence[RefusedText]:
-        """Ask the embedder about some texts that wait, and return those it refuses, of every tenant; they are skipped
-        and tried again later.
+        """Ask the embedder about a sample of waiting texts and return those it refuses, of all tenants.
+
+        They are skipped and tried again later.
 
         Raises: ModelError, StoreError.
         """
         return self._embedding.find_refused()
 
     def list_refused(self, tenant: str | None = None) -> Sequence[RefusedText]:
-        """Return the texts the embedder has refused since this store was opened, of one tenant or of all."""
+        """List the texts the embedder has refused since this store was opened, of one tenant or of all."""
         return self._embedding.refused(tenant)
 
     def background(self) -> Sequence[BackgroundStatus]:
-        """Return the state of each background thread and its queue; a thread that died is started again."""
+        """Return the state and queue of each background thread; restart threads that died."""
         services = self._services
         workers = (services.context_calls, services.retrieved, services.keys, self._embedding)
         return [each.status() for each in workers]
 
     def verify_key(self, key: str) -> ApiKey:
-        """Whose key this is and what it allows.
+        """Return the API key record of this key: its owner and what it allows.
 
-        Raises: Unauthorized when it is unknown, revoked or has expired.
+        Raises: Unauthorized when it is unknown, revoked or expired.
         """
         return self._services.keys.verify(key)
 
     def current_key(self, tenant: str, id: str) -> ApiKey:
-        """The key of this id, for whoever has shown it to `verify_key` before.
+        """Return the current record of a key that `verify_key` accepted before.
 
-        Raises: Unauthorized when it was revoked or has expired since.
+        Raises: Unauthorized when it has been revoked or has expired since.
         """
         return self._services.keys.current(tenant, id)
 
     def embedder_problem(self) -> str:
-        """Why the embedder failed when it was last asked; empty if it did not."""
+        """Return why the last call of the embedder failed; empty if it succeeded."""
         return self._embedding.problem
 
     def problems(self) -> Sequence[str]:
-        """What is wrong at the moment with the models and with writing to the store, in sentences. It asks nobody."""
+        """Describe current problems with the models and with writing to the store. Makes no network calls."""
         models = (model.problem for model in self._services.rested_models)
-        failed = [f"A model is left alone for a moment, and done without: {each}" for each in models if each]
+        failed = [f"A model failed and is paused; recollect continues without it: {each}" for each in models if each]
         return [*failed, *self._store.problems()]
 
     def count_bytes(self) -> int:
-        """How large the database is."""
+        """Return the size of the database in bytes."""
         return self._store.count_bytes()
 
     def has_keys(self) -> bool:
-        """Whether there is a key that opens something, in whatever tenant."""
+        """Return True if any tenant has a valid API key."""
         return self._services.keys.is_any_valid()
 
     def recent_key(self, key: str, *, at_any_age: bool = False) -> ApiKey | None:
-        """What `verify_key` answered within the last second, or `at_any_age`, when it may have been revoked elsewhere
-        since; waits for nothing, so an event loop may call it."""
+        """Return the cached answer of `verify_key` from the last second; None if there is none.
+
+        Never blocks, so an event loop may call it. `at_any_age` also accepts older answers, whose key may have been
+        revoked elsewhere.
+        """
         return self._services.keys.recent(key, at_any_age=at_any_age)
 
     def now(self) -> datetime:
-        """The time by this store's clock, which decides what has expired."""
+        """Return the time of this store's clock, which decides what has expired."""
         return self._now()
 
     def close(self) -> None:
-        """Finish what is being written and let go of the store. Calling it again does nothing.
+        """Finish pending writes and release the store. Further calls do nothing.
 
-        Raises: StoreError when something that was to be written a little later cannot be.
+        Raises: StoreError when a pending write fails.
         """
         if not self._is_closed:
             self._is_closed = True
-            with ExitStack() as closing:  # the last one first, and every one of them, whatever another one raises
+            # Callbacks run in reverse order, each of them even if another raises.
+            with ExitStack() as closing:
                 closing.callback(self._store.close)
                 closing.callback(self._services.context_calls.close)
                 closing.callback(self._services.retrieved.close)
@@ -246,15 +256,16 @@ class Recollect:
         return open_workspace(store, settings.workspace, max_notes=settings.max_total, suspicious=settings.suspicious)
 
     def _open_embedding(self, given: Embedder | None, replace_embedder: bool) -> Embedding:
-        chosen = given or open_embedder(
+        opened = given or open_embedder(
             self.settings.embedder, api_key=self.settings.openai_api_key, base_url=self.settings.openai_base_url
         )
-        if chosen is None:
+        if opened is None:
             return Embedding(self._store, None, self._now)
-        embedder = CheckedEmbedder(chosen)
+        embedder = CheckedEmbedder(opened)
         if replace_embedder:
             self._store.change_embedder(embedder.name, embedder.dimensions)
-        elif not embedder.is_remote:  # a remote one is asked nothing yet: it may be out of reach, and memory works on
+        elif not embedder.is_remote:
+            # A remote embedder is not contacted here: it may be unreachable, and memory works without it.
             self._store.use_embedder(embedder.name, embedder.dimensions)
         return Embedding(self._store, embedder, self._now)
 
@@ -263,13 +274,13 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def _checked(clock: Clock) -> Clock:
-    """The clock, in UTC whatever zone it is set to; one that names none is taken to be in UTC already."""
+def _normalise_clock(clock: Clock) -> Clock:
+    """Wrap the clock to return UTC; a time without a zone is taken as UTC."""
 
     def now() -> datetime:
-        told: object = clock()
-        if not isinstance(told, datetime):
+        time: object = clock()
+        if not isinstance(time, datetime):
             raise Invalid("A clock is a function that answers with the time, such as lambda: datetime.now(UTC).")
-        return told.replace(tzinfo=UTC) if told.tzinfo is None else told.astimezone(UTC)
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
     return now

@@ -1,4 +1,4 @@
-"""`TenantMemory`: every verb of one tenant."""
+"""`TenantMemory`: all methods of one tenant."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar, Unpack
 
 from recollect.api.agent import MAX_PAGE, PAGE, AgentMemory
-from recollect.api.tenant_history import AuditLog, History, Knowledge, TenantView, Workflows
+from recollect.api.tenant_history import AuditLog, TenantHistory, TenantKnowledge, TenantView, TenantWorkflows
 from recollect.caller import current_caller
 from recollect.errors import Forbidden, NotFound
 from recollect.model import (
@@ -36,33 +36,39 @@ from recollect.services.walk import Progress
 
 T = TypeVar("T")
 
-LOOKS = frozenset(["colour", "icon"])
-"""The fields of an agent that every caller may set."""
+APPEARANCE_FIELDS = frozenset(["colour", "icon"])
+"""Fields of an agent that every caller may set."""
 
 
-class Agents(TenantView):
-    """The verbs that work on agents."""
+class TenantAgents(TenantView):
+    """Methods that manage agents."""
 
     def agent(self, id: str) -> AgentMemory:
-        """Raises: Invalid, Forbidden."""
+        """Return the memory of one agent.
+
+        Raises: Invalid, Forbidden.
+        """
         return AgentMemory(self._services, self._owner(id))
 
     def add_agent(self, id: str, **fields: Unpack[AgentFields]) -> Agent:
-        """Make an agent: name, system_prompt, model, tools, colour, icon, is_active.
+        """Create an agent with the given fields: name, system_prompt, model, tools, colour, icon, is_active.
 
-        Raises: Invalid, Forbidden; Conflict when there is one of that id.
+        Raises: Invalid, Forbidden; Conflict when the id is taken.
         """
         owner, now = self._owner(id), self._services.now()
-        checked = _checked_fields(fields)
+        checked = _check_fields(fields)
         agent = Agent(owner=owner, created_at=now, updated_at=now, **{"name": owner.agent, **checked})
-        return self._recorded(agent.id, "agent.add", "made", lambda: self._store.add_agent(agent))
+        return self._audit(agent.id, "agent.add", "made", lambda: self._store.add_agent(agent))
 
     def get_agent(self, id: str) -> Agent:
-        """Raises: NotFound, Forbidden."""
+        """Return one agent and its settings.
+
+        Raises: NotFound, Forbidden.
+        """
         return self._store.get_agent(self._owner(id))
 
     def list_agents(self, *, after: str = "", limit: int = PAGE) -> Sequence[Agent]:
-        """By id, beginning behind `after`.
+        """List agents by id, starting after the id `after`.
 
         Raises: Invalid.
         """
@@ -74,11 +80,11 @@ class Agents(TenantView):
         return [agent for agent in found if agent is not None][:limit]
 
     def update_agent(self, id: str, **fields: Unpack[AgentFields]) -> Agent:
-        """Change an agent; what it says already is no change.
+        """Change the given fields of an agent; do nothing if they already have these values.
 
         Raises: NotFound, Invalid, Forbidden.
         """
-        checked = _checked_fields(fields)
+        checked = _check_fields(fields)
         owner, now = self._owner(id), self._services.now()
         old = self._store.get_agent(owner)
         if replace(old, **checked) == old:
@@ -87,27 +93,27 @@ class Agents(TenantView):
         def update() -> Agent:
             return self._store.update_agent(replace(self._store.get_agent(owner), updated_at=now, **checked))
 
-        return self._recorded(owner.agent, "agent.update", "edited", update)
+        return self._audit(owner.agent, "agent.update", "edited", update)
 
     def delete_agent(self, id: str) -> None:
-        """Remove an agent and everything it owns.
+        """Delete an agent and everything it owns.
 
         Raises: NotFound, Forbidden.
         """
         owner = self._owner(id)
         check_decision(current_caller().trust)
-        self._recorded(owner.agent, "agent.delete", "removed", lambda: self._store.delete_agent(owner))
+        self._audit(owner.agent, "agent.delete", "removed", lambda: self._store.delete_agent(owner))
 
     def count_memories(self, id: str) -> Mapping[Kind, int]:
-        """How many memories of each kind an agent has."""
+        """Count an agent's memories of each kind."""
         return self._store.count_memories(self._owner(id))
 
     def count_memories_by_agent(self, ids: Collection[str]) -> Mapping[str, Mapping[Kind, int]]:
-        """The same for many agents at once."""
+        """Count the memories of each kind for many agents at once."""
         return self._store.count_memories_by_agent(self.id, [self._owner(id).agent for id in ids])
 
-    def _recorded(self, agent: str, action: str, done: str, work: Callable[[], T]) -> T:
-        """Do something to an agent, and put it into the audit log in the same transaction."""
+    def _audit(self, agent: str, action: str, done: str, work: Callable[[], T]) -> T:
+        """Run `work` on an agent and add an audit event in the same transaction."""
         event = AuditEvent(
             tenant=self.id,
             at=self._services.now(),
@@ -124,29 +130,35 @@ class Agents(TenantView):
         return self._store.transaction(self.id, do)
 
 
-def _checked_fields(fields: AgentFields) -> dict[str, Any]:
-    """Raises: Invalid; Forbidden when a caller of little trust decides what an agent is told and may do."""
+def _check_fields(fields: AgentFields) -> dict[str, Any]:
+    """Check the fields of an agent.
+
+    Raises: Invalid; Forbidden when a caller of low trust sets an agent's prompt, model or tools.
+    """
     checked = checked_agent_fields(fields)
-    if not LOOKS.issuperset(checked):
+    if not APPEARANCE_FIELDS.issuperset(checked):
         check_decision(current_caller().trust)
     return checked
 
 
 FOR_OPERATORS = (
-    "`compact` writes the whole store anew, and every tenant waits meanwhile; it takes an operator's key. Without it, "
-    "what was erased is overwritten in place."
+    "`compact` rewrites the whole store while every tenant waits; it takes an operator's key. Without it, erased data "
+    "is overwritten in place."
 )
 
 
-class Erasure(TenantView):
-    """The verb that leaves no trace."""
+class TenantErasure(TenantView):
+    """Permanent erasure of a subject."""
 
     def erase(self, subject: str, *, dry_run: bool = False, compact: bool | None = None) -> Receipt:
-        """Remove everything about a subject, for good: `agent:ID`, `session:ID`, `memory:AGENT/ID`, `tenant:ID`, or
-        `text:WORDS` for all that mentions them. Without a kind, an id means what it names, and other words a text.
+        """Erase everything about a subject permanently.
 
-        `dry_run` only lists what would go. With `compact`, the database's files are written anew and nobody can write
-        meanwhile. False leaves them as they are; None overwrites what SQLite's do not use and vacuums PostgreSQL's.
+        `subject` is `agent:ID`, `session:ID`, `memory:AGENT/ID`, `tenant:ID`, or `text:WORDS` for everything that
+        mentions the words. Without a prefix, an existing id is taken as that, anything else as text. `dry_run` only
+        lists what would be erased.
+
+        `compact=True` rewrites the database files and blocks all writers meanwhile; False leaves the files alone; None
+        overwrites free pages (SQLite) or vacuums (PostgreSQL).
 
         Raises: Invalid; NotFound when there is no such agent, session or memory; Forbidden.
         """
@@ -157,8 +169,8 @@ class Erasure(TenantView):
         return self._services.erase(self.id, subject, dry_run=dry_run, compact=compact)
 
 
-class Keys(TenantView):
-    """The verbs that decide who may come in."""
+class TenantKeys(TenantView):
+    """Methods that manage API keys."""
 
     def add_key(
         self,
@@ -169,18 +181,20 @@ class Keys(TenantView):
         agents: Collection[str] | None = None,
         trust: str | None = None,
     ) -> IssuedKey:
-        """Make a key that allows `scope` ("read", "write", "admin" or "operator"). `agents` limits it to these agents
-        (None: it is for all); `trust` to writing memories of this origin or of one that is trusted less. It is told
-        this once; only its hash is kept.
+        """Create an API key. The key is returned only once; the store keeps its hash.
 
-        Raises: Invalid; Forbidden when it could do more than the caller.
+        `scope` is "read", "write", "admin" or "operator". `agents` limits the key to these agents; None allows all.
+        `trust` limits the memories it writes to this origin or a less trusted one.
+
+        Raises: Invalid; Forbidden when the key could do more than the caller.
         """
         current_caller().check_whole_tenant()
         return self._services.keys.add(self.id, scope, name=name, expires_at=expires_at, agents=agents, trust=trust)
 
     def list_keys(self, *, after: Place | None = None, limit: int | None = None) -> Sequence[ApiKey]:
-        """Keys, oldest first, also those that were revoked or have expired: all, or `limit` of them behind the one
-        made then with that id.
+        """List keys, oldest first, including revoked and expired ones.
+
+        `after` (`(created_at, id)`) and `limit` page through them; by default all are returned.
 
         Raises: Invalid, Forbidden.
         """
@@ -190,7 +204,7 @@ class Keys(TenantView):
         )
 
     def revoke_key(self, id: str) -> None:
-        """From now on the key opens nothing. It stays in the list.
+        """Revoke a key at once. It stays in the list.
 
         Raises: NotFound, Forbidden.
         """
@@ -198,11 +212,13 @@ class Keys(TenantView):
         self._services.keys.revoke(self.id, id)
 
 
-class Transcripts(TenantView):
-    """The verbs that look at conversations."""
+class TenantTranscripts(TenantView):
+    """Methods that read conversations of all agents."""
 
     def sessions(self, *, before: Place | None = None, limit: int = PAGE) -> Sequence[Session]:
-        """Conversations of every agent, the one used last first; `before` (`place_of` a session) continues a listing.
+        """List conversations of all agents, most recently used first.
+
+        `before` (`place_of` a session) continues a listing.
 
         Raises: Invalid.
         """
@@ -214,7 +230,7 @@ class Transcripts(TenantView):
         return sorted(found, key=place_of, reverse=True)[:limit]
 
     def session(self, id: str) -> Session:
-        """A conversation, whichever agent's it is.
+        """Return a conversation of any agent.
 
         Raises: NotFound.
         """
@@ -224,31 +240,33 @@ class Transcripts(TenantView):
         return session
 
 
-class Upkeep(TenantView):
-    """The verbs that let memories fade."""
+class TenantUpkeep(TenantView):
+    """Maintenance of one tenant."""
 
     def count_waiting(self) -> int:
-        """How many texts have no vector yet."""
+        """Count the texts without a vector."""
         return self._store.count_unembedded(self.id)
 
     def maintain(self, *, progress: Progress | None = None) -> MaintenanceReport:
-        """What `Recollect.maintain` does, for this tenant alone.
+        """Run `Recollect.maintain` for this tenant alone.
 
-        Raises: Conflict while another process is at it; Forbidden.
+        Raises: Conflict while another process runs maintenance; Forbidden.
         """
         current_caller().check_whole_tenant()
         self._services.retrieved.flush(self.id)
         return self._services.maintain(self.id, progress=progress)
 
 
-class Transfer(TenantView):
-    """The verbs that move a tenant."""
+class TenantTransfer(TenantView):
+    """Export and import of a tenant."""
 
     def export(self, path: str | Path | IO[bytes], *, progress: Progress | None = None) -> Exported:
-        """Write everything the tenant has, except keys, to a file that any engine can import; `.gz` and `.zst` at the
-        end of its name compress it. It is written as of one moment, and has its name only when it is whole.
+        """Export all data of the tenant, except keys, to a file that any engine can import.
 
-        Raises: Invalid when it cannot be written; Forbidden.
+        The name's ending `.gz` or `.zst` selects compression. The file is a snapshot of one moment, and gets its name
+        only when it is complete.
+
+        Raises: Invalid when the file cannot be written; Forbidden.
         """
         current_caller().check_whole_tenant()
         self._services.retrieved.flush(self.id)
@@ -266,12 +284,14 @@ class Transfer(TenantView):
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> Imported:
-        """Take in a file: an export, or what another program remembered (`format`, if the file does not show it;
-        `agent`, for memories that name none). An export comes in without loss; what is there already stays as it is, so
-        importing twice changes nothing. Where ids clash all of it is refused, or with `merge` only what clashes.
-        `dry_run` writes nothing and tells what would happen.
+        """Import a file: an export, or the memories of another program.
 
-        Raises: Invalid when the file is not whole or makes no sense; Conflict when it clashes with what is here;
+        `format` names the file's format if it cannot be detected, `agent` the owner of memories that name none. An
+        export is restored without loss and existing records stay, so importing twice changes nothing. If ids clash,
+        everything is refused, or with `merge` only the clashing records. `dry_run` writes nothing and reports what
+        would happen.
+
+        Raises: Invalid when the file is incomplete or malformed; Conflict when it clashes with existing records;
         Forbidden.
         """
         current_caller().check_whole_tenant()
@@ -281,17 +301,27 @@ class Transfer(TenantView):
         return self._services.import_(self.id, Path(path).expanduser(), wishes, progress)
 
     def import_formats(self) -> tuple[str, ...]:
-        """What `format` may be."""
+        """Return the values `format` accepts."""
         return self._services.import_.formats
 
 
 __all__ = ["AuditLog", "TenantMemory"]
 
 
-class TenantMemory(Agents, Transcripts, Workflows, History, Knowledge, Keys, Transfer, Upkeep, Erasure):
-    """What a tenant's agents share, and the agents themselves."""
+class TenantMemory(
+    TenantAgents,
+    TenantTranscripts,
+    TenantWorkflows,
+    TenantHistory,
+    TenantKnowledge,
+    TenantKeys,
+    TenantTransfer,
+    TenantUpkeep,
+    TenantErasure,
+):
+    """Memory shared by a tenant's agents, and the agents themselves."""
 
     @property
     def audit(self) -> AuditLog:
-        """What was done in the tenant."""
+        """The tenant's audit log."""
         return AuditLog(self._services, self.id)

@@ -1,4 +1,4 @@
-"""The verbs of a tenant's audit log, workflows and documents."""
+"""Methods for a tenant's audit log, workflows and documents."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from recollect.tools import catalog
 
 
 class TenantView:
-    """One tenant in one store."""
+    """Base class of a tenant's methods."""
 
     def __init__(self, services: Services, id: str) -> None:
         self.id = id
@@ -58,23 +58,25 @@ class TenantView:
 
 MAX_MESSAGE_CHARS = 2_000
 MAX_META_CHARS = 10_000
-MAX_EVENT = 2**62
+MAX_EVENT = 2**62  # above every event number a database can hold
 _ACTION = re.compile(r"[a-z][a-z0-9_]*(?:[.][a-z0-9_]+){1,4}")
 
 
 class AuditLog(TenantView):
-    """The verbs on the audit log."""
+    """Audit log of one tenant."""
 
     def list(self, *, before: int | None = None, limit: int = SEARCH_LIMIT) -> Sequence[AuditEvent]:
-        """What was done, newest first; `before` (an event's number) continues a listing. `event.actor` is the id of the
-        key, or the name of the program, that did it.
+        """List events, newest first.
+
+        `before` (an event's number) continues a listing. `event.actor` is the id of the key, or the name of the
+        program, that acted.
 
         Raises: Invalid.
         """
         return self.search("", before=before, limit=limit)
 
     def search(self, query: str, *, before: int | None = None, limit: int = SEARCH_LIMIT) -> Sequence[AuditEvent]:
-        """Events whose message holds `query`, ignoring case, newest first. `recall` finds them by single words.
+        """List events with `query` in their message, ignoring case, newest first. `recall` finds them by words.
 
         Raises: Invalid.
         """
@@ -83,44 +85,45 @@ class AuditLog(TenantView):
         return self._store.list_events(self.id, needle=needle, agents=agents, before=before, limit=limit)
 
     def verify(self) -> AuditReport:
-        """Whether the log is whole: nothing changed, nothing missing."""
+        """Verify the hash chain: report changed and missing events."""
         return self._store.verify_events(self.id)
 
     def head(self) -> AuditHead:
-        """Return the number and the hash of the last event, to be kept where nobody who can change the store can."""
+        """Return the number and hash of the last event. Keep them where an attacker on the store cannot change them."""
         return self._store.audit_head(self.id)
 
     def check_heads(self, heads: Sequence[AuditHead]) -> Sequence[HeadCheck]:
-        """Compare what `head` returned earlier with the log; a head that does not fit shows that it was written anew.
+        """Compare earlier results of `head` with the log; a mismatch shows that the log was rewritten.
 
         Raises: Invalid.
         """
         for each in heads:
             is_number = type(each.id) is int and 0 < each.id < MAX_EVENT
             if not is_number or not isinstance(each.hash, str):
-                raise Invalid("A head has the number of an event and its hash.")
+                raise Invalid("A head needs the number of an event and its hash.")
         return self._store.check_heads(self.id, heads)
 
     def record(
         self, action: str, message: str, *, agent: str | None = None, meta: Mapping[str, Any] | None = None
     ) -> AuditEvent:
-        """Put an event of your own into the log, for good: `action` is a stable word such as "order.refund".
-        Without `agent`, it is about the agent the caller is limited to, if there is one.
+        """Add your own event to the log permanently.
 
-        Raises: Invalid, Forbidden; SecretRejected when it seems to hold a secret, whatever the mode: nothing is ever
-        taken out.
+        `action` is a stable dotted word such as "order.refund". `agent` defaults to the caller's agent, if it has one.
+
+        Raises: Invalid, Forbidden; SecretRejected when the event appears to contain a secret, in every mode, because
+        events are never edited.
         """
         agent = current_caller().own_agent(agent)
         event = AuditEvent(
             tenant=self.id,
             at=self._services.now(),
-            action=_checked_action(action),
+            action=_check_action(action),
             agent_id=None if agent is None else self._owner(agent).agent,
-            message=_checked_message(message),
-            meta=_checked_meta({} if meta is None else meta),
+            message=_check_message(message),
+            meta=_parse_meta({} if meta is None else meta),
         )
-        said = f"{event.message}\n{json.dumps(event.meta, ensure_ascii=False)}"
-        if self._services.guard.findings(self.id, said):
+        text = f"{event.message}\n{json.dumps(event.meta, ensure_ascii=False)}"
+        if self._services.guard.findings(self.id, text):
             refused = "An event was refused: it seems to hold a secret."
             self._store.add_event(
                 AuditEvent(
@@ -131,7 +134,7 @@ class AuditLog(TenantView):
         return self._store.add_event(event)
 
 
-def _checked_action(action: object) -> str:
+def _check_action(action: object) -> str:
     if not isinstance(action, str) or len(action) > 100 or not _ACTION.fullmatch(action):
         raise Invalid("An action is two or more words in lower case with dots between them, such as order.refund.")
     area = action.partition(".")[0]
@@ -140,14 +143,14 @@ def _checked_action(action: object) -> str:
     return action
 
 
-def _checked_message(message: str) -> str:
+def _check_message(message: str) -> str:
     message = checked_text(message, what="message").strip()
     if not 1 <= len(message) <= MAX_MESSAGE_CHARS:
         raise Invalid(f"A message has 1 to {MAX_MESSAGE_CHARS:,} characters.")
     return message
 
 
-def _checked_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(meta, Mapping):
         raise Invalid("The meta of an event is an object of names and values.")
     if ACTOR in meta:
@@ -155,20 +158,21 @@ def _checked_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
     try:
         text = json.dumps(dict(meta), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
-        raise Invalid("The meta of an event holds what JSON cannot say.") from None
+        raise Invalid("The meta of an event must be JSON: it holds a value JSON cannot represent.") from None
     if len(text) > MAX_META_CHARS or "\\u0000" in text:
         raise Invalid(f"The meta of an event has at most {MAX_META_CHARS:,} characters as JSON, and no NUL.")
     checked_json(meta, what="meta")
-    read: dict[str, Any] = json.loads(text)
-    return read
+    parsed: dict[str, Any] = json.loads(text)
+    return parsed
 
 
-class History(TenantView):
-    """The verbs that look back."""
+class TenantHistory(TenantView):
+    """Secret scanning, the audit log and tools without an agent."""
 
     def scan(self, *, progress: Progress | None = None) -> Iterator[Sighting]:
-        """Every stored memory that seems to hold a secret, found one by one. `progress` is told after each agent how
-        many are done, of how many.
+        """Yield every stored memory that appears to contain a secret.
+
+        `progress` is called after each agent with the number done and the total.
 
         Raises: Forbidden.
         """
@@ -176,9 +180,9 @@ class History(TenantView):
         return self._services.scan(self.id, progress=progress)
 
     def allow_secret(self, text: str) -> int:
-        """Say that what looks like a secret in `text` is none; only its hash is kept.
+        """Allow what looks like a secret in `text`; only its hash is stored. Return the number of pieces allowed.
 
-        Raises: Invalid when nothing does; Forbidden.
+        Raises: Invalid when nothing looks like a secret; Forbidden.
         """
         current_caller().check_whole_tenant()
         check_decision(current_caller().trust)
@@ -192,26 +196,26 @@ class History(TenantView):
     def audit_events(
         self, query: str = "", *, before: int | None = None, limit: int = SEARCH_LIMIT
     ) -> Sequence[AuditEvent]:
-        """What was done, newest first.
+        """List audit events that contain `query`, newest first.
 
         Raises: Invalid.
         """
         return AuditLog(self._services, self.id).search(query, before=before, limit=limit)
 
     def verify_audit(self) -> AuditReport:
-        """Whether the audit log is whole: nothing changed, nothing missing."""
+        """Verify the audit log: report changed and missing events."""
         return self._store.verify_events(self.id)
 
     def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Json:
-        """Run a tool where no agent is speaking: tools that need one say so."""
+        """Run a tool without an agent; tools that need one answer with a refusal."""
         return catalog.call(None, name, arguments)
 
 
-class Workflows(TenantView):
-    """The verbs on workflows and their steps. Agents find the steps by recall."""
+class TenantWorkflows(TenantView):
+    """Methods for workflows and their steps, which agents find by recall."""
 
     def add_workflow(self, name: str) -> Workflow:
-        """Begin a workflow; its id is made of its name.
+        """Start a workflow; its id is derived from its name.
 
         Raises: Invalid, SecretRejected.
         """
@@ -227,8 +231,9 @@ class Workflows(TenantView):
         status: str = COMPLETED,
         is_new: bool = True,
     ) -> WorkflowStep:
-        """Add a step, and what came out of it, to the workflow with this id, or else the newest with this name. One
-        that is not there is begun, unless `is_new` is false: then `workflow` is an id.
+        """Add a step and its output to the workflow with this id, or else to the newest one with this name.
+
+        An unknown workflow is created, unless `is_new` is False: then `workflow` must be an id.
 
         Raises: Invalid, SecretRejected, NotFound, Forbidden.
         """
@@ -240,11 +245,14 @@ class Workflows(TenantView):
         )
 
     def get_workflow(self, id: str) -> Workflow:
-        """Raises: NotFound."""
+        """Return one workflow.
+
+        Raises: NotFound.
+        """
         return self._store.get_workflow(self.id, checked_text(id, what="id"))
 
     def list_workflows(self, *, after: str = "", limit: int = PAGE) -> Sequence[Workflow]:
-        """By id, beginning behind `after`.
+        """List workflows by id, starting after the id `after`.
 
         Raises: Invalid.
         """
@@ -252,7 +260,7 @@ class Workflows(TenantView):
         return self._store.list_workflows(self.id, after=checked_text(after, what="after"), limit=limit)
 
     def list_steps(self, workflow: str, *, after: int = 0, limit: int = PAGE) -> Sequence[WorkflowStep]:
-        """The steps of a workflow (its id) in order, beginning behind the position `after`.
+        """List the steps of a workflow (by id) in order, starting after the position `after`.
 
         Raises: NotFound, Invalid.
         """
@@ -267,8 +275,8 @@ class Workflows(TenantView):
         return found[:limit]
 
 
-class Knowledge(TenantView):
-    """The verbs that work on documents."""
+class TenantKnowledge(TenantView):
+    """Methods for documents."""
 
     def ingest(
         self,
@@ -282,9 +290,11 @@ class Knowledge(TenantView):
         prune: bool = False,
         progress: Progress | None = None,
     ) -> Ingested:
-        """Take in a text, a file (Markdown, text, HTML, PDF) or every such file of a folder and below it. What is there
-        already is left alone; what has changed takes the place of its old self. Of a folder: `include` and `exclude`
-        are patterns such as `*.md`, `prune` removes documents whose file is gone, failures are in the answer.
+        """Ingest a text, a file (Markdown, text, HTML, PDF) or all such files below a folder.
+
+        Unchanged documents are skipped; changed ones replace their earlier version. For a folder, `include` and
+        `exclude` are patterns such as `*.md`, `prune` removes documents whose file is gone, and failures are listed in
+        the result.
 
         Raises: Invalid, SecretRejected; for a folder only when it cannot be read.
         """
@@ -310,7 +320,7 @@ class Knowledge(TenantView):
         category: str | None = None,
         is_published: bool | None = None,
     ) -> Ingested:
-        """Take in a text, also one that could be a path: for texts that come from elsewhere.
+        """Ingest a text, even one that looks like a path: for texts from untrusted sources.
 
         Raises: Invalid, SecretRejected.
         """
@@ -327,8 +337,7 @@ class Knowledge(TenantView):
         category: str | None = None,
         is_published: bool | None = None,
     ) -> Ingested:
-        """Take in the content of a file that is not on this machine; its name tells what it is, and is what it is
-        known by.
+        """Ingest the content of a file by its `name`, which decides the format and identifies the document.
 
         Raises: Invalid, SecretRejected.
         """
@@ -337,18 +346,21 @@ class Knowledge(TenantView):
         return Ingested(documents=(self._services.ingest.content(self.id, content, wishes, name=base, source=base),))
 
     def get_document(self, id: str) -> Document:
-        """Raises: NotFound."""
+        """Return one document.
+
+        Raises: NotFound.
+        """
         return self._store.get_document(self.id, id)
 
     def list_passages(self, id: str) -> Sequence[Chunk]:
-        """What a document was cut into, in order.
+        """List the passages of a document in order.
 
         Raises: NotFound.
         """
         return self._store.list_chunks(self.id, self._store.get_document(self.id, id).id)
 
     def list_documents(self, *, category: str = "", after: str = "", limit: int = PAGE) -> Sequence[Document]:
-        """By id, beginning behind `after`; only those of a category if one is named.
+        """List documents by id, starting after the id `after`, optionally of one category.
 
         Raises: Invalid.
         """
@@ -362,7 +374,7 @@ class Knowledge(TenantView):
     def update_document(
         self, id: str, *, title: str | None = None, category: str | None = None, is_published: bool | None = None
     ) -> Document:
-        """Say something else about a document; only a published one is found.
+        """Change the title, category or publication of a document. Only published documents are found.
 
         Raises: NotFound, Invalid, SecretRejected, Conflict.
         """
@@ -370,14 +382,14 @@ class Knowledge(TenantView):
         return self._services.ingest.update(self.id, id, wishes)
 
     def delete_document(self, id: str) -> None:
-        """Delete a document and its passages for good.
+        """Delete a document and its passages permanently.
 
         Raises: NotFound.
         """
         self._services.ingest.delete(self.id, id)
 
     def search_knowledge(self, query: str, *, categories: Collection[str] = (), limit: int = 5) -> Sequence[Hit]:
-        """The passages of published documents that fit a question best, by words and by meaning; no category means all.
+        """Search published documents by words and meaning; return the best passages. Empty `categories` means all.
 
         Raises: Invalid.
         """

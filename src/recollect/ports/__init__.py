@@ -1,7 +1,7 @@
-"""What the services need from outside: stores to keep records in, an embedder to compare meanings with.
+"""Protocols the services depend on: stores, embedders, models and files.
 
-Every store call names an `Owner` or a tenant, and sees nothing of anybody else: a foreign id is answered exactly like a
-missing one. `get_` raises NotFound, `find_` may return None. All of them raise StoreError when the database fails.
+Every store call names an `Owner` or a tenant and sees no other data: an id of another owner is answered exactly like a
+missing one. `get_` raises NotFound, `find_` may return None. All methods raise StoreError when the database fails.
 """
 
 from __future__ import annotations
@@ -113,16 +113,16 @@ class Store(
     ErasureStore,
     Protocol,
 ):
-    """Everything a database keeps for us."""
+    """All store protocols together: a database."""
 
     def transaction(self, tenant: str, work: Callable[[], T]) -> T:
-        """Run `work`; the store calls it makes (for this tenant only) are kept together or not at all.
+        """Run `work` in one transaction: its store calls (for this tenant only) are committed together or not at all.
 
         On SQLite `work` runs on the writer's thread, so it must not wait for another thread, a model or a network.
         """
 
     def problems(self) -> Sequence[str]:
-        """Return what is wrong at the moment, in sentences, without asking the database."""
+        """Return current problems as sentences, without asking the database."""
 
     def embed_notes_with(self, embed: EmbedTexts) -> None:
         """Set the function that embeds notes in a file, which has no place for vectors."""
@@ -133,4 +133,5 @@ class Store(
         A read that fails does not keep the next one from trying.
         """
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Release the database. Further calls do nothing."""

@@ -1,4 +1,4 @@
-"""What services need to keep and read long texts, documents and skills."""
+"""Protocols for long texts, documents and skills."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from recollect.ports.providers import Vector
 
 
 class ContentDraft(Protocol):
-    """A text on its way into the store, piece by piece: only the piece at hand is in memory."""
+    """A text being written to the store in pieces, so that only one piece is in memory."""
 
     def feed(self, text: str) -> None:
         """Append to the text.
@@ -24,17 +24,17 @@ class ContentDraft(Protocol):
         """
 
     def seal(self) -> None:
-        """End the text and make it last. To be called outside of any transaction.
+        """End the text and make it durable. Call it outside of any transaction.
 
         Raises: StoreError.
         """
 
     def close(self) -> None:
-        """Let go of what was not added. Calling it again does nothing."""
+        """Release a draft that was not added. Further calls do nothing."""
 
 
 class Content(Protocol):
-    """A stored text in chunks of equally many characters, each of which can be read without the others."""
+    """A stored text in chunks of equal length in characters, each readable on its own."""
 
     chars: int
     lines: int
@@ -42,26 +42,29 @@ class Content(Protocol):
     newlines: Sequence[int]  # line breaks before each chunk
 
     def chunk(self, position: int) -> str:
-        """One chunk of the text; 0 is the first.
+        """Return one chunk of the text; 0 is the first.
 
         Raises: StoreError when it is missing or damaged.
         """
 
 
 class DetailStore(Protocol):
-    """An agent's details."""
+    """Details of an agent."""
 
     def begin_content(self, tenant: str) -> ContentDraft:
-        """A new text for `add_detail`; whoever begins one closes it."""
+        """Start a new text for `add_detail`. The caller must close it."""
 
     def add_detail(self, detail: Detail, draft: ContentDraft) -> Detail:
-        """Keep the detail with the sealed draft as its content; the same content is kept once for a tenant.
+        """Store the detail with the sealed draft as its content; equal contents are stored once per tenant.
 
-        Raises: Conflict when the agent has a detail of that key.
+        Raises: Conflict when the agent has a detail with that key.
         """
 
     def get_detail(self, owner: Owner, key: str) -> Detail:
-        """Raises: NotFound."""
+        """Return one detail.
+
+        Raises: NotFound.
+        """
 
     def list_details(
         self,
@@ -72,129 +75,155 @@ class DetailStore(Protocol):
         before: Place | None = None,
         limit: int = 100,
     ) -> Sequence[Detail]:
-        """Newest first, beginning behind `before` (when one was stored, and its key); `is_active` None lists all."""
+        """List details, newest first, starting after `before` (its time and key); `is_active` None lists all."""
 
     def search_details(
         self, owner: Owner, words: Sequence[str], *, session_id: str | None = None, offset: int = 0, limit: int = 20
     ) -> Sequence[Detail]:
-        """Active ones in whose key, type, description, summary or source any of the words stands, ignoring case: those
-        with most of the words first, then the newest, without the first `offset`."""
+        """Search active details for words in key, type, description, summary or source, ignoring case.
+
+        Details with most of the words come first, then the newest; the first `offset` are skipped.
+        """
 
     def set_detail_active(self, owner: Owner, key: str, is_active: bool) -> Detail:
-        """Raises: NotFound."""
+        """Show or hide a detail.
+
+        Raises: NotFound.
+        """
 
     def delete_detail(self, owner: Owner, key: str) -> Detail:
-        """The detail as it was. Its content stays until it is swept.
+        """Delete a detail and return it. Its content stays until `sweep_contents`.
 
         Raises: NotFound.
         """
 
     def open_content(self, owner: Owner, key: str) -> Content:
-        """The text of a detail.
+        """Open the text of a detail.
 
         Raises: NotFound; StoreError when the content is missing or damaged.
         """
 
     def sweep_contents(self, tenant: str, *, stored_before: datetime, unknown_too: bool = False) -> int:
-        """Remove contents no detail has, and temporary files of dead writers; return how many. Younger ones stay: a
-        detail may be on its way to them. Contents this database never knew stay too, unless `unknown_too`."""
+        """Remove contents without a detail and temporary files of dead writers; return how many.
+
+        Contents stored after `stored_before` stay, because their detail may not be committed yet. Contents this
+        database never recorded stay too, unless `unknown_too`.
+        """
 
     def drop_content(self, tenant: str, content_hash: str) -> bool:
-        """Remove one content at once, unless a detail has it; whether it was removed."""
+        """Remove one content at once unless a detail uses it; return True if it was removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a file says: its structure, and the title it gives itself, if any."""
+    """Parsed file: its parts, and its own title, if any."""
 
     title: str
     parts: Sequence[Part]
 
 
 class DocumentFiles(Protocol):
-    """Files on disk, and what is in them."""
+    """Document files on disk."""
 
     def locate(self, given: str | Path) -> Path | None:
-        """The file or folder this names; None when it is a text of its own.
+        """Return the file or folder this names; None when it is a text.
 
-        Raises: Invalid when it can only be a path, and nothing is there.
+        Raises: Invalid when it can only be a path and does not exist.
         """
 
     def is_folder(self, path: Path) -> bool: ...
 
     def load(self, path: Path) -> bytes:
-        """Raises: Invalid when the file cannot be read or is too large."""
+        """Return the content of a file.
+
+        Raises: Invalid when the file cannot be read or is too large.
+        """
 
     def walk(self, folder: Path, *, include: Sequence[str], exclude: Sequence[str]) -> Sequence[Path]:
-        """The files of a folder and all below it that can be read here, by path, relative to the folder.
+        """List the readable files below a folder, sorted by path relative to it.
 
         Raises: Invalid when the folder cannot be read.
         """
 
     def read(self, content: bytes, *, name: str) -> Reading:
-        """What a file of this name says; without a name it is a text, and read as Markdown.
+        """Parse a file by its name; without a name the content is parsed as Markdown.
 
-        Raises: Invalid, which says what is wrong with it.
+        Raises: Invalid, which names the problem.
         """
 
 
 class KnowledgeStore(Protocol):
-    """A tenant's documents and their passages."""
+    """Documents of a tenant and their passages."""
 
     def put_document(self, document: Document, texts: Sequence[str], vectors: Sequence[Vector | None]) -> Document:
-        """Add the document, or replace the one of the same id, in one transaction. Passages whose text is in the new
-        one, too, stay as they are, with their numbers and vectors."""
+        """Add the document, or replace the one with the same id, in one transaction.
+
+        Passages with unchanged text keep their numbers and vectors.
+        """
 
     def prepare_document(
         self, document: Document, texts: Sequence[str], vectors: Sequence[Vector | None]
     ) -> Callable[[], Document]:
-        """Compute all that `put_document` stores, and return the function that stores it: call that one inside a
-        transaction, which then keeps other writers waiting for the rows alone.
+        """Compute everything `put_document` stores, and return the function that stores it.
 
-        Raises: Cancelled, TimedOut."""
+        Call that function inside a transaction; other writers then wait only for the rows.
+
+        Raises: Cancelled, TimedOut.
+        """
 
     def hold_document(self, tenant: str, id: str, *, now: datetime) -> Document | None:
-        """The document, if there is one; until the transaction ends nobody else changes it or makes it."""
+        """Lock a document until the transaction ends, so that no other writer changes or creates it; return it if it
+        exists.
+        """
 
     def get_document(self, tenant: str, id: str) -> Document:
-        """Raises: NotFound."""
+        """Return one document.
+
+        Raises: NotFound.
+        """
 
     def find_documents(self, tenant: str, ids: Collection[str]) -> Mapping[str, Document]:
-        """Those that exist, by id."""
+        """Return the existing ones of these documents, by id."""
 
     def list_documents(
         self, tenant: str, *, category: str = "", after: str = "", limit: int = 100
     ) -> Sequence[Document]:
-        """By id, beginning behind `after`; only those of a category if one is named."""
+        """List documents by id, starting after `after`, optionally of one category."""
 
     def delete_document(self, tenant: str, id: str) -> None:
-        """Raises: NotFound."""
+        """Delete a document and its passages.
+
+        Raises: NotFound.
+        """
 
     def list_chunks(self, tenant: str, document_id: str) -> Sequence[Chunk]:
-        """A document's passages, in order."""
+        """List the passages of a document in order."""
 
     def find_chunks(self, tenant: str, seqs: Sequence[int]) -> Mapping[int, Chunk]:
-        """Those that exist, by number."""
+        """Return the existing ones of these passages, by number."""
 
     def search_chunks(
         self, tenant: str, query: str, *, categories: Collection[str] = (), limit: int = 10
     ) -> Sequence[Match]:
-        """Passages of published documents that share words with `query`; no category means all."""
+        """Find passages of published documents that share words with `query`; empty `categories` means all."""
 
     def nearest_chunks(
         self, tenant: str, vector: Vector, *, categories: Collection[str] = (), limit: int = 10
     ) -> Sequence[Match]:
-        """Passages of published documents by cosine to `vector`."""
+        """Find passages of published documents by cosine similarity to `vector`."""
 
 
 class SkillFiles(Protocol):
-    """Files that each hold one skill."""
+    """Files that hold one skill each."""
 
     def stamps(self) -> Mapping[str, Hashable]:
-        """Every file there is, with something that changes when the file does. Cheap enough for every call.
+        """Return every file with a value that changes when the file does. Cheap enough for every call.
 
         Raises: Invalid when a folder cannot be read.
         """
 
     def read(self, path: str) -> Skill:
-        """Raises: Invalid, which names the file and the line."""
+        """Parse one skill file.
+
+        Raises: Invalid, which names the file and the line.
+        """

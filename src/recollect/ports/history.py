@@ -1,4 +1,4 @@
-"""What services need of a store of conversations, events, workflows and keys."""
+"""Protocols for conversations, events, workflows and keys."""
 
 from __future__ import annotations
 
@@ -25,45 +25,48 @@ from recollect.model import (
 )
 
 Place: TypeAlias = tuple[datetime, str]
-"""Where a listing by time goes on: behind what has that time and that id, whether or not it is still there."""
+"""Cursor of a listing by time: continue after this time and id, even if that record has been deleted."""
 
 
 def place_of(session: Session) -> Place:
-    """Where a session stands in a listing."""
+    """Return the cursor of a session."""
     return session.updated_at, session.id
 
 
 class TranscriptStore(Protocol):
-    """Conversations, each of one agent. Messages are only ever added at the end, or removed with their session."""
+    """Conversations of agents. Messages are only appended, or removed with their session."""
 
     def add_session(self, session: Session) -> Session:
-        """The agent is made if need be.
+        """Add a session; create the agent if necessary.
 
-        Raises: Conflict when the tenant has a session of that id.
+        Raises: Conflict when the tenant has a session with that id.
         """
 
     def get_session(self, owner: Owner, id: str) -> Session:
-        """Raises: NotFound."""
+        """Return one session.
+
+        Raises: NotFound.
+        """
 
     def find_session(self, owner: Owner, id: str) -> Session | None: ...
 
     def find_tenant_session(self, tenant: str, id: str) -> Session | None:
-        """The session of that id, whichever agent's it is."""
+        """Return the session with that id, of any agent."""
 
     def list_sessions(self, owner: Owner, *, before: Place | None = None, limit: int = 100) -> Sequence[Session]:
-        """The one used last comes first."""
+        """List sessions, most recently used first."""
 
     def list_tenant_sessions(self, tenant: str, *, before: Place | None = None, limit: int = 100) -> Sequence[Session]:
-        """The same of every agent."""
+        """List sessions of all agents, most recently used first."""
 
     def delete_session(self, owner: Owner, id: str) -> None:
-        """Remove the session and its messages.
+        """Delete the session and its messages.
 
         Raises: NotFound.
         """
 
     def add_messages(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> Sequence[Message]:
-        """The messages with their positions, which follow each other and those before without a gap.
+        """Append messages and return them with their positions, which have no gaps.
 
         Raises: NotFound.
         """
@@ -71,25 +74,25 @@ class TranscriptStore(Protocol):
     def list_messages(
         self, owner: Owner, session_id: str, *, after: int = 0, limit: int | None = None
     ) -> Sequence[Message]:
-        """In order, beginning behind position `after`; no limit means all.
+        """List messages in order, starting after position `after`; `limit` None returns all.
 
         Raises: NotFound.
         """
 
     def update_summary(self, owner: Owner, session_id: str, summary: str, *, covers: int, instead_of: int) -> Session:
-        """Write a summary of the first `covers` messages over the one that covered `instead_of`.
+        """Replace the summary that covered `instead_of` messages by one that covers the first `covers`.
 
-        Raises: NotFound; Conflict when the stored one covers another number by now.
+        Raises: NotFound; Conflict when the stored summary covers another number by now.
         """
 
 
 class AuditStore(Protocol):
-    """What was done, in order, with a hash chain over it."""
+    """Audit events in order, linked by a hash chain."""
 
     def add_event(self, event: AuditEvent) -> AuditEvent:
-        """The event with its number, its hash and the current caller as its actor.
+        """Add an event; return it with its number, its hash and the current caller as actor.
 
-        Raises: ReadOnly when the log is keyed with another key than ours.
+        Raises: ReadOnly when the log was written with another audit key.
         """
 
     def list_events(
@@ -101,63 +104,76 @@ class AuditStore(Protocol):
         before: int | None = None,
         limit: int = 20,
     ) -> Sequence[AuditEvent]:
-        """Newest first; `needle` matches anywhere in the message, ignoring case; only events of `agents`, if any are
-        named. What was damaged is marked."""
+        """List events, newest first.
+
+        `needle` matches anywhere in the message, ignoring case; `agents` limits the listing to these agents. Damaged
+        events are marked.
+        """
 
     def find_events(self, tenant: str, ids: Sequence[int]) -> Mapping[int, AuditEvent]:
-        """Those that exist, by number."""
+        """Return the existing ones of these events, by number."""
 
     def search_events(self, tenant: str, query: str, *, limit: int = 10) -> Sequence[Match]:
-        """Of the newest events (`policy.history.MAX_SEARCHED`) those that share words with `query`, best first; the
-        score is how much of the question a message holds, 0 to 1, rare words counting more."""
+        """Find events that share words with `query` among the newest `policy.history.MAX_SEARCHED`, best first.
+
+        The score is the share of the query found in the message, 0 to 1, weighted by the rarity of the words.
+        """
 
     def verify_events(self, tenant: str) -> AuditReport:
-        """Walk the chain from its first event to its last, also behind what is broken."""
+        """Verify the whole chain, continuing after broken links."""
 
     def audit_head(self, tenant: str) -> AuditHead:
-        """The last event's number and hash."""
+        """Return the number and hash of the last event."""
 
     def check_heads(self, tenant: str, heads: Sequence[AuditHead]) -> Sequence[HeadCheck]:
-        """Whether each of these was the log's last event once."""
+        """Check for each head if it once was the last event of this log."""
 
 
 class WorkflowStore(Protocol):
-    """What agents did together, step by step; every agent of the tenant may read it."""
+    """Workflows and their steps, readable by every agent of the tenant."""
 
     def add_workflow(self, workflow: Workflow) -> Workflow:
-        """Raises: Conflict when the tenant has a workflow of that id."""
+        """Add a workflow.
+
+        Raises: Conflict when the tenant has a workflow with that id.
+        """
 
     def get_workflow(self, tenant: str, id: str) -> Workflow:
-        """Raises: NotFound."""
+        """Return one workflow.
+
+        Raises: NotFound.
+        """
 
     def find_workflow(self, tenant: str, name: str) -> Workflow | None:
-        """The one with this id, or else the newest with this name."""
+        """Return the workflow with this id, or else the newest with this name."""
 
     def list_workflows(self, tenant: str, *, after: str = "", limit: int = 100) -> Sequence[Workflow]:
-        """By id, beginning behind `after`."""
+        """List workflows by id, starting after `after`."""
 
     def add_step(self, step: WorkflowStep) -> WorkflowStep:
-        """The step with its position, behind all others of its workflow.
+        """Append a step to its workflow and return it with its position.
 
         Raises: NotFound when there is no such workflow.
         """
 
     def list_steps(self, tenant: str, workflow_id: str, *, after: int = 0, limit: int = 100) -> Sequence[WorkflowStep]:
-        """In order, beginning behind the position `after`.
+        """List steps in order, starting after the position `after`.
 
         Raises: NotFound.
         """
 
     def find_steps(self, tenant: str, seqs: Sequence[int]) -> Mapping[int, WorkflowStep]:
-        """Those that exist, by the number a search gave."""
+        """Return the existing ones of these steps, by number."""
 
     def search_steps(self, tenant: str, query: str, *, limit: int = 10) -> Sequence[Match]:
-        """Of the newest steps (`policy.history.MAX_SEARCHED`) those that share words with `query`, best first, scored
-        as events are."""
+        """Find steps that share words with `query` among the newest `policy.history.MAX_SEARCHED`, best first.
+
+        Scored like events.
+        """
 
 
 class AllowanceStore(Protocol):
-    """What a tenant has said is no secret, by hash."""
+    """Hashes of texts a tenant has declared not to be secrets."""
 
     def add_allowance(self, tenant: str, hash: str, *, now: datetime) -> None: ...
 
@@ -167,37 +183,45 @@ class AllowanceStore(Protocol):
 
 
 class ContextStore(Protocol):
-    """The prompts that were put together for an agent, by ids and digests."""
+    """Prompts assembled for an agent, stored as ids and digests."""
 
     def add_context_calls(self, owner: Owner, calls: Sequence[ContextCall], *, keep: int) -> bool:
-        """Keep these and forget the oldest beyond `keep`; False, and nothing is kept, when there is no such agent."""
+        """Add calls and delete the oldest beyond `keep`; return False and store nothing if there is no such agent."""
 
     def get_context_call(self, owner: Owner, id: str) -> ContextCall:
-        """Raises: NotFound."""
+        """Return one call.
+
+        Raises: NotFound.
+        """
 
     def list_context_calls(
         self, owner: Owner, *, session_id: str = "", before: str = "", limit: int = 20
     ) -> Sequence[ContextCall]:
-        """Newest first, of one session if one is named; `before` (an id) continues a listing."""
+        """List calls, newest first, optionally of one session; `before` (an id) continues a listing."""
 
     def list_tool_results(self, owner: Owner, session_id: str, *, now: datetime, limit: int = 20) -> Sequence[Memory]:
-        """Live memories of what tools said in a session, newest first."""
+        """List live memories of tool results in a session, newest first."""
 
 
 class KeyStore(Protocol):
-    """A tenant's API keys, each with the hash of what its holder sends."""
+    """API keys of a tenant, stored with the hash of the secret."""
 
     def add_key(self, key: ApiKey, hash: str) -> ApiKey:
-        """Raises: Conflict when the tenant has a key of that id."""
+        """Add a key.
+
+        Raises: Conflict when the tenant has a key with that id.
+        """
 
     def find_key(self, tenant: str, id: str) -> tuple[ApiKey, str] | None:
-        """The key and its hash."""
+        """Return the key and its hash."""
 
     def list_keys(self, tenant: str, *, after: Place | None = None, limit: int | None = None) -> Sequence[ApiKey]:
-        """Oldest first, also those that no longer open anything, beginning behind `after`; None: all."""
+        """List keys, oldest first, including revoked and expired ones, starting after `after`; `limit` None returns
+        all.
+        """
 
     def revoke_key(self, tenant: str, id: str, *, at: datetime) -> None:
-        """What was revoked before stays revoked since then.
+        """Revoke a key; an earlier revocation keeps its time.
 
         Raises: NotFound.
         """
@@ -231,24 +255,26 @@ class KeptAnswer:
 
 
 CLAIM: ContextVar[Claim | None] = ContextVar("CLAIM", default=None)
-"""The claim of the request at work. The store takes the key in the transaction of the first write it does for it."""
+"""Claim of the current request. The store takes the key in the transaction of the request's first write."""
 
 
 class IdempotencyStore(Protocol):
-    """A tenant's idempotency keys, by their hash."""
+    """Idempotency keys of a tenant, by hash."""
 
     def find_answer(self, claim: Claim) -> KeptAnswer | None:
-        """Return what is recorded under the claim's key, unless it has expired."""
+        """Return the answer recorded under the claim's key, unless it has expired."""
 
     def keep_answer(self, claim: Claim, answer: KeptAnswer) -> None:
-        """Record the answer, and the key too if the request wrote nothing, unless another request has the key."""
+        """Record the answer, and also the key if the request wrote nothing, unless another request has the key."""
 
     def renew_key(self, claim: Claim, *, at: datetime, expires_at: datetime) -> None:
-        """Record that the request is still at work, unless its answer is there or erased."""
+        """Record that the request is still running, unless its answer exists or was erased."""
 
     def prune_answers(self, tenant: str, *, created_until: datetime, max_bytes: int) -> int:
-        """Delete keys as old as that, and the oldest ones beyond `max_bytes`. Return how many."""
+        """Delete keys created until then, and the oldest ones beyond `max_bytes`. Return how many."""
 
     def erase_answers(self, tenant: str, *, with_keys: bool = False) -> int:
-        """Delete the content of every answer, also of those still being worked out, apart from the one to the request
-        that erases. Return how many those were. `with_keys` deletes the keys too."""
+        """Delete the content of every answer, including pending ones, except that of the erasing request.
+
+        Returns how many there were. `with_keys` deletes the keys too.
+        """

@@ -1,4 +1,4 @@
-"""What services need of a store of memories."""
+"""Protocols for agents, memories, embeddings and maintenance."""
 
 from __future__ import annotations
 
@@ -18,34 +18,43 @@ class AgentStore(Protocol):
     """Agents and their settings."""
 
     def add_agent(self, agent: Agent) -> Agent:
-        """Raises: Conflict when the tenant has an agent of that id."""
+        """Add an agent.
+
+        Raises: Conflict when the tenant has an agent with that id.
+        """
 
     def get_agent(self, owner: Owner) -> Agent:
-        """Raises: NotFound."""
+        """Return one agent.
+
+        Raises: NotFound.
+        """
 
     def find_agent(self, owner: Owner) -> Agent | None: ...
 
     def list_agents(self, tenant: str, *, after: str = "", limit: int = 100) -> Sequence[Agent]:
-        """By id, beginning behind `after`."""
+        """List agents by id, starting after `after`."""
 
     def update_agent(self, agent: Agent) -> Agent:
-        """Raises: NotFound."""
+        """Replace the stored fields of an agent.
+
+        Raises: NotFound.
+        """
 
     def delete_agent(self, owner: Owner) -> None:
-        """Remove the agent and all it owns.
+        """Delete the agent and everything it owns.
 
         Raises: NotFound.
         """
 
     def count_memories(self, owner: Owner) -> Mapping[Kind, int]:
-        """How many memories of each kind are not archived; every kind is named."""
+        """Count memories that are not archived, for every kind."""
 
     def count_memories_by_agent(self, tenant: str, agents: Collection[str]) -> Mapping[str, Mapping[Kind, int]]:
-        """The same for many agents, such as those of one page, in one question; every one of them is named."""
+        """Count them for many agents in one query; the result has an entry for each agent."""
 
 
 class Glimpse(NamedTuple):
-    """What ranking looks at of a memory. Of many that are ranked few are shown, and only of those the whole is made."""
+    """Fields of a memory that ranking needs. Whole records are built only for the few that are returned."""
 
     seq: int
     text: str
@@ -56,22 +65,28 @@ class Glimpse(NamedTuple):
 
 
 class MemoryStore(Protocol):
-    """Memories of every kind, their history, and the index that finds them."""
+    """Memories of every kind, their history and their search index."""
 
     def add_memory(self, memory: Memory, vector: Vector | None = None) -> Memory:
-        """The memory with its id. The agent is made if this is its first; without a vector it waits for embedding."""
+        """Add a memory and return it with its id.
+
+        The agent is created if necessary. A memory without a vector waits for embedding.
+        """
 
     def add_memories(self, memories: Sequence[Memory], vectors: Sequence[Vector | None]) -> Sequence[Memory]:
-        """All of them in one transaction; they must have one owner."""
+        """Add memories of one owner in one transaction."""
 
     def get_memory(self, owner: Owner, id: str) -> Memory:
-        """Raises: NotFound."""
+        """Return one memory.
+
+        Raises: NotFound.
+        """
 
     def find_memories(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Memory]:
-        """Those that exist, by number."""
+        """Return the existing ones of these memories, by number."""
 
     def find_glimpses(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Glimpse]:
-        """Of those that exist, what ranking looks at, by number."""
+        """Return the ranking fields of the existing ones of these memories, by number."""
 
     def list_memories(
         self,
@@ -86,58 +101,62 @@ class MemoryStore(Protocol):
         before: int | None = None,
         limit: int = 20,
     ) -> Sequence[Memory]:
-        """Newest first. `needle` matches anywhere in the text and `tag` a whole tag, both ignoring case; `state` None
-        means any; `is_past` leaves out what was not yet true at `now`; `before` continues behind that number."""
+        """List memories, newest first.
+
+        `needle` matches anywhere in the text and `tag` a whole tag, both ignoring case; `state` None means any;
+        `is_past` leaves out what was not yet true at `now`; `before` starts after that number.
+        """
 
     def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
-        """Memories that are held or flagged, newest first."""
+        """List held and flagged memories, newest first."""
 
     def approve_notes(self, owner: Owner) -> int:
-        """Trust the notes that came with a workspace's file like the user's own; how many they were.
+        """Trust the notes that came with a workspace file like the user's own; return how many there were.
 
         Raises: Invalid when the agent has no such file.
         """
 
     def find_same_memory(self, owner: Owner, kind: Kind, text: str, *, now: datetime) -> Memory | None:
-        """The newest live memory of a kind (not an episode) that says the same, up to case and white space.
+        """Return the newest live memory of a kind (not an episode) with the same text, ignoring case and white space.
 
-        Asked inside a transaction, it also keeps everybody else from adding one before that transaction ends.
+        Inside a transaction, it also keeps other writers from adding one before that transaction ends.
         """
 
     def update_memory(self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime) -> Memory:
-        """Write `memory` over the stored version it was made from (`memory.version`) and keep the old one as history.
+        """Replace the stored version that `memory` was made from (`memory.version`), and keep that one as history.
 
-        Raises: NotFound; Conflict when someone else edited it since.
+        Raises: NotFound; Conflict when it has been edited since.
         """
 
     def list_versions(
         self, owner: Owner, id: str, *, before: int | None = None, limit: int | None = None
     ) -> Sequence[MemoryVersion]:
-        """What the memory said before, newest first, beginning behind version `before`; None: all.
+        """List earlier versions of a memory, newest first, starting after version `before`; `limit` None returns all.
 
         Raises: NotFound.
         """
 
     def delete_memory(self, owner: Owner, id: str) -> None:
-        """Remove the memory, its history and its index entries.
+        """Delete the memory, its history and its index entries.
 
         Raises: NotFound.
         """
 
     def prune_memories(self, owner: Owner, kind: Kind, *, keep: int, is_low_trust: bool = False) -> Sequence[str]:
-        """Delete the oldest memories of a kind beyond `keep` and return their ids; with `is_low_trust`, only those that
-        came from neither the user nor an agent, which may be too few.
+        """Delete the oldest memories of a kind beyond `keep` and return their ids.
+
+        `is_low_trust` deletes only those that came from neither the user nor an agent, which may be too few.
         """
 
     def search_memories(
         self, owner: Owner, query: str, *, kinds: Collection[Kind], now: datetime, limit: int = 10
     ) -> Sequence[Match]:
-        """Live memories that share words with `query`, best (BM25) first."""
+        """Find live memories that share words with `query`, ranked by BM25."""
 
     def nearest_memories(
         self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int = 10
     ) -> Sequence[Match]:
-        """Live memories by cosine to `vector`, nearest first."""
+        """Find live memories by cosine similarity to `vector`, nearest first."""
 
     def weigh_memories(
         self,
@@ -149,7 +168,7 @@ class MemoryStore(Protocol):
         now: datetime,
         is_past: bool = False,
     ) -> Evidence:
-        """What is known of every live memory with regard to a question of these `terms` and this `vector`.
+        """Return the evidence about every live memory for a question with these `terms` and this `vector`.
 
         `is_past` leaves out what was not yet true at `now`.
         """
@@ -157,7 +176,7 @@ class MemoryStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Aging:
-    """What decides how long an episode lives."""
+    """Fields that decide how long an episode lives."""
 
     seq: int
     importance: float
@@ -168,29 +187,30 @@ class Aging:
 
 
 class MaintenanceStore(Protocol):
-    """What is needed to let memories fade."""
+    """Archiving, recall marks and leases."""
 
     def list_aging(self, owner: Owner, *, after: int = 0, limit: int = 1000) -> Sequence[Aging]:
-        """Episodes that are not archived, by number, beginning behind `after`."""
+        """List episodes that are not archived, by number, starting after `after`."""
 
     def archive_memories(self, owner: Owner, seqs: Sequence[int], *, now: datetime) -> int:
-        """Take memories out of every search without deleting them; how many that were."""
+        """Archive memories: remove them from every search without deleting them; return how many."""
 
     def mark_retrieved(self, owner: Owner, seqs: Sequence[int], *, at: datetime) -> None:
-        """Note that memories were recalled; not an edit, so no version is kept."""
+        """Record that memories were recalled. This is not an edit, so no version is kept."""
 
     def take_lease(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
-        """Become, or stay, the only one who does a thing; False while somebody else is."""
+        """Acquire or renew an exclusive lease; return False while another holder has it."""
 
-    def end_lease(self, name: str, holder: str) -> None: ...
+    def end_lease(self, name: str, holder: str) -> None:
+        """Release a lease."""
 
     def count_bytes(self) -> int:
-        """How large the whole database is."""
+        """Return the size of the whole database."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unembedded:
-    """A memory or a chunk whose vector is still missing."""
+    """A memory or chunk without a vector."""
 
     owner: Owner  # of a chunk: the tenant, with no agent
     seq: int
@@ -199,46 +219,49 @@ class Unembedded:
 
 
 class EmbeddingStore(Protocol):
-    """Which embedder the vectors come from, and what still waits for one."""
+    """The embedder of the stored vectors, and the texts that still wait for one."""
 
     def use_embedder(self, name: str, dimensions: int) -> None:
-        """Say whose vectors will be written and searched; the first one to come is taken down.
+        """Set the embedder whose vectors are written and searched; the first one is recorded.
 
         Raises: SchemaMismatch when the stored vectors come from another.
         """
 
     def change_embedder(self, name: str, dimensions: int) -> None:
-        """Drop all vectors of other embedders, so that everything waits for this one."""
+        """Drop the vectors of all other embedders, so that every text waits for this one."""
 
     def list_tenants(self) -> Sequence[str]: ...
 
     def list_unembedded(
         self, tenant: str, *, after: Unembedded | None = None, limit: int = 100
     ) -> Sequence[Unembedded]:
-        """Memories by agent and number, then chunks; `after` goes on behind the last one of a page."""
+        """List memories by agent and number, then chunks; `after` (the last one of a page) continues a listing."""
 
     def count_unembedded(self, tenant: str) -> int: ...
 
     def set_vectors(self, tenant: str, embedded: Sequence[tuple[Unembedded, Vector]]) -> int:
-        """Fill in missing vectors; what was edited or deleted meanwhile is left alone. How many were set."""
+        """Fill in missing vectors and return how many were set; skip texts edited or deleted since."""
 
 
 class ProposalStore(Protocol):
-    """What was proposed to an agent, and what became of it."""
+    """Consolidation proposals of an agent and their state."""
 
     def add_proposals(self, owner: Owner, proposals: Sequence[Proposal]) -> Sequence[Proposal]:
-        """Those of which no memory is taken in by an open proposal yet, with their ids."""
+        """Add proposals and return them with their ids; skip those with a memory of another open proposal."""
 
     def get_proposal(self, owner: Owner, id: str) -> Proposal:
-        """Raises: NotFound."""
+        """Return one proposal.
+
+        Raises: NotFound.
+        """
 
     def list_proposals(
         self, owner: Owner, *, state: ProposalState | None = None, before: int | None = None, limit: int = 100
     ) -> Sequence[Proposal]:
-        """Newest first, beginning behind the number `before`; without a state: all."""
+        """List proposals, newest first, starting after the number `before`; `state` None lists all."""
 
     def decide_proposal(self, proposal: Proposal, *, was: ProposalState) -> Proposal:
-        """Write down what became of it.
+        """Store the decision about a proposal.
 
         Raises: NotFound; Conflict when it is no longer in the state it `was` in.
         """

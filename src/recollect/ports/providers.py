@@ -1,4 +1,4 @@
-"""What turns text into something else: embedders, token counters and language models; and the clock."""
+"""Protocols for embedders, token counters, language models and the clock."""
 
 from __future__ import annotations
 
@@ -14,47 +14,48 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Vector: TypeAlias = "NDArray[np.float32]"
-"""One text's place in the space of meanings, of length 1."""
+"""Embedding of one text, a unit vector."""
 
 EmbedTexts: TypeAlias = "Callable[[Sequence[str]], Sequence[Vector | None]]"
-"""A vector for each text; None where it has to come later."""
+"""Function that returns a vector for each text; None where it is computed later."""
 
 Clock: TypeAlias = Callable[[], datetime]
-"""Tells the time, aware and in UTC."""
+"""Function that returns the time, aware and in UTC."""
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors. Texts that mean the same lie close together."""
+    """Turns texts into vectors, close together for texts of similar meaning."""
 
     @property
     def name(self) -> str:
-        """Changes whenever the same text would get another vector."""
+        """Name that changes whenever the same text would get another vector."""
 
     @property
     def dimensions(self) -> int: ...
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row of length 1 for each text.
+        """Return one unit vector, as a row, for each text.
 
         Raises: ModelError.
         """
 
 
 class TokenCounter(Protocol):
-    """Counts tokens as a language model would, or estimates them."""
+    """Counts tokens like a language model, or estimates them."""
 
     def count(self, text: str) -> int: ...
 
 
 class Model(Protocol):
-    """A language model: it answers a conversation with text."""
+    """A language model that answers a conversation with text."""
 
     @property
     def name(self) -> str: ...
 
     def complete(self, messages: Sequence[Json], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
-        """The text it answers `messages` (each a role and a content) with. `timeout` is for all of it, in seconds;
-        None means as the settings say.
+        """Return the answer to `messages`, each with a role and a content.
+
+        `timeout` covers the whole call, in seconds; None uses the settings.
 
         Raises: ModelError.
         """
@@ -62,7 +63,7 @@ class Model(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Models:
-    """The model for each purpose; None where there is none, and the caller does without."""
+    """Model for each purpose; None where none is configured."""
 
     main: Model | None = None
     summary: Model | None = None

@@ -1,4 +1,4 @@
-"""What services need to move, erase and check a store."""
+"""Protocols to transfer, erase and check a store."""
 
 from __future__ import annotations
 
@@ -14,19 +14,24 @@ from recollect.ports.providers import Vector
 
 
 class TransferStore(Protocol):
-    """A whole tenant as rows that mean the same to every engine: `docs/transfer.md` tells what is in them."""
+    """A whole tenant as engine-independent rows; `docs/transfer.md` describes them."""
 
     def export_rows(self, tenant: str, take: Callable[[str, Json], None]) -> None:
-        """Hand every row, with the name of its table, to `take`: what others refer to comes first, and all of it is as
-        it was at one moment. Long texts come in pieces, as rows of `detail_contents`."""
+        """Pass every row, with the name of its table, to `take`, as of one moment.
+
+        Rows come after the rows they refer to. Long texts come in pieces, as rows of `detail_contents`.
+        """
 
     def check_row(self, table: str, row: object) -> None:
-        """Raises: Invalid when there is no such row in any export."""
+        """Check that a row could occur in an export.
+
+        Raises: Invalid.
+        """
 
     def has_rows(self, tenant: str, table: str) -> bool: ...
 
     def find_rows(self, tenant: str, table: str, rows: Sequence[Json]) -> Sequence[bool | None]:
-        """For each row: None when nothing has its key here, otherwise whether what has it is the same thing."""
+        """Return for each row: None if its key is free here, else True if the stored record is the same."""
 
     def import_rows(
         self,
@@ -38,76 +43,84 @@ class TransferStore(Protocol):
         vectors: Sequence[Vector | None] = (),
         text: ContentDraft | None = None,
     ) -> int:
-        """Add the rows whose keys are free, all or none, with the `text` they refer to; how many those were. Memories
-        and passages bring their vectors. Numbers of passages and steps that are taken here are given anew; events are
-        kept as they are, and so must follow those that are there.
+        """Add the rows with free keys, all or none, with the `text` they refer to; return how many were added.
+
+        Memories and passages bring their vectors. Passages and steps get new numbers where theirs are taken. Events are
+        stored unchanged, so they must follow the existing ones.
 
         Raises: Conflict.
         """
 
     def last_imported(self, tenant: str, log: str) -> int:
-        """The highest number an event had in the log it was copied from, among those copied from this one."""
+        """Return the highest number in log `log` among the events copied from it."""
 
     def count_events(self, tenant: str) -> int:
-        """The number of the last event of the audit log."""
+        """Return the number of the last audit event."""
 
 
 class ArchiveFiles(Protocol):
-    """Files of lines, plain or compressed, on disk."""
+    """Files of lines on disk, plain or compressed."""
 
     def create(self, path: Path) -> AbstractContextManager[IO[bytes]]:
-        """A new file, compressed as its name says (.gz, .zst). It has its name, and takes the place of an older one,
-        only when it is whole and on disk; nobody but its owner may read it.
+        """Create a file, compressed according to its name (.gz, .zst), readable only by its owner.
+
+        It gets its name, and replaces an older file, only when it is complete and on disk.
 
         Raises: Invalid when it cannot be written.
         """
 
     def lines(self, path: Path, *, max_bytes: int) -> Iterator[tuple[bytes, int]]:
-        """Every line, unpacked, and how much of the file has been read by then.
+        """Yield every unpacked line with the number of file bytes read so far.
 
         Raises: Invalid when it cannot be read or unpacked, or a line is longer than `max_bytes`.
         """
 
     def size(self, path: Path) -> int:
-        """Raises: Invalid."""
+        """Return the size of a file in bytes.
+
+        Raises: Invalid.
+        """
 
 
 class ForeignFormat(Protocol):
-    """How another program writes its memories to a file."""
+    """File format of another memory program."""
 
-    name: str  # what `--from` is given: "mem0"
+    name: str  # the value of `--from`, such as "mem0"
 
     def recognises(self, path: Path) -> bool:
-        """Whether a file looks like one of this format; reads no more of it than that takes, and never raises Invalid.
+        """Return True if the file looks like this format. Reads as little as possible and never raises Invalid.
 
         Raises: OSError.
         """
 
     def read(self, path: Path) -> Iterator[ForeignItem]:
-        """Everything in the file, piece by piece; what makes no sense as `Refused`, so that the rest still comes in.
+        """Yield every item of the file; invalid ones as `Refused`, so that the rest is still imported.
 
         Raises: Invalid when the file as a whole is not of this format; OSError.
         """
 
 
 class ForeignFormats(Protocol):
-    """The formats of other programs that can be read."""
+    """All formats of other programs that can be imported."""
 
     @property
     def names(self) -> Sequence[str]: ...
 
     def named(self, name: str) -> ForeignFormat:
-        """Raises: Invalid, which lists the names there are."""
+        """Return the format with this name.
+
+        Raises: Invalid, which lists the known names.
+        """
 
     def recognise(self, path: Path) -> ForeignFormat:
-        """The format a file looks like.
+        """Detect the format of a file.
 
         Raises: Invalid when it looks like none of them, or cannot be read.
         """
 
 
 class ErasureStore(Protocol):
-    """What is needed to leave no trace."""
+    """Erasure of rows without a trace."""
 
     def list_traces(
         self,
@@ -119,58 +132,74 @@ class ErasureStore(Protocol):
         after: Key = (),
         limit: int = 500,
     ) -> Sequence[Trace]:
-        """The rows of a table with all their texts, by key, beginning behind `after`. A table of agents' rows is read
-        for one agent; `session_id` leaves out what belongs to no session or to another."""
+        """List the rows of a table with all their texts, by key, starting after `after`.
+
+        Tables of agents' rows are read for one agent; `session_id` limits the listing to that session.
+        """
 
     def list_hanging(self, tenant: str, parents: Sequence[Trace]) -> Sequence[Trace]:
-        """Return the messages, passages and steps of the sessions, documents and workflows among `parents`, without
-        their texts."""
+        """List the messages, passages and steps that belong to the sessions, documents and workflows in `parents`.
+
+        Their texts are not loaded.
+        """
 
     def plan_sealing(self, tenant: str, cleared: Sequence[Trace]) -> object:
-        """Work out how the audit log is sealed without the texts of these events, for `erase_traces`. It takes long and
-        writes nothing: call it before the transaction."""
+        """Compute the sealed audit log without the texts of these events, for `erase_traces`.
+
+        This is slow and writes nothing: call it before the transaction.
+        """
 
     def erase_traces(
         self, tenant: str, gone: Sequence[Trace], cleared: Sequence[Trace], *, sealing: object = None
     ) -> Erased:
-        """Remove rows with all that hangs on them, and put a mark in place of the texts of others; what is not there
-        any more is left alone. The audit log stays a chain, unless somebody had broken it before."""
+        """Delete the `gone` rows with their dependents, and replace the texts of the `cleared` ones by a mark.
+
+        Rows that no longer exist are skipped. An intact audit log stays an intact chain.
+        """
 
     def forget_cached(self, tenant: str) -> None:
-        """Let go of what is held in memory of a tenant's rows; it is read again when it is needed."""
+        """Drop the cached rows of a tenant."""
 
     def scrub(self, *, compact: bool | None = None) -> Sequence[str]:
-        """Free the bytes of removed rows; return where some may be left, and until when. `compact` writes the files
-        anew, which keeps writers waiting; None does what lets them in between."""
+        """Free the bytes of deleted rows; return where some may remain, and until when.
+
+        `compact` rewrites the files while writers wait; None does only what lets them in between.
+        """
 
 
 class CheckupStore(Protocol):
-    """What a store knows about its own condition. All but `mend_index` and `mend_words` change nothing."""
+    """Self-checks of a store. Only `mend_index` and `mend_words` change anything."""
 
     def describe_store(self) -> StoreState: ...
 
     def find_damage(self, *, is_quick: bool = False) -> Sequence[str]:
-        """What the database finds wrong with itself, a sentence each; at most a few. Otherwise every page is read."""
+        """Describe damage the database finds in itself, in a few sentences; `is_quick` does not read every page."""
 
     def count_index_gaps(self, tenant: str) -> IndexGaps: ...
 
     def mend_index(self, tenant: str, *, limit: int = 500) -> int:
-        """Take out of the search index what is out of date and put in, at most `limit` texts, what is missing, to be
-        embedded later; how many entries that were."""
+        """Remove outdated entries from the search index and add at most `limit` missing texts, to be embedded later.
+
+        Returns the number of changed entries.
+        """
 
     def find_wrong_words(self, tenant: str) -> Iterator[WrongWords]:
-        """Walk over every entry of the search index, a page in memory at a time, and yield those that hold other words
-        than their text. An entry that `count_index_gaps` counts as surplus may be left out."""
+        """Yield index entries whose words differ from their text, with one page in memory at a time.
+
+        Entries that `count_index_gaps` counts as surplus may be left out.
+        """
 
     def mend_words(self, tenant: str, entries: Sequence[WrongWords]) -> int:
-        """Write the words of these entries anew and keep their vectors; return how many were still wrong."""
+        """Rewrite the words of these entries and keep their vectors; return how many were still wrong."""
 
     def count_orphans(self, tenant: str, *, stored_before: datetime) -> int:
-        """How many contents `sweep_contents` would remove."""
+        """Count the contents `sweep_contents` would remove."""
 
     def count_unknown_contents(self, tenant: str, *, stored_before: datetime) -> int:
-        """Count the contents beside the database that it never knew."""
+        """Count the contents beside the database that it never recorded."""
 
     def find_damaged_notes(self, owner: Owner) -> Sequence[str] | None:
-        """The lines of the agent's file of notes that are none, and why; None if its notes are in the database. A file
-        that is nobody's yet is looked at for whoever asks."""
+        """List the invalid lines of the agent's notes file with the reason; None if its notes are in the database.
+
+        A file without an owner yet is checked for any agent.
+        """

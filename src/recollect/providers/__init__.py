@@ -1,1 +1,1 @@
-"""What reaches outside the process: embedders and, later, language models. Only this package opens sockets."""
+"""Implementations that reach outside the process: embedders, language models and files. Only they open sockets."""

@@ -1,4 +1,4 @@
-"""Files of lines on disk, plain or compressed: written under another name until they are whole, read line by line."""
+"""Archive files: written under a temporary name until complete, read line by line, plain or compressed."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ PART = ".part"
 
 
 class Archives:
-    """`ports.ArchiveFiles` on this machine."""
+    """Local implementation of `ports.ArchiveFiles`."""
 
     @contextmanager
     def create(self, path: Path) -> Iterator[IO[bytes]]:
         """Raises: Invalid."""
         try:
-            if path.exists() and not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device has no name to take
+            # A pipe or a device is written directly: it cannot be replaced.
+            if path.exists() and not stat.S_ISREG(path.stat().st_mode):
                 with path.open("wb") as file:
                     yield file
                 return
@@ -46,7 +47,8 @@ class Archives:
         except OSError as error:
             raise Invalid(f"{path}: cannot be written ({error.strerror}).") from error
         finally:
-            with suppress(OSError):  # after a failure; otherwise it has its name by now
+            # The draft is left only after a failure; otherwise it was renamed.
+            with suppress(OSError):
                 draft.unlink(missing_ok=True)
 
     def lines(self, path: Path, *, max_bytes: int) -> Iterator[tuple[bytes, int]]:
@@ -56,8 +58,8 @@ class Archives:
             with path.open("rb") as file:
                 mark = file.read(4)
                 file.seek(0)
-                unpacked = _unpacked(file, mark)
-                while line := unpacked.readline(max_bytes + 1):
+                stream = _open_decompressed(file, mark)
+                while line := stream.readline(max_bytes + 1):
                     if len(line) > max_bytes:
                         raise Invalid(f"{path.name}: a line is longer than {max_bytes // 1024 // 1024} MiB.")
                     yield line, file.tell()
@@ -76,7 +78,7 @@ class Archives:
 
 @contextmanager
 def packed(file: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
-    """A file to write to, compressed as the end of a name says; `file` itself stays open."""
+    """Open a stream that compresses into `file` according to a suffix; `file` itself stays open."""
     if suffix == ".gz":
         with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=GZIP_LEVEL, filename="", mtime=0) as compressed:
             yield cast(IO[bytes], compressed)
@@ -88,8 +90,8 @@ def packed(file: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _unpacked(file: IO[bytes], mark: bytes) -> IO[bytes]:
-    """By what the file begins with, not by its name."""
+def _open_decompressed(file: IO[bytes], mark: bytes) -> IO[bytes]:
+    """Open a file for reading, decompressed according to its first bytes, not its name."""
     if mark.startswith(GZIP_MARK):
         return cast(IO[bytes], io.BufferedReader(gzip.GzipFile(fileobj=file, mode="rb")))
     if mark == ZSTD_MARK:

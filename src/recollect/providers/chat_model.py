@@ -1,7 +1,7 @@
-"""The model behind an agent that uses tools: an OpenAI-compatible endpoint, spoken to by pydantic-ai.
+"""Chat models for agents with tools: an OpenAI-compatible endpoint, called through pydantic-ai.
 
-Importing this module takes a second or two, so it is imported when an agent first runs. Endpoints that call themselves
-compatible leave out this and that; what is not needed to understand an answer is filled in.
+Importing this module takes a second or two, so it is imported when an agent first runs. Many compatible endpoints leave
+out fields of the protocol; those not needed to understand an answer are filled in.
 """
 
 from __future__ import annotations
@@ -33,42 +33,45 @@ from recollect.settings import Settings
 
 NAME = "recollect"
 PROFILE = OpenAIModelProfile(openai_supports_strict_tool_definition=False)
-"""Many endpoints refuse what they do not know."""
+"""Profile without strict tool definitions: many endpoints refuse options they do not know."""
 
 DONE = b"[DONE]"
+"""Last event of a complete stream."""
 ENDING_BYTES = 64
-FILLED_IN = {"id": "", "object": "chat.completion", "created": 0}
+"""Bytes of a stream's end to keep, enough to find `DONE`."""
+MISSING_FIELDS = {"id": "", "object": "chat.completion", "created": 0}
+"""Defaults for fields that endpoints leave out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedModel:
-    """A model ready to be asked, and who explains its failures."""
+    """An opened model and its name, and the endpoint that explains its failures."""
 
     model: Model
     name: str
-    endpoint: Endpoint | None = None  # None: it is no endpoint's, but was given by a program
+    endpoint: Endpoint | None = None  # None: passed in by a program
 
-    def explained(self, error: Exception) -> ModelError:
-        """The failure as a sentence that says what to check. It holds neither key nor text."""
-        named = f"The model {self.name!r}" if self.endpoint is None else self.endpoint.named
+    def explain(self, error: Exception) -> ModelError:
+        """Describe the failure in a sentence that says what to check. It contains neither key nor text."""
+        subject = f"The model {self.name!r}" if self.endpoint is None else self.endpoint.named
         if isinstance(error, exceptions.ModelHTTPError) and self.endpoint is not None:
-            return self.endpoint.explained(Refused(error.status_code, None))
+            return self.endpoint.explain(Refused(error.status_code, None))
         if isinstance(error, exceptions.ModelTimeoutError | exceptions.ModelRequestTimeout | exceptions.RunTimedOut):
-            return ModelError(f"{named} did not answer in time.")
+            return ModelError(f"{subject} did not answer in time.")
         if isinstance(error, exceptions.ModelConnectionError):
-            return ModelError(f"{named} cannot be reached, or hung up.")
+            return ModelError(f"{subject} cannot be reached, or closed the connection.")
         if isinstance(error, exceptions.UsageLimitExceeded):
-            return ModelError(f"The model {self.name!r} kept calling tools and never came to an answer.")
+            return ModelError(f"The model {self.name!r} kept calling tools and never answered.")
         if isinstance(error, exceptions.UnexpectedModelBehavior):
-            return ModelError(f"{named} should have answered with a message or with a tool to call.")
-        return ModelError(f"{named} failed ({type(error).__name__}).")
+            return ModelError(f"{subject} should have answered with a message or with a tool to call.")
+        return ModelError(f"{subject} failed ({type(error).__name__}).")
 
 
 @asynccontextmanager
-async def opened_model(settings: Settings, name: str) -> AsyncIterator[OpenedModel]:
-    """The model of that name at the endpoint of the settings, for as long as the block lasts. It is asked nothing yet.
+async def open_chat_model(settings: Settings, name: str) -> AsyncIterator[OpenedModel]:
+    """Open the model of that name at the endpoint of the settings for the block, without calling it.
 
-    Raises: Invalid when the address cannot be one.
+    Raises: Invalid when the address is malformed.
     """
     endpoint = Endpoint(
         "chat/completions",
@@ -76,7 +79,9 @@ async def opened_model(settings: Settings, name: str) -> AsyncIterator[OpenedMod
         api_key=settings.openai_api_key,
         base_url=settings.openai_base_url,
     )
-    async with httpx2.AsyncClient(verify=_trust(), timeout=settings.openai_timeout, follow_redirects=False) as client:
+    async with httpx2.AsyncClient(
+        verify=_load_certificates(), timeout=settings.openai_timeout, follow_redirects=False
+    ) as client:
         provider = OpenAICompatibleProvider(
             NAME,
             base_url=settings.openai_base_url or DEFAULT_BASE_URL,
@@ -87,11 +92,11 @@ async def opened_model(settings: Settings, name: str) -> AsyncIterator[OpenedMod
         yield OpenedModel(model=_LenientModel(name, provider=provider), name=name, endpoint=endpoint)
 
 
-def given_model(model: CompletingModel) -> OpenedModel:
-    """A model that only completes conversations: it is offered no tools and sees no images."""
+def wrap_model(model: CompletingModel) -> OpenedModel:
+    """Wrap a model that only completes conversations: it gets no tools and no images."""
 
     async def complete(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
-        text = await run_sync(model.complete, [_as_chat(part) for message in messages for part in message.parts])
+        text = await run_sync(model.complete, [_convert_part(part) for message in messages for part in message.parts])
         return ModelResponse(parts=[TextPart(content=text)])
 
     async def complete_at_once(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
@@ -100,48 +105,50 @@ def given_model(model: CompletingModel) -> OpenedModel:
     return OpenedModel(model=FunctionModel(complete, stream_function=complete_at_once), name=model.name)
 
 
-def _as_chat(part: Any) -> Json:
-    """A part of a prompt without tools, which the framework may have put together with others of the same side."""
+def _convert_part(part: Any) -> Json:
+    """Convert a part of a prompt without tools, which the framework may have merged with others of the same role."""
     role = {SystemPromptPart: "system", TextPart: "assistant"}.get(type(part), "user")
     return {"role": role, "content": part.content}
 
 
 @cache
-def _trust() -> ssl.SSLContext:
-    """Whom to trust. Reading the certificates takes longer than all the rest of opening a client, so once is enough."""
+def _load_certificates() -> ssl.SSLContext:
+    """Load the trusted certificates once: this takes longer than the rest of opening a client."""
     return httpx2.create_ssl_context()
 
 
 class _LenientModel(OpenAIChatModel):
-    """Takes a completion that lacks what nobody needs, and a whole one where a stream was asked for."""
+    """Model that accepts completions without unneeded fields, and a whole completion in place of a stream."""
 
     def _validate_completion(self, response: chat.ChatCompletion) -> Any:
-        return super()._validate_completion(_filled_in(response, self.model_name))
+        return super()._validate_completion(_fill_in(response, self.model_name))
 
     async def _process_streamed_response(self, response: Any, *arguments: Any, **options: Any) -> Any:
         sent: httpx2.Response = response.response
-        if _is_whole(sent.headers):
+        if _is_document(sent.headers):
             try:
-                response = _OneChunk(_as_chunk(json.loads(await sent.aread()), self.model_name))
+                response = _SingleChunkStream(_make_chunk(json.loads(await sent.aread()), self.model_name))
             except (ValueError, TypeError, LookupError, AttributeError) as error:
                 raise exceptions.UnexpectedModelBehavior("neither a stream nor a completion") from error
         else:
-            response = _ToItsEnd(response, self.model_name)
+            response = _CompleteStream(response, self.model_name)
         return await super()._process_streamed_response(response, *arguments, **options)
 
 
-class _ToItsEnd:
-    """A stream that says when it is at its end: by a reason, or at least by the last line of such streams. Whoever
-    merely hangs up has not finished, and a connection that was closed in the middle may look no different."""
+class _CompleteStream:
+    """Stream that must end with a finish reason or the `DONE` event.
+
+    A connection that merely closes has not finished: one cut in the middle may look no different.
+    """
 
     def __init__(self, stream: Any, model: str) -> None:
         self._stream = stream
         self._model = model
-        self._body = _Body(stream.response.stream)
+        self._body = _TailStream(stream.response.stream)
         self._is_finished = False
         stream.response.stream = self._body
 
-    def __aiter__(self) -> _ToItsEnd:
+    def __aiter__(self) -> _CompleteStream:
         return self
 
     async def __anext__(self) -> chat.ChatCompletionChunk:
@@ -158,8 +165,8 @@ class _ToItsEnd:
         await self._stream.close()
 
 
-class _Body(httpx2.AsyncByteStream):
-    """What is received, unchanged, and the last of it."""
+class _TailStream(httpx2.AsyncByteStream):
+    """Byte stream that passes its content unchanged and keeps the end of it."""
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
@@ -174,13 +181,13 @@ class _Body(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
-class _OneChunk:
-    """A completion as if it had been streamed in one piece."""
+class _SingleChunkStream:
+    """A completion as a stream of one chunk."""
 
     def __init__(self, chunk: chat.ChatCompletionChunk) -> None:
         self._chunks = [chunk]
 
-    def __aiter__(self) -> _OneChunk:
+    def __aiter__(self) -> _SingleChunkStream:
         return self
 
     async def __anext__(self) -> chat.ChatCompletionChunk:
@@ -189,17 +196,17 @@ class _OneChunk:
         return self._chunks.pop()
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there is nothing to close."""
 
 
-def _is_whole(headers: Mapping[str, str]) -> bool:
-    """Whether an answer is one document and no stream: it says so, or at least knows how long it is."""
-    said = headers.get("content-type", "")
-    return "json" in said or (not said and "content-length" in headers)
+def _is_document(headers: Mapping[str, str]) -> bool:
+    """Return True if an answer is one document, not a stream, by its type or because its length is known."""
+    content_type = headers.get("content-type", "")
+    return "json" in content_type or (not content_type and "content-length" in headers)
 
 
-def _filled_in(response: chat.ChatCompletion, model: str) -> chat.ChatCompletion:
-    for name, value in {**FILLED_IN, "model": model}.items():
+def _fill_in(response: chat.ChatCompletion, model: str) -> chat.ChatCompletion:
+    for name, value in {**MISSING_FIELDS, "model": model}.items():
         if getattr(response, name, None) is None:
             setattr(response, name, value)
     for place, choice in enumerate(response.choices or ()):
@@ -208,12 +215,15 @@ def _filled_in(response: chat.ChatCompletion, model: str) -> chat.ChatCompletion
     return response
 
 
-def _as_chunk(whole: dict[str, Any], model: str) -> chat.ChatCompletionChunk:
-    """Raises: LookupError, TypeError, AttributeError, ValueError when it is no completion."""
+def _make_chunk(whole: dict[str, Any], model: str) -> chat.ChatCompletionChunk:
+    """Convert a whole completion to one chunk.
+
+    Raises: LookupError, TypeError, AttributeError, ValueError when it is not a completion.
+    """
     choice = whole["choices"][0]
-    said = choice["message"]
-    calls = [{**call, "index": place} for place, call in enumerate(said.get("tool_calls") or ())]
-    delta = {"role": "assistant", "content": said.get("content"), "tool_calls": calls or None}
+    message = choice["message"]
+    calls = [{**call, "index": place} for place, call in enumerate(message.get("tool_calls") or ())]
+    delta = {"role": "assistant", "content": message.get("content"), "tool_calls": calls or None}
     return chat.ChatCompletionChunk.model_validate(
         {
             "id": whole.get("id") or "",

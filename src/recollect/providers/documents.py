@@ -1,4 +1,4 @@
-"""Documents as files: finding them, loading them, and handing each to the reader for its kind."""
+"""Document files: find and load them, and pass each to the reader for its type."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ HTML = frozenset([".html", ".htm", ".xhtml"])
 PDF = frozenset([".pdf"])
 TEXT = frozenset([".txt", ".text", ".rst", ".adoc", ".org"])
 KNOWN = MARKDOWN | HTML | PDF | TEXT
-"""What a folder is searched for, by the file's ending. A file that is named itself may have any."""
+"""Endings searched for in a folder. A file that is named directly may have any ending."""
 
 MAX_PATH_CHARS = 1024
-ONLY_A_PATH = re.compile(rf"(?:[~.]?/)?\S+(?:{'|'.join(map(re.escape, sorted(KNOWN)))})", re.IGNORECASE)
-"""One word that ends like a file: whoever says that means the file, also when it is not there."""
+PATH_PATTERN = re.compile(rf"(?:[~.]?/)?\S+(?:{'|'.join(map(re.escape, sorted(KNOWN)))})", re.IGNORECASE)
+"""One word that ends like a file: it is taken as a path even if the file does not exist."""
 
 INSTALL = "pip install 'recollect[documents]'"
 PDF_MARK = b"%PDF-"
@@ -35,19 +35,20 @@ UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Files:
-    """`ports.DocumentFiles` on this machine."""
+    """Local implementation of `ports.DocumentFiles`."""
 
     def locate(self, given: str | Path) -> Path | None:
         """Raises: Invalid."""
         text = given if isinstance(given, str) else ""
-        looks_like_path = not isinstance(given, str) or bool(ONLY_A_PATH.fullmatch(text))
+        looks_like_path = not isinstance(given, str) or bool(PATH_PATTERN.fullmatch(text))
         if not looks_like_path and (len(text) > MAX_PATH_CHARS or "\n" in text or not text.strip()):
             return None
         path = Path(given).expanduser()
         try:
             if path.exists():
                 return path
-        except (OSError, ValueError, RuntimeError) as error:  # too long, or holds a NUL: not a path after all
+        except (OSError, ValueError, RuntimeError) as error:
+            # Too long or with a NUL: a text, not a path.
             if not isinstance(given, str):
                 raise Invalid(f"{given}: cannot be read ({error}).") from error
             return None
@@ -73,8 +74,8 @@ class Files:
         """Raises: Invalid."""
         return sorted(
             path
-            for path in (path.relative_to(folder) for path in _files(folder))
-            if (_fits(path, include) if include else path.suffix.lower() in KNOWN) and not _fits(path, exclude)
+            for path in (path.relative_to(folder) for path in _iter_files(folder))
+            if (_matches(path, include) if include else path.suffix.lower() in KNOWN) and not _matches(path, exclude)
         )
 
     def read(self, content: bytes, *, name: str) -> Reading:
@@ -85,7 +86,7 @@ class Files:
         try:
             if suffix in PDF or content.startswith(PDF_MARK):
                 return read_pdf(content)
-            text = _decoded(content, declared_charset(content) if suffix in HTML else "utf-8")
+            text = _decode(content, declared_charset(content) if suffix in HTML else "utf-8")
             if suffix in HTML:
                 return read_html(text)
             return read_markdown(text) if suffix in MARKDOWN or not name else read_text(text)
@@ -98,8 +99,11 @@ class Files:
             raise Invalid(f"{name} is {kind}, which needs more packages; run: {INSTALL}") from error
 
 
-def _decoded(content: bytes, charset: str) -> str:
-    """Raises: Invalid, without the name of the file."""
+def _decode(content: bytes, charset: str) -> str:
+    """Decode the content of a text file.
+
+    Raises: Invalid, without the name of the file.
+    """
     if content.startswith(UTF_16):
         charset = "utf-16"
     elif b"\x00" in content:
@@ -117,9 +121,11 @@ def _decoded(content: bytes, charset: str) -> str:
     return text
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    """Yield every file below a folder but hidden ones. Links to folders are followed once, so a loop ends, and links
-    that lead out of the folder are not: a cloned repository could point them at any file of its user.
+def _iter_files(folder: Path) -> Iterator[Path]:
+    """Yield every file below a folder except hidden ones.
+
+    Links to folders are followed once, so loops end. Links that lead out of the folder are not followed: a cloned
+    repository could point them at any file of its user.
 
     Raises: Invalid.
     """
@@ -134,19 +140,19 @@ def _files(folder: Path) -> Iterator[Path]:
                 continue
             seen.add((status.st_dev, status.st_ino))
             with os.scandir(current) as entries:
-                inside = [entry for entry in entries if not entry.name.startswith(".") and _leads_inside(entry, top)]
+                inside = [entry for entry in entries if not entry.name.startswith(".") and _is_inside(entry, top)]
         except OSError as error:
             raise Invalid(f"{current}: cannot be read ({error.strerror}).") from error
         waiting += [Path(entry.path) for entry in inside if entry.is_dir()]
         yield from (Path(entry.path) for entry in inside if entry.is_file())
 
 
-def _leads_inside(entry: os.DirEntry[str], top: str) -> bool:
+def _is_inside(entry: os.DirEntry[str], top: str) -> bool:
     return not entry.is_symlink() or Path(os.path.realpath(entry.path)).is_relative_to(top)
 
 
-def _fits(path: Path, patterns: Sequence[str]) -> bool:
-    """Whether the path, its name or a folder it lies in fits one of the patterns."""
+def _matches(path: Path, patterns: Sequence[str]) -> bool:
+    """Return True if the path, its name or one of its folders matches one of the patterns."""
     names = [path.as_posix(), path.name, *(parent.as_posix() for parent in path.parents), *path.parts[:-1]]
     return any(fnmatch(name, pattern.rstrip("/")) for pattern in patterns for name in names if name != ".")
 

@@ -1,6 +1,6 @@
-"""Which embedder a name stands for, and the wrapper that holds any embedder to its word.
+"""Construction of embedders by name, and the wrapper that checks their answers.
 
-The modules behind the names are imported only when asked for: they bring NumPy or optional packages with them.
+The modules behind the names are imported on demand: they need NumPy or optional packages.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import Invalid, ModelError
 from recollect.ports import Embedder, Vector
-from recollect.providers.foreign import asked
+from recollect.providers.foreign import call_foreign
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +22,7 @@ NOT_AN_EMBEDDER = "An embedder has a name (str), dimensions (int) and a method e
 
 
 def open_embedder(choice: str, *, api_key: str = "", base_url: str = "") -> Embedder | None:
-    """The embedder a setting names; None for "off".
+    """Return the embedder a setting names; None for "off".
 
     Raises: Invalid.
     """
@@ -30,15 +30,15 @@ def open_embedder(choice: str, *, api_key: str = "", base_url: str = "") -> Embe
     if choice == "off":
         return None
     if choice == "static":
-        return _made("recollect.providers.static", "StaticEmbedder")
+        return _make("recollect.providers.static", "StaticEmbedder")
     if name == "openai" and argument:
-        return _made("recollect.providers.openai_embedder", "OpenAIEmbedder", argument, api_key, base_url)
+        return _make("recollect.providers.openai_embedder", "OpenAIEmbedder", argument, api_key, base_url)
     if name == "onnx" and argument:
-        return _made("recollect.providers.onnx_embedder", "OnnxEmbedder", argument)
+        return _make("recollect.providers.onnx_embedder", "OnnxEmbedder", argument)
     raise Invalid(f"There is no embedder {choice!r}; choose {CHOICES}.")
 
 
-def _made(module: str, name: str, *arguments: str) -> Embedder:
+def _make(module: str, name: str, *arguments: str) -> Embedder:
     try:
         make: Callable[..., Embedder] = getattr(import_module(module), name)
     except ModuleNotFoundError as error:
@@ -47,9 +47,9 @@ def _made(module: str, name: str, *arguments: str) -> Embedder:
 
 
 class CheckedEmbedder:
-    """Any embedder, its answers checked and made unit length, its failures turned into ModelError.
+    """Wrapper of any embedder: checks its answers, scales vectors to unit length, raises ModelError on failure.
 
-    A remote embedder is not asked anything before it is first used: its endpoint may be down, and memory works on.
+    A remote embedder is not called before its first use: its endpoint may be down, and memory works without it.
     """
 
     def __init__(self, embedder: Embedder) -> None:
@@ -62,44 +62,50 @@ class CheckedEmbedder:
         self.is_builtin = bool(getattr(embedder, "is_builtin", False))
         self._embedder = embedder
         self._numpy = import_module("numpy")
-        self._dimensions = None if self.is_remote else _checked_dimensions(getattr(embedder, "dimensions", None))
+        self._dimensions = None if self.is_remote else _check_dimensions(getattr(embedder, "dimensions", None))
 
     @property
     def dimensions(self) -> int:
-        """Raises: ModelError when a remote embedder has to be asked, and fails."""
+        """Length of the vectors.
+
+        Raises: ModelError when a remote embedder has to be called and fails.
+        """
         if self._dimensions is None:
-            self._dimensions = _checked_dimensions(self._ask(lambda: self._embedder.dimensions))
+            self._dimensions = _check_dimensions(self._ask(lambda: self._embedder.dimensions))
         return self._dimensions
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Raises: ModelError."""
+        """Return one unit vector for each text.
+
+        Raises: ModelError.
+        """
         if not texts:
             return self._numpy.empty((0, self.dimensions), self._numpy.float32)  # type: ignore[no-any-return]
-        return self._checked(self._ask(lambda: self._embedder.embed(texts)), len(texts))
+        return self._check_vectors(self._ask(lambda: self._embedder.embed(texts)), len(texts))
 
     def embed_query(self, text: str) -> Vector:
-        """The vector to search with, by the embedder's own `embed_query` if it has one.
+        """Return the vector to search with, by the embedder's own `embed_query` if it has one.
 
         Raises: ModelError.
         """
         ask = getattr(self._embedder, "embed_query", None)
         answer = self._ask(lambda: self._embedder.embed([text]) if ask is None else [ask(text)])
-        return self._checked(answer, 1)[0]  # type: ignore[no-any-return]
+        return self._check_vectors(answer, 1)[0]  # type: ignore[no-any-return]
 
     def _ask(self, question: Callable[[], Any]) -> Any:
-        return asked(f"embedder {self.name!r}", question)
+        return call_foreign(f"embedder {self.name!r}", question)
 
-    def _checked(self, answer: Any, count: int) -> NDArray[np.float32]:
+    def _check_vectors(self, answer: Any, count: int) -> NDArray[np.float32]:
         matrix = self._ask(lambda: self._numpy.asarray(answer, dtype=self._numpy.float32))
-        # Looked up after the answer: a remote embedder has learned its dimensions from it, and need not be asked again.
+        # Read `dimensions` after the answer: a remote embedder learns them from it and needs no second call.
         if matrix.shape != (count, self.dimensions) or not self._numpy.isfinite(matrix).all():
             expected = f"{count} vectors of {self.dimensions} finite numbers"
-            raise ModelError(f"The embedder {self.name!r} should have answered with {expected}, and did not.")
+            raise ModelError(f"The embedder {self.name!r} did not return {expected}.")
         lengths = self._numpy.linalg.norm(matrix, axis=1, keepdims=True)
         return matrix / self._numpy.where(lengths > 0, lengths, 1)  # type: ignore[no-any-return]
 
 
-def _checked_dimensions(dimensions: object) -> int:
+def _check_dimensions(dimensions: object) -> int:
     if isinstance(dimensions, bool) or not isinstance(dimensions, int) or dimensions < 1:
         raise Invalid(NOT_AN_EMBEDDER)
     return dimensions

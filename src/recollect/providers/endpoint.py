@@ -1,8 +1,7 @@
-"""Asking an OpenAI-compatible endpoint something, over the network.
+"""HTTP client for OpenAI-compatible endpoints.
 
-The endpoint is somebody else's program, so nothing it does is taken for granted: it may be slow, busy, gone, redirect
-us elsewhere or answer with more than anybody can hold. Each of these ends in a ModelError whose sentence holds neither
-key nor text, or in `Refused`, which the caller may know what to do about.
+The endpoint is not trusted: it may be slow, busy or unreachable, redirect, or send more than fits into memory. Each of
+these ends in a ModelError, whose message contains neither key nor text, or in `Refused`, which the caller may handle.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from recollect.model import Json
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 MAX_ANSWER_BYTES = 32 * 1024 * 1024
 LONGEST_PAUSE = 20.0
+"""Longest wait before a retry, in seconds."""
 
 BUSY = frozenset(
     {
@@ -37,23 +37,24 @@ BUSY = frozenset(
         HTTPStatus.GATEWAY_TIMEOUT,
     }
 )
-"""Answers after which the same request may succeed."""
+"""Status codes after which the same request may succeed."""
 
 ABOUT_THE_TEXT = frozenset(
     {HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY}
 )
-"""Answers after which another request may succeed."""
+"""Status codes that concern the text: another request may succeed."""
 
 ADVICE: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: "; check {key}",
     HTTPStatus.FORBIDDEN: "; check {key}",
     HTTPStatus.NOT_FOUND: "; check {url} and the name of the model",
 }
+"""Hints appended to the message of a failure, by status code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long one question may take, and how often it may be asked again."""
+    """Time limits and number of retries of one request."""
 
     seconds: float  # for each attempt
     retries: int
@@ -61,16 +62,16 @@ class Patience:
 
 
 class Refused(Exception):
-    """The endpoint answered, but not with what it was asked for."""
+    """The endpoint answered with another status than 200."""
 
     def __init__(self, status: int, retry_after: float | None) -> None:
         super().__init__(status)
         self.status = status
-        self.retry_after = retry_after  # in seconds, if it said
+        self.retry_after = retry_after  # seconds, if the endpoint named them
 
 
 class Endpoint:
-    """One address to send questions to. It opens no connection before the first one, and serves many threads."""
+    """One URL to send requests to. Connects on the first request, and is safe to share between threads."""
 
     def __init__(
         self,
@@ -83,48 +84,49 @@ class Endpoint:
         key_setting: str = "openai_api_key",
         first_pause: float = 0.5,
     ) -> None:
-        """`what` names it in sentences; the two settings are what those sentences advise to check.
+        """Check the address and the key; `what` and the two settings are named in error messages.
 
         Raises: Invalid.
         """
         self._settings = {"url": url_setting, "key": key_setting}
-        self._url, self.host = self._address(base_url or DEFAULT_BASE_URL, path)
-        self._headers = {"Authorization": f"Bearer {self._checked_key(api_key)}"} if api_key.strip() else {}
-        self.named = f"The {what} at {self.host}"  # as sentences begin
+        self._url, self.host = self._build_url(base_url or DEFAULT_BASE_URL, path)
+        self._headers = {"Authorization": f"Bearer {self._check_key(api_key)}"} if api_key.strip() else {}
+        self.named = f"The {what} at {self.host}"  # the subject of error messages
         self._first_pause = first_pause
         self._client: httpx2.Client | None = None
         self._lock = threading.Lock()
 
     def ask(self, question: Json, patience: Patience, *, max_bytes: int = MAX_ANSWER_BYTES) -> bytes:
-        """The body of the answer, after retries.
+        """Send a request, with retries, and return the body of the answer.
 
         Raises: Refused, ModelError.
         """
         deadline = time.monotonic() + patience.total
         for attempt in range(patience.retries + 1):
+            # Exponential backoff with jitter.
             pause = min(self._first_pause * 2**attempt, LONGEST_PAUSE) * random.uniform(0.5, 1.5)
             try:
                 return self._post(question, min(patience.seconds, max(deadline - time.monotonic(), 0.001)), max_bytes)
             except Refused as refusal:
-                asked_for = refusal.retry_after or 0.0
-                if refusal.status not in BUSY or asked_for > LONGEST_PAUSE:
+                retry_after = refusal.retry_after or 0.0
+                if refusal.status not in BUSY or retry_after > LONGEST_PAUSE:
                     raise
                 failure: Exception = refusal
-                pause = max(pause, asked_for)
+                pause = max(pause, retry_after)
             except httpx2.RequestError as error:
-                failure = ModelError(f"{self.named} {_trouble(error)}.")
+                failure = ModelError(f"{self.named} {_describe_failure(error)}.")
                 failure.__cause__ = error
             if attempt == patience.retries or time.monotonic() + pause >= deadline:
                 raise failure
             time.sleep(pause)
         raise AssertionError("the last attempt answers or raises")
 
-    def explained(self, refusal: Refused) -> ModelError:
-        """The refusal as a sentence that says what to check."""
+    def explain(self, refusal: Refused) -> ModelError:
+        """Describe the refusal in a sentence that says what to check."""
         status = refusal.status
         if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
             final = f"set {self._settings['url']} to the final address"
-            return ModelError(f"{self.named} wants to send us elsewhere, which is not followed; {final}.")
+            return ModelError(f"{self.named} answered with a redirect, which is not followed; {final}.")
         advice = ADVICE.get(status, "").format(**self._settings)
         kind = ModelRefused if status in ABOUT_THE_TEXT else ModelError
         return kind(f"{self.named} answered with status {status}{advice}.")
@@ -132,7 +134,7 @@ class Endpoint:
     def _post(self, question: Json, seconds: float, max_bytes: int) -> bytes:
         """Raises: Refused, ModelError, httpx2.RequestError."""
         deadline = time.monotonic() + seconds
-        with self._opened().stream(
+        with self._get_client().stream(
             "POST", self._url, json=question, headers=self._headers, timeout=seconds, follow_redirects=False
         ) as response:
             if response.status_code != HTTPStatus.OK:
@@ -141,21 +143,22 @@ class Endpoint:
             for part in response.iter_bytes():
                 answer += part
                 if len(answer) > max_bytes:
-                    raise ModelError(f"{self.named} answered with too much.")
-                if time.monotonic() > deadline:  # the client's own timeout starts anew with every part
+                    raise ModelError(f"{self.named} sent an answer that is too long.")
+                # The client's own timeout restarts with every part.
+                if time.monotonic() > deadline:
                     raise httpx2.ReadTimeout("the answer came too slowly")
             return bytes(answer)
 
-    def _opened(self) -> httpx2.Client:
-        """One client for all threads, so that connections are used again; it goes when this endpoint goes."""
+    def _get_client(self) -> httpx2.Client:
+        """Return the client shared by all threads, so that connections are reused; it closes with this endpoint."""
         with self._lock:
             if self._client is None:
                 self._client = httpx2.Client()
                 weakref.finalize(self, self._client.close).atexit = False
             return self._client
 
-    def _address(self, base_url: str, path: str) -> tuple[str, str]:
-        """The full address below a base address, and the host as it may be shown."""
+    def _build_url(self, base_url: str, path: str) -> tuple[str, str]:
+        """Return the full URL below a base URL, and the host for messages."""
         name = self._settings["url"]
         try:
             parts = urlsplit(base_url)
@@ -170,21 +173,21 @@ class Endpoint:
         url = urlunsplit((parts.scheme, parts.netloc, f"{parts.path.rstrip('/')}/{path}", parts.query, ""))
         return url, host if port is None else f"{host}:{port}"
 
-    def _checked_key(self, api_key: str) -> str:
+    def _check_key(self, api_key: str) -> str:
         key = api_key.strip()
         if not key.isascii() or not key.isprintable():
-            raise Invalid(f"{self._settings['key']} holds characters that no key has; copy it again.")
+            raise Invalid(f"{self._settings['key']} contains characters that are not allowed in a key; copy it again.")
         return key
 
 
-def _trouble(error: httpx2.RequestError) -> str:
+def _describe_failure(error: httpx2.RequestError) -> str:
     if isinstance(error, httpx2.TimeoutException):
         return "did not answer in time"
-    return "cannot be reached" if isinstance(error, httpx2.TransportError) else "answered with what cannot be read"
+    return "cannot be reached" if isinstance(error, httpx2.TransportError) else "sent an answer that cannot be read"
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """How many seconds the endpoint asks us to wait: it says a number, or a date, to be read by its own clock.
+    """Return the seconds to wait: a number, or a date relative to the server's own clock.
 
     >>> _retry_after({"retry-after": "1.5"})
     1.5

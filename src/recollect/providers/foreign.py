@@ -1,4 +1,4 @@
-"""Calling what a user brought along: it is anybody's code, and whatever it raises, it failed."""
+"""Calls into code passed in by a user, which may raise anything."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from recollect.errors import ModelError
 T = TypeVar("T")
 
 
-def asked(what: str, question: Callable[[], T]) -> T:
-    """What `question` answers; `what` names who was asked.
+def call_foreign(what: str, function: Callable[[], T]) -> T:
+    """Call `function` and return its result; `what` names the callee in errors.
 
     Raises: ModelError.
     """
     try:
-        return question()
+        return function()
     except ModelError:
         raise
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Which model serves which purpose, and the wrapper that holds any model to its word and to its time."""
+"""Models for each purpose, and the wrapper that checks their answers and limits their time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from recollect.errors import Invalid, ModelError
 from recollect.model import Json
 from recollect.ports import Model, Models
-from recollect.providers.foreign import asked
+from recollect.providers.foreign import call_foreign
 from recollect.settings import Settings
 
 NOT_A_MODEL = (
@@ -19,30 +19,32 @@ NOT_A_MODEL = (
 )
 DEFAULT_TIMEOUT = 60.0
 GRACE = 1.0
-"""Seconds a model is given beyond its time to say itself that it ran out of it."""
+"""Extra seconds for a model to report its own timeout."""
 
 GivenModel = Model | Callable[[Sequence[Json]], str]
 
 
 def open_models(settings: Settings, given: GivenModel | None = None) -> Models:
-    """The models the settings name, or the one that was given, for every purpose. None is asked anything yet.
+    """Open the models of the settings, or use the given one for every purpose, without calling any.
 
     Raises: Invalid.
     """
     if given is not None:
         one = CheckedModel(given)
         return Models(main=one, summary=one, fast=one)
-    return Models(main=_opened(settings, ""), summary=_opened(settings, "summary"), fast=_opened(settings, "fast"))
+    return Models(
+        main=_open_model(settings, ""), summary=_open_model(settings, "summary"), fast=_open_model(settings, "fast")
+    )
 
 
-def _opened(settings: Settings, role: str) -> Model | None:
-    """The model of a role; what is not set for it is as for the main one."""
+def _open_model(settings: Settings, role: str) -> Model | None:
+    """Open the model of a role; options not set for it default to those of the main model."""
     prefix = f"openai_{role}_" if role else "openai_"
-    chosen = {
+    options = {
         name: getattr(settings, f"{prefix}{name}") or getattr(settings, f"openai_{name}")
         for name in ("model", "api_key", "base_url", "timeout")
     }
-    if not chosen["model"]:
+    if not options["model"]:
         return None
     try:
         make: Any = import_module("recollect.providers.openai_model").OpenAIModel
@@ -51,21 +53,21 @@ def _opened(settings: Settings, role: str) -> Model | None:
     is_own = {name: bool(role and getattr(settings, f"{prefix}{name}")) for name in ("base_url", "api_key")}
     return CheckedModel(
         make(
-            chosen["model"],
-            chosen["api_key"],
-            chosen["base_url"],
-            timeout=chosen["timeout"],
+            options["model"],
+            options["api_key"],
+            options["base_url"],
+            timeout=options["timeout"],
             url_setting=f"{prefix if is_own['base_url'] else 'openai_'}base_url",
             key_setting=f"{prefix if is_own['api_key'] else 'openai_'}api_key",
         ),
-        timeout=chosen["timeout"],
+        timeout=options["timeout"],
     )
 
 
 class CheckedModel:
-    """Any model or function, its failures turned into ModelError, its answers into text that can be stored.
+    """Wrapper of any model or function: raises ModelError on failure, and returns text that can be stored.
 
-    It is asked on a thread of its own, so that one that never answers holds up nobody beyond its time.
+    Each call runs on its own thread, so that a hanging model blocks the caller no longer than its timeout.
     """
 
     def __init__(self, model: GivenModel, *, timeout: float = DEFAULT_TIMEOUT) -> None:
@@ -82,14 +84,17 @@ class CheckedModel:
         self._timeout = timeout
 
     def complete(self, messages: Sequence[Json], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
-        """Raises: ModelError."""
+        """Return the answer of the model.
+
+        Raises: ModelError.
+        """
         seconds = self._timeout if timeout is None else timeout
         outcome: list[object] = []
 
         def ask() -> None:
             try:
                 outcome.append(
-                    asked(
+                    call_foreign(
                         f"model {self.name!r}",
                         lambda: self._complete(list(messages), max_tokens=max_tokens, timeout=seconds),
                     )

@@ -1,6 +1,6 @@
-"""A sentence encoder from a folder of the user's: an ONNX model and its tokenizer, run on this machine.
+"""Embedder for a local folder with an ONNX model and its tokenizer.
 
-Folders that sentence-transformers, Optimum or fastembed write are understood as they are. Nothing is downloaded.
+Reads folders written by sentence-transformers, Optimum or fastembed. Downloads nothing.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ TOKENIZER_FILE = "tokenizer.json"
 POOLING_FILE = "1_Pooling/config.json"
 
 MAX_TOKENS = 256
-"""Of a text as much is read, if the tokenizer does not say."""
+"""Tokens read of a text, if the tokenizer sets no limit."""
 
 BATCH = 32
 RECIPE = b"recollect-onnx-1"
-"""Goes into the name: change it when the same model would give other vectors."""
+"""Part of the embedder's name: change it when the same model would give other vectors."""
 
 SENTENCE_OUTPUT = "sentence_embedding"
 PADDING_WORDS = ("[PAD]", "<pad>")
@@ -40,12 +40,15 @@ Floats = NDArray[np.float32]
 
 
 class OnnxEmbedder:
-    """`ports.Embedder` of an ONNX model. It is loaded when first used, and may be used from many threads."""
+    """`ports.Embedder` of an ONNX model. Loaded on first use; safe to share between threads."""
 
     is_builtin = True  # it only computes, so recall runs it on the caller's thread
 
     def __init__(self, folder: str) -> None:
-        """Raises: Invalid when the folder does not hold a model and its tokenizer."""
+        """Find the files of the model.
+
+        Raises: Invalid when the folder does not hold a model and its tokenizer.
+        """
         self._folder = Path(folder).expanduser()
         if not self._folder.is_dir():
             raise Invalid(f"There is no folder {str(self._folder)!r} to load an ONNX embedder from.")
@@ -62,7 +65,7 @@ class OnnxEmbedder:
 
     @property
     def name(self) -> str:
-        """Made of the files' content, so that another model is another name wherever it lies.
+        """Name derived from the content of the files, independent of their location.
 
         Raises: Invalid when they cannot be read.
         """
@@ -73,14 +76,21 @@ class OnnxEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Raises: Invalid when the model cannot be loaded."""
-        return self._loaded().dimensions
+        """Length of the vectors.
+
+        Raises: Invalid when the model cannot be loaded.
+        """
+        return self._load().dimensions
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """Raises: ModelError; Invalid when the model cannot be loaded."""
-        encoder = self._loaded()
+        """Return one unit vector for each text.
+
+        Raises: ModelError; Invalid when the model cannot be loaded.
+        """
+        encoder = self._load()
         vectors = np.empty((len(texts), encoder.dimensions), np.float32)
-        by_length = sorted(range(len(texts)), key=lambda place: len(texts[place]))  # alike ones need little padding
+        # Texts of similar length share a batch, which keeps the padding small.
+        by_length = sorted(range(len(texts)), key=lambda place: len(texts[place]))
         for start in range(0, len(texts), BATCH):
             places = by_length[start : start + BATCH]
             vectors[places] = encoder.encode([texts[place] for place in places])
@@ -97,19 +107,19 @@ class OnnxEmbedder:
             raise Invalid(f"An ONNX embedder's file cannot be read ({error.strerror}).") from error
         return digest.hexdigest()
 
-    def _loaded(self) -> _Encoder:
+    def _load(self) -> _Encoder:
         with self._lock:
             if self._encoder is None:
-                tokenizer = _opened(self._tokenizer, lambda: Tokenizer.from_file(str(self._tokenizer)))
+                tokenizer = _open(self._tokenizer, lambda: Tokenizer.from_file(str(self._tokenizer)))
                 options = {"providers": ["CPUExecutionProvider"]}
-                session = _opened(self._model, lambda: onnxruntime.InferenceSession(str(self._model), **options))
-                self._encoder = _Encoder.made(session, tokenizer, is_first_token=_takes_first_token(self._folder))
+                session = _open(self._model, lambda: onnxruntime.InferenceSession(str(self._model), **options))
+                self._encoder = _Encoder.create(session, tokenizer, is_first_token=_uses_first_token(self._folder))
             return self._encoder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Encoder:
-    """A loaded model: what it wants, and which of its outputs the vectors are made from."""
+    """A loaded model with its inputs and the output used for vectors."""
 
     session: Any
     tokenizer: Any
@@ -119,46 +129,55 @@ class _Encoder:
     dimensions: int = 0
 
     @classmethod
-    def made(cls, session: Any, tokenizer: Any, *, is_first_token: bool) -> _Encoder:
-        """Raises: Invalid when the model is not a sentence encoder."""
+    def create(cls, session: Any, tokenizer: Any, *, is_first_token: bool) -> _Encoder:
+        """Configure the tokenizer and check the inputs of the model.
+
+        Raises: Invalid when the model is not a sentence encoder.
+        """
         truncation, padding = tokenizer.truncation or {}, tokenizer.padding or {}
         known = [word for word in PADDING_WORDS if tokenizer.token_to_id(word) is not None]
         word = padding.get("pad_token") or next(iter(known), PADDING_WORDS[0])
         number = padding.get("pad_id", tokenizer.token_to_id(word) or 0)
         tokenizer.enable_truncation(truncation.get("max_length", MAX_TOKENS))
-        tokenizer.enable_padding(pad_id=number, pad_token=word)  # to the longest of a batch, not to a fixed length
+        # Pads to the longest text of a batch, not to a fixed length.
+        tokenizer.enable_padding(pad_id=number, pad_token=word)
 
         inputs = {each.name: INTEGERS.get(each.type) for each in session.get_inputs()}
-        strange = sorted(name for name, kind in inputs.items() if name not in _FEEDS or kind is None)
-        if strange or "input_ids" not in inputs:
-            reason = f"it wants the input {strange[0]!r}" if strange else "it has no input 'input_ids'"
-            raise Invalid(f"This ONNX model is no sentence encoder: {reason}.")
+        unknown = sorted(name for name, kind in inputs.items() if name not in _FEEDS or kind is None)
+        if unknown or "input_ids" not in inputs:
+            reason = f"it needs the input {unknown[0]!r}" if unknown else "it has no input 'input_ids'"
+            raise Invalid(f"This ONNX model is not a sentence encoder: {reason}.")
         outputs = [each.name for each in session.get_outputs()]
         output = SENTENCE_OUTPUT if SENTENCE_OUTPUT in outputs else outputs[0]
         unsized = cls(session=session, tokenizer=tokenizer, inputs=inputs, output=output, is_first_token=is_first_token)
-        return cls(**{name: getattr(unsized, name) for name in cls.__slots__} | {"dimensions": unsized._width()})
+        return cls(
+            **{name: getattr(unsized, name) for name in cls.__slots__} | {"dimensions": unsized._measure_width()}
+        )
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """One row of length 1 for each text.
+        """Return one unit vector, as a row, for each text.
 
         Raises: ModelError.
         """
         encodings = self.tokenizer.encode_batch(list(texts))
-        fed = {name: np.array([_FEEDS[name](each) for each in encodings], kind) for name, kind in self.inputs.items()}
+        feeds = {name: np.array([_FEEDS[name](each) for each in encodings], kind) for name, kind in self.inputs.items()}
         try:
-            (answer,) = self.session.run([self.output], fed)
-        except Exception as error:  # the runtime's errors share no narrower type
+            (answer,) = self.session.run([self.output], feeds)
+        except Exception as error:
+            # The runtime's errors share no narrower type.
             raise ModelError(f"The ONNX model failed ({type(error).__name__}).") from error
-        vectors = self._pooled(np.asarray(answer, np.float32), [each.attention_mask for each in encodings])
+        vectors = self._pool(np.asarray(answer, np.float32), [each.attention_mask for each in encodings])
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         unit: Floats = (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
         return unit
 
-    def _pooled(self, answer: Floats, masks: Sequence[Sequence[int]]) -> Floats:
+    def _pool(self, answer: Floats, masks: Sequence[Sequence[int]]) -> Floats:
         if answer.ndim == 2:
             return answer
         if answer.ndim != 3:
-            raise ModelError(f"The ONNX model's output {self.output!r} is neither one vector a text nor one a token.")
+            raise ModelError(
+                f"The ONNX model's output {self.output!r} is neither one vector per text nor one per token."
+            )
         if self.is_first_token:
             first: Floats = answer[:, 0]
             return first
@@ -166,11 +185,11 @@ class _Encoder:
         mean: Floats = (answer * mask).sum(axis=1) / np.maximum(mask.sum(axis=1), 1)
         return mean
 
-    def _width(self) -> int:
+    def _measure_width(self) -> int:
         try:
             return int(self.encode(["dimensions"]).shape[1])
         except ModelError as error:
-            raise Invalid(f"This ONNX model is no sentence encoder: {error}") from error
+            raise Invalid(f"This ONNX model is not a sentence encoder: {error}") from error
 
 
 _FEEDS: dict[str, Callable[[Any], Sequence[int]]] = {
@@ -180,15 +199,16 @@ _FEEDS: dict[str, Callable[[Any], Sequence[int]]] = {
 }
 
 
-def _opened(path: Path, load: Callable[[], Any]) -> Any:
+def _open(path: Path, load: Callable[[], Any]) -> Any:
     try:
         return load()
-    except Exception as error:  # neither package has a narrower type for a file that is not what it should be
-        raise Invalid(f"{str(path)!r} cannot be loaded; it is damaged, or of an unknown kind.") from error
+    except Exception as error:
+        # Neither package has a narrower type for a malformed file.
+        raise Invalid(f"{str(path)!r} cannot be loaded; it is damaged or of an unknown type.") from error
 
 
-def _takes_first_token(folder: Path) -> bool:
-    """Whether the model was trained to put a text's meaning into its first token, instead of the mean of all."""
+def _uses_first_token(folder: Path) -> bool:
+    """Return True if the model pools a text into its first token instead of the mean of all."""
     try:
         pooling = json.loads((folder / POOLING_FILE).read_text(encoding="utf-8"))
         return bool(pooling.get("pooling_mode_cls_token"))

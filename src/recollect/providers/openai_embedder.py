@@ -1,4 +1,4 @@
-"""Vectors from an OpenAI-compatible endpoint, over the network. What it answers is checked before it is believed."""
+"""Embedder for OpenAI-compatible endpoints. Answers are checked before they are used."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MIN_CHARS = 200  # a text this short was not refused for its length
 
 
 class OpenAIEmbedder:
-    """`ports.Embedder` over HTTP. It asks nothing before it is first used, and may be used from many threads."""
+    """`ports.Embedder` over HTTP. Connects on first use; safe to share between threads."""
 
     is_remote = True
 
@@ -46,7 +46,7 @@ class OpenAIEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Learned from the endpoint's first answer; asked for if there was none yet.
+        """Length of the vectors, learned from the first answer of the endpoint.
 
         Raises: ModelError.
         """
@@ -56,70 +56,77 @@ class OpenAIEmbedder:
         return self._dimensions
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Raises: ModelError."""
+        """Return one unit vector for each text.
+
+        Raises: ModelError.
+        """
         if not texts:
             return np.empty((0, self.dimensions), np.float32)
-        sent = [_sendable(text) for text in texts]
-        blocks = [self._vectors(sent[start : start + BATCH]) for start in range(0, len(sent), BATCH)]
+        sent = [_prepare(text) for text in texts]
+        blocks = [self._embed_batch(sent[start : start + BATCH]) for start in range(0, len(sent), BATCH)]
         return np.concatenate(blocks)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
-        """One vector, soon or not at all: somebody is waiting for it, and can do without.
+        """Return one vector, without retries: a caller is waiting and can do without it.
 
         Raises: ModelError.
         """
         try:
-            vectors = self._checked(self._asked([_sendable(text)], self._query_patience), 1)
+            vectors = self._parse_vectors(self._request([_prepare(text)], self._query_patience), 1)
         except Refused as refusal:
-            raise self._endpoint.explained(refusal) from None
+            raise self._endpoint.explain(refusal) from None
         vector: NDArray[np.float32] = vectors[0]
         return vector
 
-    def _vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Raises: ModelError."""
-        try:
-            return self._checked(self._asked(texts, self._patience), len(texts))
-        except Refused as refusal:
-            if refusal.status not in ABOUT_THE_TEXT or (len(texts) == 1 and len(texts[0]) <= MIN_CHARS):
-                raise self._endpoint.explained(refusal) from None
-        # Endpoints differ in how many texts, and how long ones, they take at once, and few of them say.
-        if len(texts) == 1:
-            return self._vectors([texts[0][: len(texts[0]) // 2]])
-        middle = len(texts) // 2
-        return np.concatenate([self._vectors(texts[:middle]), self._vectors(texts[middle:])])
-
-    def _asked(self, texts: Sequence[str], patience: Patience) -> bytes:
-        """Raises: Refused, ModelError."""
-        return self._endpoint.ask({"model": self._model, "input": list(texts)}, patience)
-
-    def _checked(self, answer: bytes, count: int) -> NDArray[np.float32]:
-        """The vectors of an answer, in the order of the question, of length 1.
+    def _embed_batch(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embed one batch; split it when the endpoint refuses its size.
 
         Raises: ModelError.
         """
-        wrong = ModelError(f"{self._endpoint.named} should have answered with {count} vectors.")
+        try:
+            return self._parse_vectors(self._request(texts, self._patience), len(texts))
+        except Refused as refusal:
+            if refusal.status not in ABOUT_THE_TEXT or (len(texts) == 1 and len(texts[0]) <= MIN_CHARS):
+                raise self._endpoint.explain(refusal) from None
+        # Endpoints differ in how many texts they accept at once and how long, and few document it.
+        if len(texts) == 1:
+            return self._embed_batch([texts[0][: len(texts[0]) // 2]])
+        middle = len(texts) // 2
+        return np.concatenate([self._embed_batch(texts[:middle]), self._embed_batch(texts[middle:])])
+
+    def _request(self, texts: Sequence[str], patience: Patience) -> bytes:
+        """Raises: Refused, ModelError."""
+        return self._endpoint.ask({"model": self._model, "input": list(texts)}, patience)
+
+    def _parse_vectors(self, answer: bytes, count: int) -> NDArray[np.float32]:
+        """Parse the vectors of an answer, in the order of the request, scaled to unit length.
+
+        Raises: ModelError.
+        """
+        malformed = ModelError(f"{self._endpoint.named} should have answered with {count} vectors.")
         try:
             entries = loads(answer)["data"]
-            placed = {entry.get("index", place): entry["embedding"] for place, entry in enumerate(entries)}
-            matrix = np.array([placed[place] for place in range(count)], dtype=np.float64)
+            by_index = {entry.get("index", place): entry["embedding"] for place, entry in enumerate(entries)}
+            matrix = np.array([by_index[place] for place in range(count)], dtype=np.float64)
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-            raise wrong from error
+            raise malformed from error
         if len(entries) != count or matrix.ndim != 2 or not matrix.size or not np.isfinite(matrix).all():
-            raise wrong
+            raise malformed
         with self._lock:
             if self._dimensions is None:
                 self._dimensions = matrix.shape[1]
         if matrix.shape[1] != self._dimensions:
             lengths = f"{matrix.shape[1]} numbers instead of {self._dimensions}"
             raise ModelError(f"{self._endpoint.named} answered with vectors of {lengths}.")
-        matrix /= np.maximum(np.abs(matrix).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)  # no overflow below
+        # Scale by the largest component first, so that squaring in the norm cannot overflow.
+        matrix /= np.maximum(np.abs(matrix).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
         lengths_of_rows = np.linalg.norm(matrix, axis=1, keepdims=True)
         if not lengths_of_rows.all():
-            raise wrong
+            raise malformed
         unit: NDArray[np.float32] = (matrix / lengths_of_rows).astype(np.float32)
         return unit
 
 
-def _sendable(text: str) -> str:
-    """Endpoints refuse empty texts and texts that are too long; half a surrogate pair cannot be sent at all."""
+def _prepare(text: str) -> str:
+    """Return text the endpoint accepts: not empty, not too long, no unpaired surrogates."""
     return text[:MAX_CHARS].encode("utf-8", "replace").decode() if text.strip() else "."

@@ -1,4 +1,4 @@
-"""A language model behind an OpenAI-compatible endpoint."""
+"""Language model at an OpenAI-compatible endpoint."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from recollect.providers.endpoint import Endpoint, Patience, Refused
 
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 LIMITS = ("max_tokens", "max_completion_tokens")
-"""What the limit of an answer is called: most endpoints know the first name, the newest models only the second."""
+"""Names of the answer's token limit: most endpoints know the first, the newest models only the second."""
 
 
 class OpenAIModel:
-    """`ports.Model` over HTTP. It asks nothing before it is first used, and may be used from many threads."""
+    """`ports.Model` over HTTP. Connects on first use; safe to share between threads."""
 
     def __init__(
         self,
@@ -30,7 +30,10 @@ class OpenAIModel:
         url_setting: str = "openai_base_url",
         key_setting: str = "openai_api_key",
     ) -> None:
-        """`timeout` is for a whole answer, retries included. Raises: Invalid."""
+        """Check the address and the key; `timeout` covers a whole answer including retries.
+
+        Raises: Invalid.
+        """
         self._endpoint = Endpoint(
             "chat/completions",
             what="model endpoint",
@@ -47,19 +50,25 @@ class OpenAIModel:
         self._limit = LIMITS[0]
 
     def complete(self, messages: Sequence[Json], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
-        """Raises: ModelError."""
-        question: Json = {"model": self._model, "messages": [_sendable(each) for each in messages]}
+        """Return the answer of the model.
+
+        Raises: ModelError.
+        """
+        question: Json = {"model": self._model, "messages": [_prepare(each) for each in messages]}
         seconds = self._timeout if timeout is None else timeout
         patience = Patience(seconds, self._retries, total=seconds)
         try:
             if max_tokens is None:
-                return self._text(self._endpoint.ask(question, patience, max_bytes=MAX_ANSWER_BYTES))
-            return self._text(self._limited(question, max_tokens, patience))
+                return self._parse_text(self._endpoint.ask(question, patience, max_bytes=MAX_ANSWER_BYTES))
+            return self._parse_text(self._ask_limited(question, max_tokens, patience))
         except Refused as refusal:
-            raise self._endpoint.explained(refusal) from None
+            raise self._endpoint.explain(refusal) from None
 
-    def _limited(self, question: Json, max_tokens: int, patience: Patience) -> bytes:
-        """Raises: Refused, ModelError."""
+    def _ask_limited(self, question: Json, max_tokens: int, patience: Patience) -> bytes:
+        """Ask with a token limit; try its other name if the endpoint refuses the first.
+
+        Raises: Refused, ModelError.
+        """
         limit = self._limit
         try:
             return self._endpoint.ask({**question, limit: max_tokens}, patience, max_bytes=MAX_ANSWER_BYTES)
@@ -70,8 +79,8 @@ class OpenAIModel:
         self._limit = LIMITS[1]
         return answer
 
-    def _text(self, answer: bytes) -> str:
-        """The text of an answer. Models that think aloud put what they thought elsewhere, and it is left there.
+    def _parse_text(self, answer: bytes) -> str:
+        """Return the text of an answer, without the reasoning that some models send in other fields.
 
         Raises: ModelError.
         """
@@ -81,13 +90,14 @@ class OpenAIModel:
             raise ModelError(f"{self._endpoint.named} should have answered with a message.") from error
         if isinstance(content, str):
             return content
-        if content is None:  # said nothing, or called a tool nobody offered
+        # None if the model said nothing, or called a tool that was not offered.
+        if content is None:
             return ""
         raise ModelError(f"{self._endpoint.named} answered with something other than text.")
 
 
-def _sendable(message: Json) -> Json:
-    """Half a surrogate pair cannot be sent at all."""
+def _prepare(message: Json) -> Json:
+    """Replace unpaired surrogates, which cannot be sent."""
     content = message.get("content")
     if not isinstance(content, str):
         return dict(message)

@@ -1,4 +1,4 @@
-"""Sending spans to a collector, when the settings name one."""
+"""Export of OpenTelemetry spans to a collector."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ SERVICE = "recollect"
 
 @contextmanager
 def exporting(endpoint: str) -> Iterator[None]:
-    """While inside, spans are sent to the OTLP collector at `endpoint`, in batches; at the end the last of them.
+    """Send spans to the OTLP collector at `endpoint` in batches during the block; flush them at its end.
 
-    Raises: Invalid when the packages for it are missing.
+    Raises: Invalid when the packages are missing.
     """
     if not endpoint:
         yield

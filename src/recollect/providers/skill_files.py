@@ -1,4 +1,4 @@
-"""Skills as files: folders of SKILL.md, each with front matter between two lines of `---`, and a body.
+"""Skill files: folders with a SKILL.md each, made of front matter between two lines of `---`, and a body.
 
     ---
     name: refunds
@@ -7,7 +7,7 @@
     ---
     1. Look up the order …
 
-What is wrong with a file is said with the file and the line, the way a compiler does.
+Errors name the file and the line, like those of a compiler.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from recollect.policy.names import checked_agent
 FILE = "SKILL.md"
 FENCE = "---"
 MAX_DEPTH = 3
-"""Folders below the one that is named; what a skill keeps beside its SKILL.md is not looked through."""
+"""Levels of folders searched. Folders inside that of a skill are not searched."""
 
 MAX_BYTES = 1_000_000
 MAX_NAME_CHARS = 64
 MAX_DESCRIPTION_CHARS = 1024
 
 Fields = dict[str, tuple[Any, int]]
-"""The front matter: each value, and the line its key stands on."""
+"""Front matter: each value with the line of its key."""
 
 
 class SkillFolders:
@@ -43,43 +43,49 @@ class SkillFolders:
         self._folders = [Path(folder).expanduser() for folder in folders]
 
     def stamps(self) -> Mapping[str, Hashable]:
+        """Return the modification stamp of every skill file."""
         found: dict[str, Hashable] = {}
         for folder in self._folders:
             if not folder.is_dir():
                 raise Invalid(f"{folder}: there is no such folder of skills; correct the setting `skills`.")
-            for entry in _files(folder, MAX_DEPTH):
-                with suppress(FileNotFoundError):  # it is being removed
+            for entry in _iter_files(folder, MAX_DEPTH):
+                # The file may be removed meanwhile.
+                with suppress(FileNotFoundError):
                     status = entry.stat()
                     found[entry.path] = (status.st_mtime_ns, status.st_size, status.st_ino)
         return found
 
     def read(self, path: str) -> Skill:
-        """Raises: Invalid."""
+        """Parse one skill file.
+
+        Raises: Invalid.
+        """
         try:
             with open(path, "rb") as file:
                 content = file.read(MAX_BYTES + 1)
         except OSError as error:
             raise Invalid(f"{path}: cannot be read ({error.strerror}).") from error
         if len(content) > MAX_BYTES:
-            raise Invalid(f"{path}: larger than {MAX_BYTES:,} bytes, which no prompt has room for.")
+            raise Invalid(f"{path}: larger than {MAX_BYTES:,} bytes, which does not fit a prompt.")
         try:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             _refuse(path, content.count(b"\n", 0, error.start) + 1, "not UTF-8 text")
         if "\x00" in text:
             _refuse(path, text.count("\n", 0, text.index("\x00")) + 1, "holds a NUL character; remove it")
-        return _skill(path, text)
+        return _parse_skill(path, text)
 
 
-def _files(folder: str | Path, depth: int) -> Iterator[os.DirEntry[str]]:
-    """Every SKILL.md in a folder, in the order of their paths; a folder that has one is not searched further.
+def _iter_files(folder: str | Path, depth: int) -> Iterator[os.DirEntry[str]]:
+    """Yield every SKILL.md below a folder, sorted by path; a folder that has one is not searched further.
 
     Raises: Invalid.
     """
     try:
         with os.scandir(folder) as entries:
             inside = sorted(entries, key=lambda entry: entry.name)
-    except FileNotFoundError:  # it is being removed
+    except FileNotFoundError:
+        # The folder was removed meanwhile.
         return
     except OSError as error:
         raise Invalid(f"{folder}: cannot be read ({error.strerror}).") from error
@@ -89,15 +95,15 @@ def _files(folder: str | Path, depth: int) -> Iterator[os.DirEntry[str]]:
         return
     for entry in inside:
         if depth and not entry.name.startswith(".") and entry.is_dir():
-            yield from _files(entry.path, depth - 1)
+            yield from _iter_files(entry.path, depth - 1)
 
 
-def _skill(path: str, text: str) -> Skill:
+def _parse_skill(path: str, text: str) -> Skill:
     front, body, body_line = _split(path, text)
-    fields = _fields(path, front)
-    name = _line_of_text(path, fields, "name", MAX_NAME_CHARS)
-    description = _text(path, fields, "description", MAX_DESCRIPTION_CHARS)
-    agents = _agents(path, fields)
+    fields = _parse_fields(path, front)
+    name = _parse_line(path, fields, "name", MAX_NAME_CHARS)
+    description = _parse_text(path, fields, "description", MAX_DESCRIPTION_CHARS)
+    agents = _parse_agents(path, fields)
     if not body.strip():
         _refuse(path, body_line, "the skill itself is missing; write it below the front matter")
     more = {key: value for key, (value, _) in fields.items() if key not in ("name", "description", "agents")}
@@ -105,7 +111,7 @@ def _skill(path: str, text: str) -> Skill:
 
 
 def _split(path: str, text: str) -> tuple[str, str, int]:
-    """The front matter, the body, and the line the body begins on."""
+    """Split a file into front matter, body, and the line the body starts on."""
     lines = text.split("\n")
     if lines[0].rstrip() != FENCE:
         _refuse(path, 1, f"must begin with a line {FENCE}, then name and description, then another {FENCE}")
@@ -115,8 +121,9 @@ def _split(path: str, text: str) -> tuple[str, str, int]:
     _refuse(path, len(lines), f"the front matter has no end; close it with a line {FENCE}")
 
 
-def _fields(path: str, front: str) -> Fields:
-    yaml = import_module("yaml")  # slow to load, and most installations have no skills
+def _parse_fields(path: str, front: str) -> Fields:
+    # Imported here because it is slow to load and most installations have no skills.
+    yaml = import_module("yaml")
     try:
         node = yaml.compose(front, Loader=yaml.SafeLoader)
         content = yaml.safe_load(front)
@@ -132,7 +139,7 @@ def _fields(path: str, front: str) -> Fields:
     return {key: (value, lines.get(key, 2)) for key, value in content.items()}
 
 
-def _text(path: str, fields: Fields, key: str, most: int) -> str:
+def _parse_text(path: str, fields: Fields, key: str, most: int) -> str:
     if key not in fields:
         _refuse(path, 1, f"the front matter has no {key}")
     value, line = fields[key]
@@ -143,19 +150,19 @@ def _text(path: str, fields: Fields, key: str, most: int) -> str:
     return value.strip()
 
 
-def _line_of_text(path: str, fields: Fields, key: str, most: int) -> str:
-    text = _text(path, fields, key, most)
+def _parse_line(path: str, fields: Fields, key: str, most: int) -> str:
+    text = _parse_text(path, fields, key, most)
     if not text.isprintable():
         _refuse(path, fields[key][1], f"{key} must be a single line")
     return text
 
 
-def _agents(path: str, fields: Fields) -> tuple[str, ...]:
+def _parse_agents(path: str, fields: Fields) -> tuple[str, ...]:
     value, line = fields.get("agents", ([], 1))
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         _refuse(path, line, "agents must be a list of agent ids, such as [support, billing]")
     if "agents" in fields and not value:
-        _refuse(path, line, "agents names nobody; leave it out to give the skill to everybody")
+        _refuse(path, line, "agents is empty; leave it out to give the skill to all agents")
     try:
         return tuple(checked_agent(each) for each in value)
     except Invalid as error:

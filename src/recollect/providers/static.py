@@ -1,7 +1,7 @@
-"""The embedder that needs nothing: a text is the weighted mean of its word pieces, looked up in a table.
+"""Built-in static embedder: a text is the weighted mean of its word pieces, looked up in a table.
 
-The table ships inside the package. It was learned once from what two encoders say about many sentences, so reading rows
-is all that is left to do: no model, no download, no other dependency, microseconds per text. `tools/embedder` makes it.
+The table ships with the package. It was distilled from two encoders over many sentences, so embedding only reads rows:
+no model, no download, no other dependency, microseconds per text. `tools/embedder` builds it.
 """
 
 import threading
@@ -22,7 +22,7 @@ MAX_CACHED_WORDS = 50_000
 MAX_CACHED_CHARS = 20_000
 PIECES_PER_BLOCK = 8_192  # bounds the memory of one step to 8 MB, however much text is embedded
 
-# Scripts written without spaces: each character is a word of its own.
+# Scripts written without spaces: each character is a separate word.
 _IDEOGRAPHS = (
     (0x4E00, 0x9FFF),
     (0x3400, 0x4DBF),
@@ -33,19 +33,19 @@ _IDEOGRAPHS = (
 
 
 class _Fold(dict[int, str]):
-    """What `str.translate` puts in place of each character: lower case, no accents, a space around each symbol.
+    """Translation table for `str.translate`: lower case, no accents, a space around each symbol.
 
     Folding one character at a time keeps the cost linear; normalising a whole text is quadratic in a run of accents.
     """
 
     def __missing__(self, code: int) -> str:
-        folded = "".join(_folded(char) for char in unicodedata.normalize("NFD", chr(code).lower()))
+        folded = "".join(_fold_char(char) for char in unicodedata.normalize("NFD", chr(code).lower()))
         if len(self) < MAX_CACHED_CHARS:
             self[code] = folded
         return folded
 
 
-def _folded(char: str) -> str:
+def _fold_char(char: str) -> str:
     category = unicodedata.category(char)
     if char.isspace():
         return " "
@@ -70,20 +70,21 @@ class WordPieces:
         self._words: dict[str, tuple[int, ...]] = {}
 
     def __call__(self, text: str) -> list[int]:
-        """The numbers of the text's pieces, in order."""
+        """Return the ids of the text's pieces in order."""
         found: list[int] = []
         words = self._words
         for word in text.translate(self._fold).split():
             ids = words.get(word)
             if ids is None:
-                ids = self._remember(word)
+                ids = self._split_cached(word)
             found += ids
         return found
 
-    def _remember(self, word: str) -> tuple[int, ...]:
+    def _split_cached(self, word: str) -> tuple[int, ...]:
         ids = tuple(self._split(word)) if len(word) <= MAX_WORD_CHARS else ()
         if len(self._words) >= MAX_CACHED_WORDS:
-            self._words.clear()  # rare enough that starting over beats keeping track of age on every lookup
+            # Rare enough that clearing is cheaper than tracking ages on every lookup.
+            self._words.clear()
         if ids:
             self._words[word] = ids
         return ids
@@ -109,7 +110,7 @@ class _Table:
 
 
 class StaticEmbedder:
-    """Embeds texts by looking their word pieces up in the table of the package. Safe to share between threads."""
+    """Embeds texts by looking up their word pieces in the packaged table. Safe to share between threads."""
 
     name: str = "recollect-static-256-v2"
     dimensions: int = DIMENSIONS
@@ -120,11 +121,11 @@ class StaticEmbedder:
         self._loading = threading.Lock()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row of length 1 per text; a row of zeros for a text without a known piece.
+        """Return one unit vector, as a row, for each text; zeros for a text without a known piece.
 
-        A text's row does not depend on the texts beside it, to the last bit.
+        A text's row is bit-identical whatever other texts are embedded with it.
         """
-        table = self._loaded()
+        table = self._load()
         vectors = np.zeros((len(texts), DIMENSIONS), np.float32)
         block: list[int] = []
         starts: list[int] = []
@@ -147,7 +148,7 @@ class StaticEmbedder:
         vectors /= np.where(lengths > 0, lengths, 1)[:, None]
         return vectors
 
-    def _loaded(self) -> _Table:
+    def _load(self) -> _Table:
         if self._table is None:
             with self._loading:
                 if self._table is None:

@@ -1,4 +1,4 @@
-"""Which token counter a name stands for. None of them ever asks the network."""
+"""Construction of token counters by name. None of them uses the network."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOT_A_TOKENIZER = "A tokenizer is a function from a text to the number of its to
 
 
 def open_tokenizer(choice: str | TokenCounter | Callable[[str], int], *, folder: Path | None = None) -> TokenCounter:
-    """The counter a setting names, or the one that was given; `folder` is where tiktoken keeps its files.
+    """Return the counter a setting names, or wrap the given one; `folder` holds tiktoken's files.
 
     Raises: Invalid.
     """
@@ -36,30 +36,33 @@ def open_tokenizer(choice: str | TokenCounter | Callable[[str], int], *, folder:
     if choice == "estimate":
         return CheckedCounter(estimated_tokens)
     if name == "tiktoken" and argument:
-        return CheckedCounter(_tiktoken(argument, folder or Path(tempfile.gettempdir(), DEFAULT_FOLDER)))
+        return CheckedCounter(_open_tiktoken(argument, folder or Path(tempfile.gettempdir(), DEFAULT_FOLDER)))
     raise Invalid(f"There is no tokenizer {choice!r}; choose {CHOICES}.")
 
 
 class CheckedCounter:
-    """Any function that counts, held to its word."""
+    """Wrapper of a counting function that checks its results."""
 
     def __init__(self, count: Callable[[str], int]) -> None:
         self._count = count
 
     def count(self, text: str) -> int:
-        """Raises: Invalid when the function answers with something else than a number of tokens."""
+        """Count the tokens of a text.
+
+        Raises: Invalid when the function does not return a number of tokens.
+        """
         tokens = self._count(text)
         if type(tokens) is not int or tokens < 0:
             raise Invalid(NOT_A_TOKENIZER)
         return tokens
 
 
-def _tiktoken(name: str, folder: Path) -> Callable[[str], int]:
+def _open_tiktoken(name: str, folder: Path) -> Callable[[str], int]:
     try:
-        tiktoken, encodings = import_module("tiktoken"), _private_copy(ENCODINGS_MODULE)
+        tiktoken, encodings = import_module("tiktoken"), _copy_module(ENCODINGS_MODULE)
     except ModuleNotFoundError as error:
         raise Invalid("This tokenizer needs the package 'tiktoken'; run: pip install 'recollect[tokens]'") from error
-    vars(encodings)["load_tiktoken_bpe"] = lambda address, expected_hash: _ranks(address, expected_hash, folder)
+    vars(encodings)["load_tiktoken_bpe"] = lambda address, expected_hash: _read_ranks(address, expected_hash, folder)
     constructors = {each: make for each, make in encodings.ENCODING_CONSTRUCTORS.items() if each != "gpt2"}
     try:
         encoding_name = name if name in constructors else tiktoken.encoding_name_for_model(name)
@@ -75,8 +78,8 @@ def _tiktoken(name: str, folder: Path) -> Callable[[str], int]:
     return count
 
 
-def _private_copy(name: str) -> ModuleType:
-    """The module, executed once more for us alone: what we change in it, nobody else sees."""
+def _copy_module(name: str) -> ModuleType:
+    """Execute the module again under our control, so that changes to it affect no other code."""
     spec = find_spec(name)
     if spec is None or spec.loader is None:
         raise ModuleNotFoundError(name=name)
@@ -85,20 +88,20 @@ def _private_copy(name: str) -> ModuleType:
     return module
 
 
-def _ranks(address: str, expected_hash: str, folder: Path) -> dict[bytes, int]:
-    """The tokens of a file that tiktoken has downloaded before, where it put it."""
+def _read_ranks(address: str, expected_hash: str, folder: Path) -> dict[bytes, int]:
+    """Read the tokens from a file that tiktoken downloaded before."""
     path = folder / hashlib.sha1(address.encode(), usedforsecurity=False).hexdigest()
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise Invalid(_missing(address, folder)) from error
+        raise Invalid(_describe_missing(address, folder)) from error
     if hashlib.sha256(content).hexdigest() != expected_hash:
-        raise Invalid(_missing(address, folder))
+        raise Invalid(_describe_missing(address, folder))
     pairs: list[Any] = [line.split() for line in content.splitlines() if line]
     return {base64.b64decode(token): int(rank) for token, rank in pairs}
 
 
-def _missing(address: str, folder: Path) -> str:
+def _describe_missing(address: str, folder: Path) -> str:
     name = address.rpartition("/")[2].removesuffix(".tiktoken")
     return (
         f"tiktoken's file for {name!r} is not in {folder}, and recollect downloads nothing. Where there is a network, "

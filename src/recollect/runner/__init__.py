@@ -1,6 +1,6 @@
-"""The reference agent: one component behind `/agent/run`, `/agent/vision`, `recollect chat` and `recollect ask`.
+"""The reference agent behind `/agent/run`, `/agent/vision`, `recollect chat` and `recollect ask`.
 
-`AgentRunner` is light to import; what it runs agents with (`loop`) is imported when the first one runs.
+`AgentRunner` is light to import; the framework (`loop`) is imported when the first agent runs.
 """
 
 from __future__ import annotations

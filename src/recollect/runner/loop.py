@@ -1,6 +1,6 @@
-"""The agent's loop, by pydantic-ai: the model is asked, the tools it calls are run, until it answers.
+"""The agent loop on pydantic-ai: call the model and run the tools it asks for until it answers.
 
-The framework's own history of a run begins with the bare prompt; before each request, working memory takes its place.
+The framework's history of a run starts with the bare prompt; before each request, working memory replaces it.
 """
 
 from __future__ import annotations
@@ -40,48 +40,49 @@ from recollect.errors import ModelError, RecollectError
 from recollect.model import AgentAnswer, AgentQuestion, Delta, Image, Json, RunUsage, ToolUse
 from recollect.policy.prompt.transcript_digest import clipped
 from recollect.ports import Model as CompletingModel
-from recollect.providers.chat_model import OpenedModel, given_model, opened_model
+from recollect.providers.chat_model import OpenedModel, open_chat_model, wrap_model
 from recollect.runner.prompt import RunPrompt, ToolResult
 from recollect.settings import Settings
 from recollect.tools.spec import Tool as MemoryTool
 
-MOVED = "This answer stands under [Tool Result] in front of the message."
-EMPTY = "The model {name!r} answered with nothing."
+MOVED = "This answer is under [Tool Result] in front of the message."
+EMPTY = "The model {name!r} returned an empty answer."
 EPISODE_CHARS = 1_000
-"""Of what a tool said, as it is remembered: enough to know whether it worked."""
+"""Characters of a tool's result that are remembered: enough to know if it worked."""
 
-pydantic_ai.BANNER_ENABLED = False  # the terminal is not its to speak to
+# The framework must not print to the terminal.
+pydantic_ai.BANNER_ENABLED = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
-    """An answer, and what is to be remembered besides."""
+class FinishedRun:
+    """An answer, and the tool results to remember."""
 
     answer: AgentAnswer
-    results: Sequence[str] = ()  # what tools that are not memory's own said
+    results: Sequence[str] = ()  # of tools other than recollect's
 
 
 @dataclass(slots=True, kw_only=True)
-class _Seen:
-    """What happened in a run."""
+class _RunLog:
+    """Tools used in a run and their results."""
 
-    own: frozenset[str]  # the tools of memory
+    own: frozenset[str]  # names of recollect's tools
     tools: list[ToolUse] = field(default_factory=list)
     results: list[str] = field(default_factory=list)
 
     def add(self, part: ToolReturnPart) -> ToolUse:
-        """Note that a tool was used."""
-        content, said = part.content, part.model_response_str()
+        """Record the use of a tool."""
+        content, output = part.content, part.model_response_str()
         is_refused = isinstance(content, dict) and (content.get("ok") is False or content.get("success") is False)
         use = ToolUse(name=part.tool_name, is_ok=part.outcome == "success" and not is_refused)
         self.tools.append(use)
         if part.tool_name not in self.own:
             verdict = "worked" if use.is_ok else "failed"
-            self.results.append(clipped(f"The tool {part.tool_name} {verdict}: {said}", EPISODE_CHARS))
+            self.results.append(clipped(f"The tool {part.tool_name} {verdict}: {output}", EPISODE_CHARS))
         return use
 
 
-async def finished(
+async def run_agent(
     *,
     prompt: RunPrompt,
     memory: AgentMemory,
@@ -92,53 +93,53 @@ async def finished(
     settings: Settings,
     model: str | CompletingModel,
     on_event: Any,
-) -> Finished:
-    """Run the agent to its answer.
+) -> FinishedRun:
+    """Run the agent until it answers.
 
     Raises: Invalid, OverBudget, ModelError.
     """
-    opening = opened_model(settings, model) if isinstance(model, str) else nullcontext(given_model(model))
+    opening = open_chat_model(settings, model) if isinstance(model, str) else nullcontext(wrap_model(model))
     async with opening as opened:
         await run_sync(prompt.begin, list(dict.fromkeys(tool.set for tool in tools)))
-        seen = _Seen(own=frozenset(tool.name for tool in tools))
+        log = _RunLog(own=frozenset(tool.name for tool in tools))
         agent = Agent(
             opened.model,
-            tools=[*_memory_tools(memory, tools, session_id), *_functions(memory, functions, session_id)],
-            capabilities=[_hooks(prompt, question.images, settings)],
+            tools=[*_wrap_memory_tools(memory, tools, session_id), *_wrap_functions(memory, functions, session_id)],
+            capabilities=[_build_hooks(prompt, question.images, settings)],
             retries={"tools": 2, "output": 1},
         )
         limits = UsageLimits(request_limit=settings.agent_max_rounds)
-        waits = ModelSettings(timeout=settings.openai_timeout, request_timeout=settings.openai_timeout)
-        listen = _listener(seen, on_event)
+        model_settings = ModelSettings(timeout=settings.openai_timeout, request_timeout=settings.openai_timeout)
+        listen = _listener(log, on_event)
         try:
             run = await agent.run(
                 question.prompt,
                 usage_limits=limits,
-                model_settings=waits,
+                model_settings=model_settings,
                 timeout=settings.agent_timeout,
                 event_stream_handler=listen if on_event is not None else None,
             )
         except (AgentRunError, UserError) as error:
-            raise _explained(error, opened) from error
+            raise _explain(error, opened) from error
         if on_event is None:
-            for part in _returned(run.new_messages()):
-                seen.add(part)
+            for part in _tool_returns(run.new_messages()):
+                log.add(part)
         answer = AgentAnswer(
-            response=_whole(run.output, opened.name),
+            response=_check_output(run.output, opened.name),
             session_id=session_id,
             agent=memory.owner.agent,
             model=opened.name,
             usage=RunUsage(**{each.name: getattr(run.usage, each.name) for each in fields(RunUsage)}),
             call_id=prompt.call_id,
             recalled=prompt.recalled,
-            tools=tuple(seen.tools),
+            tools=tuple(log.tools),
             purposes=tuple(prompt.purposes),
         )
-        return Finished(answer=answer, results=seen.results)
+        return FinishedRun(answer=answer, results=log.results)
 
 
-def _whole(output: str, model: str) -> str:
-    """An answer that can be stored.
+def _check_output(output: str, model: str) -> str:
+    """Return the answer as text that can be stored.
 
     Raises: ModelError.
     """
@@ -148,50 +149,54 @@ def _whole(output: str, model: str) -> str:
     return response
 
 
-def _explained(error: Exception, opened: OpenedModel) -> RecollectError:
-    """What the framework wrapped may be our own refusal, which says it best."""
+def _explain(error: Exception, opened: OpenedModel) -> RecollectError:
+    """Return recollect's own error if the framework wrapped one, else a description of the failure."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, RecollectError):
             return cause
         cause = cause.__cause__
-    return opened.explained(error)
+    return opened.explain(error)
 
 
-def _memory_tools(memory: AgentMemory, tools: Sequence[MemoryTool], session_id: str) -> Iterator[Tool[Any]]:
-    """The catalogue for the framework. Arguments are checked by the tools themselves, which say what to do better."""
+def _wrap_memory_tools(memory: AgentMemory, tools: Sequence[MemoryTool], session_id: str) -> Iterator[Tool[Any]]:
+    """Wrap recollect's tools for the framework. They check their arguments themselves, with better messages."""
 
     async def call(name: str, arguments: dict[str, Any]) -> Json:
         return await run_sync(memory.call_tool, name, arguments)
 
-    kept = capture_calls(memory, call, session_id=session_id)
+    call_captured = capture_calls(memory, call, session_id=session_id)
     for tool in tools:
 
         async def called(_name: str = tool.name, /, **arguments: Any) -> Any:
-            return await kept(_name, arguments)
+            return await call_captured(_name, arguments)
 
         yield Tool.from_schema(called, tool.name, tool.description, tool.schema())
 
 
-def _functions(
+def _wrap_functions(
     memory: AgentMemory, functions: Sequence[Callable[..., Any]], session_id: str
 ) -> Iterator[Callable[..., Any]]:
     yield from (captured(memory, session_id=session_id)(function) for function in functions)
 
 
-def _hooks(prompt: RunPrompt, images: Sequence[Image], settings: Settings) -> Hooks[Any]:
-    """What happens around each request and each tool."""
+def _build_hooks(prompt: RunPrompt, images: Sequence[Image], settings: Settings) -> Hooks[Any]:
+    """Build the hooks that run before each request and after a failed tool."""
     hooks: Hooks[Any] = Hooks()
 
     async def before_request(ctx: RunContext[Any], request: ModelRequestContext) -> ModelRequestContext:
-        said = request.messages[1:]  # the first is the bare prompt
-        results = [ToolResult(name=part.tool_name, content=part.model_response_str()) for part in _returned(said)]
-        made = await run_sync(prompt.made, [_as_chat(message) for message in said], results)
-        waits = request.model_settings
-        if ctx.usage.requests >= settings.agent_max_rounds - 1:  # the last chance for an answer
-            waits = {**(waits or {}), "tool_choice": "none"}
-        messages = [*_messages(made.messages, images), *_without(said, made.moved)]
-        return replace(request, messages=messages, model_settings=waits)
+        # The first message is the bare prompt.
+        history = request.messages[1:]
+        results = [
+            ToolResult(name=part.tool_name, content=part.model_response_str()) for part in _tool_returns(history)
+        ]
+        built = await run_sync(prompt.build, [_convert_for_counting(message) for message in history], results)
+        model_settings = request.model_settings
+        # In the last round the model must answer.
+        if ctx.usage.requests >= settings.agent_max_rounds - 1:
+            model_settings = {**(model_settings or {}), "tool_choice": "none"}
+        messages = [*_convert_messages(built.messages, images), *_mark_moved(history, built.moved)]
+        return replace(request, messages=messages, model_settings=model_settings)
 
     async def failed(ctx: RunContext[Any], *, call: ToolCallPart, error: Exception, **rest: Any) -> Any:
         if isinstance(error, pydantic_ai.ModelRetry):
@@ -203,29 +208,29 @@ def _hooks(prompt: RunPrompt, images: Sequence[Image], settings: Settings) -> Ho
     return hooks
 
 
-def _listener(seen: _Seen, on_event: Any) -> Any:
+def _listener(log: _RunLog, on_event: Any) -> Any:
     async def listen(ctx: RunContext[Any], events: Any) -> None:
         async for event in events:
-            told = _told(event, seen)
-            if told is not None:
-                await on_event(told)
+            converted = _convert_event(event, log)
+            if converted is not None:
+                await on_event(converted)
 
     return listen
 
 
-def _told(event: AgentStreamEvent, seen: _Seen) -> Delta | ToolUse | None:
-    """What of the framework's events is for whoever asked."""
+def _convert_event(event: AgentStreamEvent, log: _RunLog) -> Delta | ToolUse | None:
+    """Convert an event of the framework to one for the caller; None if it is of no interest."""
     if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart) and event.part.content:
         return Delta(text=event.part.content)
     if isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta) and event.delta.content_delta:
         return Delta(text=event.delta.content_delta)
     if isinstance(event, FunctionToolResultEvent):
-        return seen.add(event.part)
+        return log.add(event.part)
     return None
 
 
-def _messages(chat: Sequence[Json], images: Sequence[Image]) -> Iterator[ModelMessage]:
-    """Chat messages as the framework has them; the images belong to the last one."""
+def _convert_messages(chat: Sequence[Json], images: Sequence[Image]) -> Iterator[ModelMessage]:
+    """Convert chat messages to the framework's; the images belong to the last one."""
     *earlier, last = chat
     for message in earlier:
         content = message["content"]
@@ -234,17 +239,19 @@ def _messages(chat: Sequence[Json], images: Sequence[Image]) -> Iterator[ModelMe
         else:
             part = SystemPromptPart if message["role"] == "system" else UserPromptPart
             yield ModelRequest(parts=[part(content=content)])
-    asked: list[UserContent] = [BinaryContent(data=each.content, media_type=each.media_type) for each in images]
-    yield ModelRequest(parts=[UserPromptPart(content=[last["content"], *asked] if asked else last["content"])])
+    attachments: list[UserContent] = [BinaryContent(data=each.content, media_type=each.media_type) for each in images]
+    yield ModelRequest(
+        parts=[UserPromptPart(content=[last["content"], *attachments] if attachments else last["content"])]
+    )
 
 
-def _returned(messages: Sequence[ModelMessage]) -> list[ToolReturnPart]:
+def _tool_returns(messages: Sequence[ModelMessage]) -> list[ToolReturnPart]:
     return [part for message in messages for part in message.parts if isinstance(part, ToolReturnPart)]
 
 
-def _without(messages: Sequence[ModelMessage], moved: int) -> list[ModelMessage]:
-    """The same messages; of the oldest tool results only that they have moved."""
-    shown: list[ModelMessage] = []
+def _mark_moved(messages: Sequence[ModelMessage], moved: int) -> list[ModelMessage]:
+    """Return the messages with the oldest `moved` tool results replaced by a note that they moved."""
+    result: list[ModelMessage] = []
     for message in messages:
         parts: list[Any] = []
         for part in message.parts:
@@ -253,14 +260,14 @@ def _without(messages: Sequence[ModelMessage], moved: int) -> list[ModelMessage]
                 parts.append(ToolReturnPart(part.tool_name, MOVED, tool_call_id=part.tool_call_id))
             else:
                 parts.append(part)
-        shown.append(replace(message, parts=parts) if isinstance(message, ModelRequest) else message)
-    return shown
+        result.append(replace(message, parts=parts) if isinstance(message, ModelRequest) else message)
+    return result
 
 
-def _as_chat(message: ModelMessage) -> Json:
-    """What counts of a message, for counting its tokens."""
+def _convert_for_counting(message: ModelMessage) -> Json:
+    """Convert a message to a chat message, for counting its tokens."""
     calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
-    texts = [_text(part) for part in message.parts if not isinstance(part, ToolCallPart)]
+    texts = [_get_text(part) for part in message.parts if not isinstance(part, ToolCallPart)]
     return {
         "role": "assistant" if isinstance(message, ModelResponse) else "tool",
         "content": "\n".join(texts),
@@ -268,7 +275,7 @@ def _as_chat(message: ModelMessage) -> Json:
     }
 
 
-def _text(part: Any) -> str:
+def _get_text(part: Any) -> str:
     if isinstance(part, ToolReturnPart):
         return part.model_response_str()
     content = getattr(part, "content", "")

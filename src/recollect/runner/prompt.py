@@ -1,6 +1,6 @@
-"""What the model is shown at each call of one run: working memory, what purposes recall, and the tools' answers so far.
+"""The prompt of each model call in a run: working memory, memories recalled by purpose, and tool results so far.
 
-Put together anew before every call, so that what a tool has just stored or changed is seen by the next one.
+Built again before every call, so that the next call sees what a tool has just stored or changed.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from recollect.settings import Settings
 from recollect.tools.guidance import guidance
 
 PURPOSE_LIMIT = 3
-"""Hits for one purpose; the recalled memories of the message itself stand beside them."""
+"""Hits for one purpose, besides the memories recalled for the message itself."""
 
 PURPOSE_SHARE = 4
+"""Divisor of the budget: the share for memories recalled by purpose."""
 RESULTS_SHARE = 2
-"""One in so many tokens of the budget may be taken by what purposes recall, and by what tools said in this run."""
+"""Divisor of the budget: the share for tool results of this run."""
 
 IDENTITY = "You are {name}, a helpful assistant."
 RECALLED = ("notes", "memories", "knowledge", "core", "journal", "private_memory")
-"""Blocks that came out of memory, conversation and tool results aside."""
+"""Blocks that come from memory, apart from conversation and tool results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What a tool said in this run."""
+    """Result of a tool in this run."""
 
     name: str
     content: str
@@ -39,14 +40,14 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """The messages of one call, before those of the run itself."""
+    """Messages of one call that precede those of the run itself."""
 
     messages: Sequence[Json]
-    moved: int  # so many of the oldest tool results are among them, and need not be shown again
+    moved: int  # number of the oldest tool results among them, which are not shown again
 
 
 class RunPrompt:
-    """The prompts of one run. It reads and never writes, except that working memory moves what does not fit."""
+    """The prompts of one run. Reads only, except that working memory offloads what does not fit."""
 
     def __init__(
         self, memory: AgentMemory, agent: Agent | None, question: AgentQuestion, session_id: str, settings: Settings
@@ -64,12 +65,12 @@ class RunPrompt:
 
     @property
     def call_id(self) -> str:
-        """Of the first prompt."""
+        """Id of the first prompt."""
         return self._first.id if self._first is not None else ""
 
     @property
     def recalled(self) -> tuple[RecalledItem, ...]:
-        """What of memory the first prompt shows."""
+        """Memories shown in the first prompt."""
         blocks = self._first.blocks if self._first is not None else ()
         found = [
             RecalledItem(id=item.id, source=item.source, block=block.name, score=item.score)
@@ -81,7 +82,10 @@ class RunPrompt:
         return (*found, *self._by_purpose)
 
     def begin(self, tool_sets: Iterable[str]) -> None:
-        """Look at what there is before the first call; `tool_sets` are those the model is offered."""
+        """Prepare the system prompt and recall by purpose, before the first call.
+
+        `tool_sets` are the sets offered to the model.
+        """
         sets = list(tool_sets)
         own = self._agent.system_prompt if self._agent is not None else ""
         name = self._agent.name if self._agent is not None else self._memory.owner.agent
@@ -89,9 +93,9 @@ class RunPrompt:
             [own.strip() or IDENTITY.format(name=name), *([guidance(sets)] if sets else [])]
         )
         room = self._settings.context_budget // PURPOSE_SHARE
-        wanted = purposes_for(self._question.prompt, is_first=self._is_first(), has_tools=bool(sets))
-        self.purposes = tuple(wanted)
-        for purpose in wanted:
+        purposes = purposes_for(self._question.prompt, is_first=self._is_first(), has_tools=bool(sets))
+        self.purposes = tuple(purposes)
+        for purpose in purposes:
             hits = self._memory.recall(self._question.prompt, purpose=purpose, limit=PURPOSE_LIMIT)
             recalled = self._memory.render_recalled(hits)
             block = wrapped(recalled, "purpose") if recalled else None
@@ -103,14 +107,14 @@ class RunPrompt:
                     RecalledItem(id=hit.id, source=hit.source.value, block=purpose, score=hit.score) for hit in hits
                 ]
 
-    def made(self, said: Sequence[Json], results: Sequence[ToolResult]) -> Prompt:
-        """The prompt of the next call; `said` are the messages of this run so far, `results` what tools answered in it.
+    def build(self, history: Sequence[Json], results: Sequence[ToolResult]) -> Prompt:
+        """Build the prompt of the next call; `history` holds the messages of this run, `results` its tool results.
 
-        Raises: OverBudget when what may never be cut does not fit.
+        Raises: OverBudget when the parts that may not be cut do not fit.
         """
         budget = self._settings.context_budget
         costs = [self._memory.count_tokens(result.content) for result in results]
-        spent = self._memory.count_tokens(said)
+        spent = self._memory.count_tokens(history)
         moved = 0
         while moved < len(results) - 1 and spent > budget // RESULTS_SHARE:
             spent -= costs[moved]
@@ -130,7 +134,7 @@ class RunPrompt:
         return Prompt(messages=messages, moved=moved)
 
     def _is_first(self) -> bool:
-        """Whether the conversation begins with this question."""
+        """Return True if the conversation starts with this question."""
         try:
             return not self._memory.messages(self._session_id, limit=1)
         except NotFound:

@@ -1,8 +1,8 @@
-"""Asking an agent: everything around the model's own loop, for every face that does it.
+"""`AgentRunner`: everything around the agent loop, shared by the server and the command line.
 
-Nothing of a run is stored before it is finished: then the turn is logged, and remembered as episodes, in one
-transaction. A run that fails or is cancelled leaves no turn; that it did is in the audit log, and whoever asked has the
-prompt and is told to send it again. What the agent stored by its tools meanwhile stays.
+A run is stored when it is finished: the turn is logged, and remembered as episodes, in one transaction. A run that
+fails or is cancelled stores no turn; the failure is recorded in the audit log, and the caller can send the prompt
+again. What the agent stored by its tools meanwhile stays.
 """
 
 from __future__ import annotations
@@ -30,50 +30,54 @@ from recollect.tools import catalog
 from recollect.tools.spec import Tool
 
 if TYPE_CHECKING:
-    from recollect.runner.loop import Finished
+    from recollect.runner.loop import FinishedRun
 
-NEEDS = "Running an agent needs more packages; run: pip install 'recollect[agent]'"
+MISSING_PACKAGES = "Running an agent needs more packages; run: pip install 'recollect[agent]'"
 NO_MODEL = (
-    "No model is configured. Set OPENAI_MODEL, and OPENAI_BASE_URL and OPENAI_API_KEY for its endpoint; or give the "
-    "agent a model of its own."
+    "No model is configured. Set OPENAI_MODEL, and OPENAI_BASE_URL and OPENAI_API_KEY for its endpoint; or set the "
+    "agent's own model."
 )
-NO_EYES = "The model that was given to this store completes texts and sees no images."
-ANOTHERS = "The session is another agent's."
+NO_IMAGES = "The model passed to this store completes text and cannot see images."
+"""Refusal of images by a model that was passed in."""
+FOREIGN_SESSION = "The session belongs to another agent."
 log = logging.getLogger("recollect")
 OnEvent = Callable[[RunEvent], Awaitable[None]]
 T = TypeVar("T")
 
 
 class AgentRunner:
-    """Runs the agents of one store. It keeps nothing between runs, so one serves any number of them at once."""
+    """Runs the agents of one store. Keeps no state between runs, so one runner serves many at once."""
 
     def __init__(self, recollect: Recollect, *, tools: Sequence[Callable[..., Any]] = ()) -> None:
-        """`tools` are functions the agents may call besides those of their memory; a long answer is captured."""
+        """Create a runner for the agents of `recollect`.
+
+        `tools` are functions the agents may call besides their memory; long answers are captured.
+        """
         self._recollect = recollect
         self._tools = tuple(tools)
 
     def model_for(self, owner: Owner) -> str:
-        """The name of the model an agent is asked by: its own, or that of the settings.
+        """Return the name of the model of an agent: its own, or that of the settings.
 
         Raises: Invalid when there is none, or the agent is not active.
         """
-        return self._model_of(self._agent(owner))
+        return self._model_of(self._get_agent(owner))
 
     async def run(self, question: AgentQuestion, on_event: OnEvent | None = None) -> AgentAnswer:
-        """Ask an agent and wait for the whole answer; `on_event` hears of its pieces and of tools as they come.
+        """Run an agent and return the whole answer; `on_event` receives pieces of it and tool uses as they come.
 
         Raises: Invalid, Conflict, OverBudget, ModelError, StoreError.
         """
-        checked = _checked(question)
+        checked = _check_question(question)
         memory = self._recollect.tenant(question.owner.tenant).agent(question.owner.agent)
         session_id = f"s-{uuid.uuid4().hex}" if checked.session_id is None else checked.session_id
-        agent = await _in_thread(self._found_agent, checked, session_id)
+        agent = await _in_thread(self._find_agent, checked, session_id)
         model = self._model_of(agent)
         if checked.images and self._recollect.model is not None:
-            raise Invalid(NO_EYES)
-        loop = await _in_thread(_framework)
+            raise Invalid(NO_IMAGES)
+        loop = await _in_thread(_import_loop)
         try:
-            finished: Finished = await loop.finished(
+            finished: FinishedRun = await loop.run_agent(
                 prompt=RunPrompt(memory, agent, checked, session_id, self._recollect.settings),
                 memory=memory,
                 tools=self._memory_tools(agent),
@@ -84,28 +88,28 @@ class AgentRunner:
                 model=self._recollect.model or model,
                 on_event=on_event,
             )
-            await _to_the_end(_in_thread(_keep, memory, session_id, checked, finished))
+            await _run_to_end(_in_thread(_store_run, memory, session_id, checked, finished))
         except (RecollectError, get_cancelled_exc_class()) as error:
             with CancelScope(shield=True):
-                why = str(error) if isinstance(error, RecollectError) else "It was cancelled."
-                await _in_thread(memory.log_failure, session_id, why)
+                reason = str(error) if isinstance(error, RecollectError) else "It was cancelled."
+                await _in_thread(memory.log_failure, session_id, reason)
             raise
         return finished.answer
 
-    def _found_agent(self, question: AgentQuestion, session_id: str) -> Agent | None:
-        """The agent as it was set up; None: it has not been.
+    def _find_agent(self, question: AgentQuestion, session_id: str) -> Agent | None:
+        """Return the stored agent; None if it has no settings.
 
-        Raises: Invalid, Conflict.
+        Raises: Invalid; Conflict when the session is another agent's.
         """
         tenant = self._recollect.tenant(question.owner.tenant)
         try:
             if tenant.session(session_id).owner != question.owner:
-                raise Conflict(ANOTHERS)
+                raise Conflict(FOREIGN_SESSION)
         except NotFound:
-            pass  # its first turn begins it
-        return self._agent(question.owner)
+            pass  # the first turn creates it
+        return self._get_agent(question.owner)
 
-    def _agent(self, owner: Owner) -> Agent | None:
+    def _get_agent(self, owner: Owner) -> Agent | None:
         """Raises: Invalid."""
         try:
             agent = self._recollect.tenant(owner.tenant).get_agent(owner.agent)
@@ -119,10 +123,10 @@ class AgentRunner:
         """Raises: Invalid."""
         if self._recollect.model is not None:
             return self._recollect.model.name
-        chosen = (agent.model if agent is not None else "") or self._recollect.settings.openai_model
-        if not chosen:
+        name = (agent.model if agent is not None else "") or self._recollect.settings.openai_model
+        if not name:
             raise Invalid(NO_MODEL)
-        return chosen
+        return name
 
     def _functions(self, agent: Agent | None) -> Sequence[Callable[..., Any]]:
         if self._recollect.model is not None:
@@ -130,19 +134,23 @@ class AgentRunner:
         return [each for each in self._tools if _is_allowed(agent, each.__name__)]
 
     def _memory_tools(self, agent: Agent | None) -> Sequence[Tool]:
-        if self._recollect.model is not None:  # which can only talk
+        # A model that was passed in cannot call tools.
+        if self._recollect.model is not None:
             return []
         offered = catalog.in_sets(self._recollect.settings.tool_sets)
         return [tool for tool in offered if _is_allowed(agent, tool.name, tool.set)]
 
 
 def _is_allowed(agent: Agent | None, *names: str) -> bool:
-    """Whether an agent may use what has these names: its own, and that of the set it is in."""
+    """Return True if an agent may use a tool with one of these names: its own or that of its set."""
     return agent is None or not agent.tools or any(name in agent.tools for name in names)
 
 
-def _checked(question: AgentQuestion) -> AgentQuestion:
-    """Raises: Invalid."""
+def _check_question(question: AgentQuestion) -> AgentQuestion:
+    """Check the prompt, the images and the session id.
+
+    Raises: Invalid.
+    """
     if not checked_text(question.prompt, what="prompt").strip():
         raise Invalid("The prompt is blank; say what the agent should answer.")
     if len(question.prompt) > MAX_MESSAGE_CHARS:
@@ -156,8 +164,8 @@ def _checked(question: AgentQuestion) -> AgentQuestion:
     return question
 
 
-def _keep(memory: AgentMemory, session_id: str, question: AgentQuestion, finished: Finished) -> None:
-    """The turn, and what tools said in it as episodes: they are found when a tool is to be chosen again."""
+def _store_run(memory: AgentMemory, session_id: str, question: AgentQuestion, finished: FinishedRun) -> None:
+    """Store the turn, and tool results as episodes, which are recalled when a tool is to be chosen again."""
     response = finished.answer.response
     if len(response) > MAX_MESSAGE_CHARS:
         response = memory.capture(response, source="answer", session_id=session_id)
@@ -165,22 +173,23 @@ def _keep(memory: AgentMemory, session_id: str, question: AgentQuestion, finishe
     for text in finished.results:
         try:
             memory.remember(text, kind="episode", role="tool_result", origin="tool", session_id=session_id)
-        except RecollectError as error:  # it holds a secret, or only what memory said: the turn stands without it
-            log.warning("What a tool said in session %s was not remembered: %s", session_id, error)
+        except RecollectError as error:
+            # It holds a secret, or repeats a memory. The turn is complete without it.
+            log.warning("A tool result of session %s was not remembered: %s", session_id, error)
 
 
-def _framework() -> Any:
+def _import_loop() -> Any:
     """Raises: Invalid."""
     try:
         return import_module("recollect.runner.loop")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "recollect":
             raise
-        raise Invalid(NEEDS) from error
+        raise Invalid(MISSING_PACKAGES) from error
 
 
-async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """Wait for what can no longer be taken back: who cancels now is too late, and gets the answer."""
+async def _run_to_end(work: Coroutine[Any, Any, None]) -> None:
+    """Wait for work that can no longer be undone: a cancellation comes too late, and the caller gets the answer."""
     task = asyncio.ensure_future(work)
     with CancelScope(shield=True):
         while not task.done():

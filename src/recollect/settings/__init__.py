@@ -1,8 +1,8 @@
-"""Every setting, once: its name, default, meaning and aliases are the fields of `Settings`.
+"""Settings: name, default, meaning and aliases of each are a field of `Settings`.
 
-Files, environment and flags are read into the same shape (key and value), matched against that one table and
-converted by the type of the field. So a new setting is one line below, and every source understands it.
-A key nobody knows is an error that names the nearest known one: a typing mistake never becomes a silent default.
+Files, environment and flags are read as keys and values, matched against that one table and converted by the type of
+the field. A new setting is one field, and every source understands it. An unknown key is an error that names the
+nearest known one, so a typing mistake never becomes a silent default.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m recollect.settings` writes the table of the documentation."""
+"""Print the settings table of the documentation: `python -m recollect.settings`."""
 
 from __future__ import annotations
 

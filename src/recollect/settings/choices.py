@@ -1,4 +1,4 @@
-"""What a user may choose: every setting, once, as a field of `Settings`."""
+"""All settings, as fields of `Settings`."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ from recollect.settings.values import SettingRow, as_text, setting, shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a user may choose. `load` reads it; a program may also build it directly."""
+    """Settings of a store and its server. `load` reads them; a program may also build them directly."""
 
-    url: str = setting("", "Where memories are kept; empty means a SQLite file in the user's data folder.")
-    tenant: str = setting("default", "The tenant that is meant when none is named.")
-    agent: str = setting("default", "The agent that is meant when none is named.")
+    url: str = setting("", "URL or path of the database; empty means a SQLite file in the user's data folder.")
+    tenant: str = setting("default", "Default tenant.")
+    agent: str = setting("default", "Default agent.")
     embedder: str = setting(
         "static",
-        "What turns text into vectors: `static` (built in), `off`, `openai:<model>` for an OpenAI-compatible endpoint, "
+        "Embedding model: `static` (built in), `off`, `openai:<model>` for an OpenAI-compatible endpoint, "
         "or `onnx:<folder>`.",
     )
     openai_api_key: str = setting(
         "",
-        "The key sent to the OpenAI-compatible endpoint; it is never shown.",
+        "Key of the OpenAI-compatible endpoint; never shown.",
         aliases=("openai.apiKey",),
         environment=("OPENAI_API_KEY",),
         is_secret=True,
     )
     openai_base_url: str = setting(
         "https://api.openai.com/v1",
-        "The address of the OpenAI-compatible endpoint.",
+        "Address of the OpenAI-compatible endpoint.",
         aliases=("openai.baseURL",),
         environment=("OPENAI_BASE_URL",),
     )
     tokenizer: str = setting(
         "estimate",
-        "How tokens are counted: `estimate` (UTF-8 bytes / 4, a tenth more for JSON), or "
-        "`tiktoken:<encoding or model>` when its file has been downloaded before.",
+        "Token counter: `estimate` (UTF-8 bytes / 4, a tenth more for JSON), or "
+        "`tiktoken:<encoding or model>`, whose file must have been downloaded before.",
     )
     tiktoken_cache_dir: Path | None = setting(
         None,
-        "The folder tiktoken keeps its files in; empty means its own default.",
+        "Folder of tiktoken's files; empty means tiktoken's default.",
         environment=("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"),
     )
     openai_model: str = setting(
         "",
-        "The language model that is asked at the endpoint; empty means none, and everything works without one.",
+        "Language model at the endpoint; empty means none. All features work without one.",
         aliases=("openai.model",),
         environment=("OPENAI_MODEL",),
     )
@@ -70,7 +70,7 @@ class Settings:
     )
     openai_summary_api_key: str = setting(
         "",
-        "Another key for summaries of conversations; it is never shown.",
+        "Another key for summaries of conversations; never shown.",
         aliases=("openai.summaryApiKey",),
         environment=("OPENAI_SUMMARY_API_KEY",),
         is_secret=True,
@@ -78,7 +78,7 @@ class Settings:
     openai_summary_timeout: float = setting(30.0, "Seconds a summary may take; 0 means `openai_timeout`.", low=0)
     openai_fast_model: str = setting(
         "",
-        "Another model for what must be quick, such as fitting a prompt into its budget.",
+        "Another model for quick answers, such as fitting a prompt into its budget.",
         aliases=("openai.fastModel",),
         environment=("OPENAI_FAST_MODEL",),
     )
@@ -87,138 +87,140 @@ class Settings:
     )
     openai_fast_api_key: str = setting(
         "",
-        "Another key for the fast model; it is never shown.",
+        "Another key for the fast model; never shown.",
         aliases=("openai.fastApiKey",),
         environment=("OPENAI_FAST_API_KEY",),
         is_secret=True,
     )
     openai_fast_timeout: float = setting(0.0, "Seconds the fast model may take; 0 means `openai_timeout`.", low=0)
     summary_enabled: bool = setting(
-        False, "Whether the oldest turns of a long conversation are folded into a summary.", aliases=("summaryEnabled",)
+        False, "Fold the oldest turns of a long conversation into a summary.", aliases=("summaryEnabled",)
     )
     summary_threshold: int = setting(
-        40, "How many messages without a summary a conversation may have.", low=1, aliases=("summaryThreshold",)
+        40, "Messages a conversation may have before the oldest are summarised.", low=1, aliases=("summaryThreshold",)
     )
     summary_keep_last: int = setting(
-        12, "How many of the newest messages stay as they were said.", low=0, aliases=("summaryKeepLast",)
+        12, "Newest messages that are never summarised.", low=0, aliases=("summaryKeepLast",)
     )
     summary_input_chars: int = setting(
         60_000, "Characters of old turns in one request for a summary; longer turns are shortened.", low=1_000
     )
     capture_turns: bool = setting(
-        False, "Whether the messages of a logged turn are also remembered as episodes, and so can be recalled."
+        False, "Also store the messages of a logged turn as episodes, so that they can be recalled."
     )
     capture_threshold: int = setting(
-        500, "Tokens an output may have before it is stored whole and a reference takes its place.", low=1
+        500, "Tokens an output may have before it is stored and replaced by a reference.", low=1
     )
     detail_summary: Literal["rules", "model"] = setting(
         "rules",
-        "Who says what a captured output is: rules alone, or also the fast model, in one call for each output.",
+        "Descriptions of captured output: by rules alone, or also by the fast model, with one call per output.",
     )
     busy_timeout: float = setting(
-        10.0, "Seconds to wait for a database that someone else is writing to.", low=0, high=86_400
+        10.0, "Seconds to wait for a database that another process is writing to.", low=0, high=86_400
     )
-    pool_size: int = setting(10, "How many connections to a database server may be open at once.", low=1)
-    index_cache_mb: int = setting(256, "Megabytes of memory that vector indexes may keep between searches.", low=1)
-    weight_similarity: float = setting(0.5, "How much likeness to the question counts in recall.", low=0, high=1)
-    weight_recency: float = setting(0.2, "How much being recent counts in recall.", low=0, high=1)
-    weight_importance: float = setting(0.2, "How much importance counts in recall.", low=0, high=1)
-    weight_source: float = setting(0.1, "How much trust in where a memory came from counts in recall.", low=0, high=1)
+    pool_size: int = setting(10, "Largest number of open connections to a database server.", low=1)
+    index_cache_mb: int = setting(256, "Megabytes of memory for vector indexes kept between searches.", low=1)
+    weight_similarity: float = setting(0.5, "Weight of similarity to the question in recall.", low=0, high=1)
+    weight_recency: float = setting(0.2, "Weight of recency in recall.", low=0, high=1)
+    weight_importance: float = setting(0.2, "Weight of importance in recall.", low=0, high=1)
+    weight_source: float = setting(0.1, "Weight of trust in a memory's origin in recall.", low=0, high=1)
     similarity_words: float = setting(
-        0.67, "The share of matching words in likeness; the rest is matching meaning.", low=0, high=1
+        0.67, "Share of matching words in similarity; the rest is matching meaning.", low=0, high=1
     )
     recall_deadline: float = setting(
-        2.0,
-        "Seconds a recall has for its sources; a source that is late is named, and the others' answers stand.",
-        low=0.01,
+        2.0, "Seconds a recall has for its sources; a slower source is skipped and listed as unanswered.", low=0.01
     )
     workspace: Path | None = setting(
-        None, "A folder whose `.aegis/memory/memories.jsonl` holds the notes of the agent that works there."
+        None, "Folder with the file `.aegis/memory/memories.jsonl`, which holds the notes of the agent working there."
     )
     inject_mode: Literal["relevant", "recent_only", "off", "hybrid"] = setting(
         "relevant",
-        "Which notes enter a prompt: those that fit the last message, or the newest.",
+        "Notes that enter a prompt: those that match the last message, or the newest.",
         aliases=("memory.inject_mode",),
     )
     max_inject_chars: int = setting(
         2000, "Characters of notes that may enter one prompt.", low=0, aliases=("memory.max_inject_chars",)
     )
     max_inject_count: int = setting(10, "Notes that may enter one prompt.", low=0, aliases=("memory.max_inject_count",))
-    max_total: int = setting(500, "Notes an agent keeps; the oldest make room.", low=1, aliases=("memory.max_total",))
+    max_total: int = setting(
+        500, "Notes an agent may have; the oldest are deleted.", low=1, aliases=("memory.max_total",)
+    )
     secrets: Literal["reject", "redact", "flag"] = setting(
-        "reject", "What happens to a text that holds a secret: refused, stored without it, or stored with a mark."
+        "reject",
+        "Handling of a text that holds a secret: refuse it, store it without the secret, or store it with a mark.",
     )
     suspicious: Literal["last", "hold", "show"] = setting(
         "last",
-        "What happens to a memory from a tool, an import or a model that reads like instructions: shown last, with a "
-        "mark; held until somebody approves it; or shown like any other.",
+        "Handling of a memory from a tool, an import or a model that reads like instructions: show it last, with a "
+        "mark; hold it until it is approved; or show it like any other.",
     )
     audit_key: str = setting(
         "",
-        "The key of the audit log's hash chain, so that nobody without it can write the log anew unnoticed (at least "
-        "16 characters, the same in every process, for good); it is never shown.",
+        "Key of the audit log's hash chain, without which the log cannot be rewritten unnoticed (at least "
+        "16 characters, the same in every process, permanently); never shown.",
         is_secret=True,
     )
     episode_quota: int = setting(10_000, "Live episodes an agent may have after maintenance.", low=1)
     context_budget: int = setting(
-        8000, "Tokens a prompt may have: all messages with their frames, and what opens the answer.", low=1
+        8000, "Tokens a prompt may have: all messages with their framing, and the opening of the answer.", low=1
     )
     context_layout: Literal["standard", "cache_stable"] = setting(
-        "standard", "The order of a prompt; `cache_stable` puts what changes from call to call last."
+        "standard", "Order of a prompt; `cache_stable` puts the parts that change from call to call last."
     )
-    context_calls_kept: int = setting(200, "Calls of each agent of which is kept what it was shown.", low=0)
+    context_calls_kept: int = setting(200, "Assembled prompts kept in the log of each agent.", low=0)
     agent_layout: Literal["standard", "cache_stable"] = setting(
-        "cache_stable", "The order of a prompt when recollect itself runs an agent (`chat`, `ask`, `POST /agent/run`)."
+        "cache_stable", "Order of a prompt when recollect runs an agent (`chat`, `ask`, `POST /agent/run`)."
     )
-    agent_max_rounds: int = setting(
-        8, "How often the model is asked for one answer: each round of tools takes one.", low=1, high=100
-    )
+    agent_max_rounds: int = setting(8, "Model calls for one answer; each round of tools takes one.", low=1, high=100)
     agent_timeout: float = setting(
-        300.0, "Seconds a whole answer of an agent may take, all rounds and tools included.", low=0.001
+        300.0, "Seconds a whole answer of an agent may take, including all rounds and tools.", low=0.001
     )
-    host: str = setting("127.0.0.1", "The address the server listens on.")
-    port: int = setting(8077, "The port the server listens on; 0 takes any free one.", low=0, high=65535)
-    skills: tuple[str, ...] = setting(
-        (), "Folders with SKILL.md files, each of which teaches agents something (see knowledge.md)."
-    )
+    host: str = setting("127.0.0.1", "Address the server listens on.")
+    port: int = setting(8077, "Port the server listens on; 0 takes any free one.", low=0, high=65535)
+    skills: tuple[str, ...] = setting((), "Folders with SKILL.md files (see knowledge.md).")
     public_hosts: tuple[str, ...] = setting(
-        (), "Names the server also answers to, such as memory.example.org, when it is reached through a proxy."
+        (), "Host names the server also accepts, such as memory.example.org, when it is reached through a proxy."
     )
-    rate_limit: float = setting(1000.0, "Requests a second each key may make on average; 0 sets no limit.", low=0)
-    rate_burst: int = setting(2000, "Requests each key may make at once before the average counts.", low=1)
-    max_connections: int = setting(512, "Connections each address may have open; 0 sets no limit.", low=0)
+    rate_limit: float = setting(1000.0, "Average requests per second for each key; 0 sets no limit.", low=0)
+    rate_burst: int = setting(2000, "Requests each key may make at once before the average applies.", low=1)
+    max_connections: int = setting(512, "Open connections per address; 0 sets no limit.", low=0)
     max_failed_keys: int = setting(
-        60, "Wrong keys each address may send in a minute before it is answered 429; 0 sets no limit.", low=0
+        60, "Wrong keys per address and minute before it is answered 429; 0 sets no limit.", low=0
     )
     trusted_proxies: tuple[str, ...] = setting(
         (),
-        "Addresses or networks of reverse proxies: what they say in X-Forwarded-For is believed, and they may have any "
+        "Addresses or networks of reverse proxies: their X-Forwarded-For is trusted, and they may have any "
         "number of connections open.",
     )
     otel_endpoint: str = setting(
         "",
-        "The OpenTelemetry collector the server sends spans to, such as http://127.0.0.1:4318; empty sends none.",
+        "OpenTelemetry collector for the server's spans, such as http://127.0.0.1:4318; empty sends none.",
     )
-    max_requests: int = setting(128, "Requests the server has under way at most; the rest is told to try again.", low=1)
+    max_requests: int = setting(
+        128, "Largest number of concurrent requests; further ones are answered with a request to retry.", low=1
+    )
     request_timeout: float = setting(
         30.0,
-        "Seconds the server may work on a request before it stops; the time to send it does not count.",
+        "Seconds the server may work on a request; the time to receive it does not count.",
         low=1,
     )
     transfer_timeout: float = setting(
-        1800.0, "The same for an import or an export. Erasing and maintenance are seen through.", low=1
+        1800.0, "The same for an import or an export. Erasure and maintenance have no limit.", low=1
     )
     consolidation: Literal["propose", "apply"] = setting(
         "propose",
-        "What `consolidate` does with what it finds: leaves it for somebody to decide, or applies at once what is "
+        "Handling of proposals of `consolidate`: leave them for a person to decide, or apply at once those that are "
         "trusted enough (never a core memory worded by a model).",
     )
     tool_sets: tuple[str, ...] = setting(
-        ("notes", "journal", "recall", "details"), "The groups of tools that are offered to a model."
+        ("notes", "journal", "recall", "details"), "Sets of tools that are offered to a model."
     )
 
     def __post_init__(self) -> None:
-        """Raises: Invalid when a number is out of bounds."""
+        """Check that every number is within its bounds.
+
+        Raises: Invalid.
+        """
         for each in fields(self):
             value, low, high = getattr(self, each.name), each.metadata["low"], each.metadata["high"]
             if isinstance(value, int | float) and not isinstance(value, bool) and not low <= value <= high:
@@ -232,23 +234,24 @@ class Settings:
         environment: Mapping[str, str] | None = None,
         flags: Mapping[str, object] | None = None,
     ) -> Self:
-        """Settings from the files in `folder` (default: the current one), then the environment, then flags; later wins.
+        """Load settings from the files in `folder` (default: the current one), the environment and flags; later wins.
 
-        Every source is checked in full, also where a later one wins. A flag that is None was not given.
-        Raises: Invalid (an unknown key, a value that does not fit, a file that cannot be read).
+        Every source is checked in full, even where a later one wins. A flag that is None counts as not given.
+
+        Raises: Invalid for an unknown key, a value of the wrong type or out of range, or an unreadable file.
         """
         variables = os.environ if environment is None else environment
         known = table(cls)
-        chosen: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for path in settings_files(folder or Path(), variables):
-            chosen |= from_table(str(path), read_file(path), known, is_shared=path.name == SHARED_FILE)
-        chosen |= from_environment(variables, known)
-        chosen |= from_table("flags", flags or {}, known)
-        return cls(**chosen)
+            values |= from_table(str(path), read_file(path), known, is_shared=path.name == SHARED_FILE)
+        values |= from_environment(variables, known)
+        values |= from_table("flags", flags or {}, known)
+        return cls(**values)
 
     @property
     def store_url(self) -> str:
-        """`url`, or the default place when it is empty."""
+        """The `url`, or the default location if it is empty."""
         return self.url or default_url()
 
     def __repr__(self) -> str:
@@ -257,13 +260,14 @@ class Settings:
 
 
 def default_url(environment: Mapping[str, str] | None = None, *, platform: str = sys.platform) -> str:
-    """The SQLite file in the user's data folder.
+    """Return the URL of the SQLite file in the user's data folder.
 
-    Raises: Invalid (the user has no home folder).
+    Raises: Invalid when the user has no home folder.
     """
     variables = os.environ if environment is None else environment
     named = Path(variables.get("LOCALAPPDATA" if platform == "win32" else "XDG_DATA_HOME", ""))
-    if platform != "darwin" and named.is_absolute():  # a relative one is to be ignored, says the XDG specification
+    # The XDG specification says to ignore relative paths.
+    if platform != "darwin" and named.is_absolute():
         folder = named
     else:
         below = {"win32": "AppData/Local", "darwin": "Library/Application Support"}.get(platform, ".local/share")
@@ -275,11 +279,11 @@ def default_url(environment: Mapping[str, str] | None = None, *, platform: str =
 
 
 def table(settings: type[Settings] = Settings) -> Sequence[SettingRow]:
-    """Every setting, in the order of `Settings`."""
+    """Return the definition of every setting, in the order of `Settings`."""
     kinds = get_type_hints(settings)
     rows = []
     for each in fields(settings):
-        said = dict(each.metadata)
-        said["environment"] = (PREFIX + each.name.upper(), *said["environment"])
-        rows.append(SettingRow(name=each.name, default=as_text(each.default), kind=kinds[each.name], **said))
+        metadata = dict(each.metadata)
+        metadata["environment"] = (PREFIX + each.name.upper(), *metadata["environment"])
+        rows.append(SettingRow(name=each.name, default=as_text(each.default), kind=kinds[each.name], **metadata))
     return rows

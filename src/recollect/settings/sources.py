@@ -1,4 +1,4 @@
-"""The places settings come from: files and the environment, read into the same shape and matched against one table."""
+"""Sources of settings: files and the environment, matched against one table."""
 
 from __future__ import annotations
 
@@ -22,44 +22,51 @@ TEST_PREFIX = "RECOLLECT_TEST_"
 
 
 def settings_files(folder: Path, variables: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the existing settings files in order of precedence, lowest first."""
     yield from (path for name in FILES if (path := folder / name).is_file())
     if named := variables.get(CONFIG_VARIABLE):
         yield Path(named).expanduser()
 
 
 def from_environment(variables: Mapping[str, str], known: Sequence[SettingRow]) -> dict[str, Any]:
+    """Read settings from environment variables; reject unknown `RECOLLECT_` names."""
     own_names = {each.environment[0] for each in known}
     for name in sorted(variables):
         is_ours = name.startswith(PREFIX) and name != CONFIG_VARIABLE and not name.startswith(TEST_PREFIX)
         if is_ours and variables[name] and name not in own_names:
             _reject_unknown("environment", name, own_names)
-    chosen: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for each in known:
         if given := [name for name in each.environment if variables.get(name)]:
-            chosen[each.name] = converted_value(variables[given[0]], each, source="environment", key=given[0])
-    return chosen
+            values[each.name] = converted_value(variables[given[0]], each, source="environment", key=given[0])
+    return values
 
 
 def from_table(
     source: str, content: Mapping[str, object], known: Sequence[SettingRow], *, is_shared: bool = False
 ) -> dict[str, Any]:
-    """What a file (or the flags) sets. A setting's own name wins over an alias, and our own table over the rest."""
+    """Read settings from a file's content or from flags.
+
+    A setting's own name wins over an alias, and the `memory` table over the rest.
+    """
     by_key = {key: each for each in known for key in (each.name, *each.aliases)}
     tables = {OWN_TABLE} | {key.rpartition(".")[0] for key in by_key if "." in key}
     found: dict[str, tuple[bool, bool, object]] = {}
-    for key, value in _flat(content):
+    for key, value in _flatten(content):
+        # Plain keys of a shared file, such as "url" or "port", may belong to another program.
         if is_shared and "." not in key and key != OWN_TABLE:
-            continue  # another program's: a plain "url" or "port" in a shared file need not be meant for us
+            continue
         own_key = key.removeprefix(f"{OWN_TABLE}.")
         if each := by_key.get(key) or by_key.get(own_key):
             if value is None:
                 continue
             converted = converted_value(value, each, source=source, key=key)
-            standing = (own_key != key, own_key == each.name, converted)
-            if each.name not in found or standing[:2] >= found[each.name][:2]:
-                found[each.name] = standing
+            candidate = (own_key != key, own_key == each.name, converted)
+            if each.name not in found or candidate[:2] >= found[each.name][:2]:
+                found[each.name] = candidate
         elif is_shared and key.partition(".")[0] != OWN_TABLE:
-            continue  # another program's
+            # A table of another program.
+            continue
         elif key not in tables:
             _reject_unknown(source, key, tables.union(by_key))
         elif value is not None and value != {}:
@@ -67,28 +74,31 @@ def from_table(
     return {name: value for name, (_, _, value) in found.items()}
 
 
-def _flat(content: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Nested tables as dotted keys.
+def _flatten(content: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Flatten nested tables into dotted keys.
 
     >>> list(_flat({"openai": {"baseURL": "http://localhost"}, "port": 1}))
     [('openai.baseURL', 'http://localhost'), ('port', 1)]
     """
     for key, value in content.items():
         if isinstance(value, Mapping) and value:
-            yield from _flat(value, f"{prefix}{key}.")
+            yield from _flatten(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 
 
 def _reject_unknown(source: str, key: str, known: Iterable[str]) -> NoReturn:
-    # Sorted, so that of two names that fold alike the same one is always named: the plain one.
+    # Sorted, so that of two names equal under casefold the plain one is always suggested.
     folded = {each.removeprefix(f"{OWN_TABLE}.").casefold(): each for each in sorted(known, reverse=True)}
     nearest = difflib.get_close_matches(key.removeprefix(f"{OWN_TABLE}.").casefold(), folded, n=1, cutoff=0)
     raise Invalid(f'{source}: there is no setting "{key}"; the nearest one is "{folded[nearest[0]]}".')
 
 
 def read_file(path: Path) -> Mapping[str, object]:
-    """Raises: Invalid, which says where if the file is broken."""
+    """Parse a settings file.
+
+    Raises: Invalid, which names the line if the file is malformed.
+    """
     parse = _PARSERS.get(path.suffix.lower())
     if parse is None:
         raise Invalid(f"{path}: a settings file ends in {', '.join(_PARSERS)}.")
@@ -105,19 +115,22 @@ def read_file(path: Path) -> Mapping[str, object]:
         raise Invalid(f"{path}: not valid {path.suffix[1:].upper()}: {reason}.") from error
     if content is not None and not isinstance(content, Mapping):
         raise Invalid(f"{path}: must hold a table of settings.")
-    return content or {}  # an empty YAML file is None
+    # An empty YAML file parses as None.
+    return content or {}
 
 
 def _parse_yaml(text: str) -> object:
-    """YAML whose plain words stay words: by its own rules `off` and `no` would be false, and 007 would be 7."""
-    yaml = importlib.import_module("yaml")  # slow to load, and most installations have no YAML file
+    """Parse YAML with plain words kept as strings: by default `off` and `no` are false, and 007 is 7."""
+    # Imported here because it is slow to load and most installations have no YAML file.
+    yaml = importlib.import_module("yaml")
     kept = ("tag:yaml.org,2002:null", "tag:yaml.org,2002:merge")
     resolvers = yaml.SafeLoader.yaml_implicit_resolvers
     words = {start: [each for each in pairs if each[0] in kept] for start, pairs in resolvers.items()}
     loader = type("WordLoader", (yaml.SafeLoader,), {"yaml_implicit_resolvers": words})
     try:
         return yaml.load(text, Loader=loader)
-    except yaml.MarkedYAMLError as error:  # its own text quotes the line, which may hold a secret
+    except yaml.MarkedYAMLError as error:
+        # The message of the error quotes the line, which may hold a secret.
         raise ValueError(f"{error.problem} (at line {error.problem_mark.line + 1})") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1

@@ -1,4 +1,4 @@
-"""Types, bounds and texts of settings."""
+"""Types, bounds and rendering of settings."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from recollect.errors import Invalid
 T = TypeVar("T")
 
 HIGHEST = 1_000_000_000
-"""The largest number a setting may have unless it says another: every engine and every timer can do with it."""
+"""Default upper bound of numbers: within the range of every engine and timer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingRow:
-    """One setting: a line of the table in the documentation, and how every source matches and checks it."""
+    """Definition of one setting: a row of the documentation's table, and how each source matches and checks it."""
 
     name: str
     default: str
@@ -44,19 +44,20 @@ def setting(
     low: float = -math.inf,
     high: float = HIGHEST,
 ) -> T:
-    """A field of `Settings`; `low` and `high` are the smallest and the largest number allowed."""
-    words = {"meaning": meaning, "aliases": aliases, "environment": environment}
-    return field(default=default, metadata=words | {"is_secret": is_secret, "low": low, "high": high})
+    """Define a field of `Settings`; `low` and `high` bound its number."""
+    metadata = {"meaning": meaning, "aliases": aliases, "environment": environment}
+    return field(default=default, metadata=metadata | {"is_secret": is_secret, "low": low, "high": high})
 
 
 VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+"""Environment variables that limit the threads of numeric libraries."""
 
 
 def use_one_thread_each() -> None:
-    """Let each multiplication run on the thread that asked for it, unless the user has chosen otherwise.
+    """Make numeric libraries multiply on the calling thread, unless the user has set a number of threads.
 
-    For programs that serve many at once: there the library's own threads wait for work by spinning, and take the
-    processor from requests. Measured on two cores, a recall cost two and a half times as much with them.
+    For programs that serve many requests: idle library threads spin and take processor time from requests. Measured on
+    two cores, a recall cost two and a half times as much with them.
     """
     for name in VARIABLES:
         os.environ.setdefault(name, "1")
@@ -66,36 +67,41 @@ MASK = "***"
 
 
 def converted_value(value: object, known: SettingRow, *, source: str, key: str) -> object:
-    """Raises: Invalid, which says what was given (unless it is a secret) and what is expected."""
+    """Convert a value to the type of its setting.
+
+    Raises: Invalid, which shows the value (unless it is a secret) and what is expected.
+    """
     kinds = [each for each in get_args(known.kind) if each is not NoneType]
     is_optional = len(kinds) < len(get_args(known.kind))
     if is_optional and value == "":
         return None
     kind = kinds[0] if is_optional else known.kind
-    expected, accepted, convert = _choice(kind) if get_origin(kind) is Literal else _KINDS[kind]
+    expected, accepted, convert = _choice_conversion(kind) if get_origin(kind) is Literal else _KINDS[kind]
     if kind in (int, float):
         expected += f" from {known.low} to {known.high}"
     refusal = Invalid(f"{source}: {key} was given {shown(value, known)}; expected {expected}.")
-    if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted):  # a bool is an int, too
+    # bool is a subclass of int, so it needs its own check.
+    if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted):
         raise refusal
     try:
         converted = convert(value)
     except (KeyError, ValueError, OverflowError):
-        raise refusal from None  # the cause would quote the value, which may be a secret
+        # Without its cause, which would quote the value.
+        raise refusal from None
     if isinstance(converted, (int, float)) and not (math.isfinite(converted) and known.low <= converted <= known.high):
         raise refusal
     return converted
 
 
 def shown(value: object, known: SettingRow) -> str:
-    """A value for human eyes: no secret, no password inside a URL."""
+    """Render a value without secrets and without passwords in URLs."""
     if known.is_secret and value:
         return MASK
     return masked(repr(value))
 
 
 def masked(text: str) -> str:
-    """`text` without the password of any URL in it.
+    """Mask the password of any URL in `text`.
 
     >>> masked("postgresql://app:hunter2@db/memories")
     'postgresql://app:***@db/memories'
@@ -105,6 +111,7 @@ def masked(text: str) -> str:
 
 
 def as_text(value: object) -> str:
+    """Render a default for the documentation."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -112,19 +119,20 @@ def as_text(value: object) -> str:
     return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
-def _texts(value: str | Sequence[object]) -> tuple[str, ...]:
+def _parse_list(value: str | Sequence[object]) -> tuple[str, ...]:
     items = value.split(",") if isinstance(value, str) else value
     if not all(isinstance(item, str) for item in items):
-        raise ValueError("not all of it is text")
+        raise ValueError("not all items are text")
     return tuple(text for item in items if (text := str(item).strip()))
 
 
-def _choice(kind: object) -> _Conversion:
+def _choice_conversion(kind: object) -> _Conversion:
     choices = {each: each for each in get_args(kind)}
     return "one of " + ", ".join(f'"{each}"' for each in choices), (str,), choices.__getitem__
 
 
-_Conversion = tuple[str, tuple[type, ...], Callable[[Any], object]]  # what is expected, accepted types, how to convert
+# Description of the expected value, accepted types, conversion.
+_Conversion = tuple[str, tuple[type, ...], Callable[[Any], object]]
 _WORDS = dict.fromkeys(("true", "yes", "on", "1"), True) | dict.fromkeys(("false", "no", "off", "0"), False)
 _KINDS: Mapping[object, _Conversion] = {
     str: ("text (in quotes)", (str,), str),
@@ -132,12 +140,12 @@ _KINDS: Mapping[object, _Conversion] = {
     float: ("a number", (int, float, str), float),
     bool: ("true or false", (bool, str), lambda value: _WORDS[str(value).strip().lower()]),
     Path: ("a path", (str, Path), lambda value: Path(value).expanduser()),
-    tuple[str, ...]: ("a list of words", (str, list, tuple), _texts),
+    tuple[str, ...]: ("a list of words", (str, list, tuple), _parse_list),
 }
 
 
 def markdown(rows: Sequence[SettingRow]) -> str:
-    """The table of the documentation."""
+    """Render the settings table of the documentation."""
     lines = ["| Setting | Default | Meaning | Also in files as | Environment |", "|---|---|---|---|---|"]
     for row in rows:
         aliases, environment = (", ".join(f"`{name}`" for name in names) for names in (row.aliases, row.environment))

@@ -1,1 +1,1 @@
-"""The tools a model can call, each described once and rendered for MCP, OpenAI and Anthropic."""
+"""Tools a model can call, defined once and rendered for MCP, OpenAI and Anthropic."""

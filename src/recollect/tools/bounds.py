@@ -1,4 +1,4 @@
-"""No answer of a tool is longer than a prompt can bear, however much was found."""
+"""Limits on the length of tool answers, so that they fit a prompt."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from recollect.policy.memories.trust import is_low, is_suspicious
 from recollect.policy.prompt.escaping import as_data
 
 MAX_CHARS = 20_000
-"""Of the texts of one answer: about five thousand tokens."""
+"""Characters of the texts in one answer: about 5,000 tokens."""
 
 CUT = "…"
 
 
 def shortened(text: str, most: int = MAX_CHARS) -> str:
-    """`text`, or as much of its beginning as `most` characters hold; no reference is halved.
+    """Cut `text` to at most `most` characters without splitting a reference.
 
     >>> shortened("a long story", 7)
     'a long…'
@@ -25,24 +25,26 @@ def shortened(text: str, most: int = MAX_CHARS) -> str:
 
 
 def shown_text(text: str, memory: Memory | None = None) -> Json:
-    """Return the text of a result for a model; beside it the origin of a memory that is little trusted."""
-    shown: Json = {"text": as_data(text)}
+    """Return the text of a result for a model, with the origin of a memory of low trust."""
+    result: Json = {"text": as_data(text)}
     if memory is not None and is_low(memory.origin):
-        shown["origin"] = memory.origin.value
+        result["origin"] = memory.origin.value
         if is_suspicious(memory):
-            shown["unverified"] = True
-    return shown
+            result["unverified"] = True
+    return result
 
 
-def bounded(shown: Sequence[Json]) -> list[Json]:
-    """The results of a search; if their texts are too long together, each that has more than its share is cut, and
-    says so by `total`, the characters it has."""
-    if sum(len(each["text"]) for each in shown) <= MAX_CHARS:
-        return list(shown)
-    share = MAX_CHARS // len(shown)
+def bounded(results: Sequence[Json]) -> list[Json]:
+    """Cut the texts of search results so that together they fit one answer.
+
+    Each text longer than an equal share is cut and gets `total`, its full length in characters.
+    """
+    if sum(len(each["text"]) for each in results) <= MAX_CHARS:
+        return list(results)
+    share = MAX_CHARS // len(results)
     return [
         {**each, "text": shortened(each["text"], share), "total": len(each["text"])}
         if len(each["text"]) > share
         else each
-        for each in shown
+        for each in results
     ]

@@ -1,6 +1,6 @@
-"""The catalogue: every tool, in sets, and the one way to call them.
+"""Catalogue of all tools by set, and the function that calls them.
 
-A refusal is a normal answer in plain words, never an exception: the model reads it and can do better.
+A refusal is an answer in plain words, not an exception: the model reads it and can correct its call.
 """
 
 from __future__ import annotations
@@ -17,37 +17,38 @@ TOOLS: Mapping[str, Tool] = {
     tool.name: tool for tool in (*notes.TOOLS, *journal.TOOLS, *recall.TOOLS, *knowledge.TOOLS, *details.TOOLS)
 }
 SETS: Sequence[str] = tuple(dict.fromkeys(tool.set for tool in TOOLS.values()))
+"""Names of the sets, in order."""
 
 
 def in_sets(sets: Iterable[str] | None = None) -> list[Tool]:
-    """The tools of these sets; None means all.
+    """Return the tools of these sets; None means all.
 
     Raises: Invalid.
     """
-    wanted = list(SETS if sets is None else sets)
-    for name in wanted:
+    selected = list(SETS if sets is None else sets)
+    for name in selected:
         if name not in SETS:
             raise Invalid(f"There is no tool set {name[:40]!r}; the sets are {', '.join(SETS)}.")
-    return [tool for tool in TOOLS.values() if tool.set in wanted]
+    return [tool for tool in TOOLS.values() if tool.set in selected]
 
 
 def rendered(sets: Iterable[str] | None, form: str) -> list[Json]:
-    """The tools as a provider wants them.
+    """Render the tools in a provider's format.
 
     Raises: Invalid.
     """
     if form not in RENDERERS:
-        raise Invalid(f"Tools cannot be written for {form[:40]!r}; choose {', '.join(RENDERERS)}.")
+        raise Invalid(f"There is no tool format {form[:40]!r}; choose {', '.join(RENDERERS)}.")
     return [RENDERERS[form](tool) for tool in in_sets(sets)]
 
 
 def call(memory: Any | None, name: str, arguments: Mapping[str, Any]) -> Json:
-    """Run a tool on an agent's memory (`api.AgentMemory`; None when there is no agent) and answer as it would."""
+    """Run a tool on an agent's memory (`api.AgentMemory`; None without an agent) and return its answer."""
     tool = TOOLS.get(name)
     if tool is None:
         return {"ok": False, "error": f"There is no tool {name[:60]!r}; the tools are {', '.join(TOOLS)}."}
     try:
-        return tool.call(memory, **tool.checked(arguments))
+        return tool.call(memory, **tool.parse_arguments(arguments))
     except (Invalid, NotFound, TimedOut) as refusal:
         return {"ok": False, "error": str(refusal)}
     except RecollectError as failure:

@@ -1,4 +1,4 @@
-"""Big texts behind references: storing one, reading it in parts, finding it again."""
+"""Tools for long texts: store one, read it in parts, find it again."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 
 NO_AGENT = {"ok": False, "error": "There is no agent in this conversation, so there are no stored texts."}
 NOT_FOUND = "There is no stored text under this key. Copy the key exactly, or look for it with search_memory."
-NO_KEY = "Name the text by its memory_key, which stands behind [MemoryRef: in your context."
+NO_KEY = "Name the text by its memory_key, which follows [MemoryRef: in your context."
 PAGE_CHARS = 4_000
-"""Of one answer, unless more is asked for: about a thousand tokens."""
+"""Default length of one answer: about 1,000 tokens."""
 
 MAX_CHARS = 20_000
+"""Largest length of one answer a model can request."""
 SEARCH_LIMIT = 10
 OPTIONAL = ("next_offset", "first_line", "last_line", "matches")
+"""Fields of a page that are left out when they are None."""
 
 
 def store_memory(memory: AgentMemory | None, content: str, description: str = "", type: str = "text") -> Json:
@@ -45,13 +47,14 @@ def retrieve_memory(
 ) -> Json:
     if memory is None:
         return NO_AGENT
-    named = (memory_key or id).strip()
-    if not named:
+    key = (memory_key or id).strip()
+    if not key:
         raise Invalid(NO_KEY)
-    whole = REFERENCE.search(named)  # a model may copy the placeholder instead of the key
+    # A model may copy the whole reference instead of the key.
+    match = REFERENCE.search(key)
     try:
         page = memory.read_detail(
-            whole[1] if whole else named,
+            match[1] if match else key,
             offset=offset,
             limit=max(1, min(limit, MAX_CHARS)),
             lines=lines or None,
@@ -72,10 +75,10 @@ def search_memory(memory: AgentMemory | None, query: str = "", thread_id: str = 
     if memory is None:
         return NO_AGENT
     found = memory.search_details(query, session_id=thread_id or None, limit=SEARCH_LIMIT)
-    return {"count": len(found), "memories": [_shown(detail) for detail in found]}
+    return {"count": len(found), "memories": [_render(detail) for detail in found]}
 
 
-def _shown(detail: Detail) -> Json:
+def _render(detail: Detail) -> Json:
     when = detail.created_at.isoformat(timespec="seconds").replace("+00:00", "Z")
     return {
         "memory_key": detail.key,
@@ -101,7 +104,7 @@ TOOLS = (
         ),
         parameters={
             "content": Parameter(description="The whole text.", is_required=True),
-            "description": Parameter(description="In one sentence, what it is; it stands in the reference."),
+            "description": Parameter(description="In one sentence, what it is; it appears in the reference."),
             "type": Parameter(
                 description="A short word for what it is: command_output, file_content, api_response, user_preference …"
             ),
@@ -127,8 +130,8 @@ TOOLS = (
                 description=f"Characters at most; {PAGE_CHARS} if not given, at most {MAX_CHARS}.", type="integer"
             ),
             "lines": Parameter(description='These lines, such as "120-180", "120" or "120-" (to the end).'),
-            "head": Parameter(description="So many lines from the beginning.", type="integer"),
-            "tail": Parameter(description="So many lines from the end.", type="integer"),
+            "head": Parameter(description="Number of lines from the beginning.", type="integer"),
+            "tail": Parameter(description="Number of lines from the end.", type="integer"),
             "grep": Parameter(description="Lines that hold this, ignoring case, or match a regular /expression/."),
             "context": Parameter(description="Lines shown around each match of grep; 2 if not given.", type="integer"),
             "json_path": Parameter(description="A part of a JSON text, such as $.items[0].name."),

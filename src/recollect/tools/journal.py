@@ -1,4 +1,4 @@
-"""What an agent writes down about itself: a journal that fades, and a core that stays."""
+"""Tools for an agent's private memory: a journal that fades, and a core that stays."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ NO_AGENT = {"error": "This tool only works in group conversations, where it is c
 
 
 def save_to_journal(memory: AgentMemory | None, content: str) -> Json:
-    return _saved(memory, content, Kind.JOURNAL, lambda entry: {"expires_around": f"{entry.expires_at:%Y-%m-%d}"})
+    return _save(memory, content, Kind.JOURNAL, lambda entry: {"expires_around": f"{entry.expires_at:%Y-%m-%d}"})
 
 
 def save_to_core(memory: AgentMemory | None, content: str) -> Json:
-    return _saved(memory, content, Kind.CORE, lambda _: {"note": "This memory is now part of your permanent identity"})
+    return _save(memory, content, Kind.CORE, lambda _: {"note": "This memory is now part of your permanent identity"})
 
 
-def _saved(memory: AgentMemory | None, content: str, kind: Kind, outlook: Callable[[Memory], Json]) -> Json:
+def _save(memory: AgentMemory | None, content: str, kind: Kind, extra_fields: Callable[[Memory], Json]) -> Json:
     if memory is None:
         return NO_AGENT
     try:
         entry = memory.remember(content, kind=kind, origin="agent")
     except Invalid as refusal:
         return {"error": str(refusal)}
-    return {"success": True, "memory_type": entry.kind.value, "content": entry.text, **outlook(entry)}
+    return {"success": True, "memory_type": entry.kind.value, "content": entry.text, **extra_fields(entry)}
 
 
 TOOLS = (

@@ -1,4 +1,4 @@
-"""What the organisation knows: passages of its documents."""
+"""Tool that searches the organisation's documents."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def search_knowledge(
     if memory is None:
         return NO_AGENT
     hits = memory.search_knowledge(query, categories=categories, limit=max(1, min(limit, MAX_LIMIT)))
-    return {"count": len(hits), "results": bounded([_shown(hit) for hit in hits])}
+    return {"count": len(hits), "results": bounded([_render(hit) for hit in hits])}
 
 
-def _shown(hit: Hit) -> Json:
+def _render(hit: Hit) -> Json:
     assert hit.document is not None
-    shown = {"id": hit.id, "title": hit.document.title, **shown_text(hit.text), "score": round(hit.score, 3)}
+    result = {"id": hit.id, "title": hit.document.title, **shown_text(hit.text), "score": round(hit.score, 3)}
     more = {"unverified": is_unverified(hit), "category": hit.document.category, "source": hit.document.source}
-    return shown | {name: value for name, value in more.items() if value}
+    return result | {name: value for name, value in more.items() if value}
 
 
 TOOLS = (

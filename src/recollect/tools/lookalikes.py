@@ -1,4 +1,4 @@
-"""What a memory that was just stored may double, offered wherever one is stored."""
+"""Near-duplicates of a memory that was just stored, returned with the answer to the write."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ log = logging.getLogger("recollect")
 
 
 def lookalikes(memory: AgentMemory, kept: Memory) -> Sequence[Memory]:
-    """Live memories that say nearly the same as `kept`, most alike first. It is stored, so this never fails."""
+    """Return live memories that are near-duplicates of `kept`, most similar first.
+
+    Never raises: the memory is already stored.
+    """
     if kept.kind not in UNIQUE:
         return ()
     try:

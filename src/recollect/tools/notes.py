@@ -1,4 +1,4 @@
-"""Short facts an agent keeps for later conversations."""
+"""Tools for notes: short facts an agent keeps for later conversations."""
 
 from __future__ import annotations
 
@@ -43,19 +43,20 @@ def memory_search(memory: AgentMemory | None, query: str = "", tag: str = "") ->
     if memory is None:
         return NO_AGENT
     found = memory.search(query, tag=tag, kind=Kind.NOTE, limit=SEARCH_LIMIT)
-    return {"count": len(found), "memories": [_shown(note) for note in found]}
+    return {"count": len(found), "memories": [_render(note) for note in found]}
 
 
 def memory_delete(memory: AgentMemory | None, id: str) -> Json:
     if memory is None:
         return NO_AGENT
+    # This tool deletes notes only; other kinds are answered as missing.
     if memory.get(id).kind is not Kind.NOTE:
-        raise NotFound(f"There is no note {id}.")  # what else an agent keeps is not for this tool to delete
+        raise NotFound(f"There is no note {id}.")
     memory.forget(id)
     return {"ok": True}
 
 
-def _shown(note: Memory) -> Json:
+def _render(note: Memory) -> Json:
     ts = note.created_at.isoformat(timespec="seconds").replace("+00:00", "Z")
     return {"id": note.id, **shown_text(note.text, note), "tags": list(note.tags), "ts": ts}
 

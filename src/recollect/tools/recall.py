@@ -1,4 +1,4 @@
-"""Looking back: what is remembered about a question."""
+"""Tool that recalls memories for a question."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def search_my_memories(
     if memory is None:
         return NO_AGENT
     hits = memory.recall(query, limit=max(1, min(limit, MAX_LIMIT)), purpose=purpose)
-    answer: Json = {"count": len(hits), "results": bounded([_shown(hit) for hit in hits])}
+    answer: Json = {"count": len(hits), "results": bounded([_render(hit) for hit in hits])}
     if hits.heading:
         answer = {"heading": hits.heading, **answer}
     if hits.unanswered:
@@ -31,12 +31,12 @@ def search_my_memories(
     return answer
 
 
-def _shown(hit: Hit) -> Json:
+def _render(hit: Hit) -> Json:
     when = hit.created_at.isoformat(timespec="seconds").replace("+00:00", "Z")
-    said = shown_text(hit.text, hit.memory)
+    result = shown_text(hit.text, hit.memory)
     if is_unverified(hit):
-        said["unverified"] = True
-    return {"source": hit.source.value, "id": hit.id, **said, "score": round(hit.score, 3), "when": when}
+        result["unverified"] = True
+    return {"source": hit.source.value, "id": hit.id, **result, "score": round(hit.score, 3), "when": when}
 
 
 TOOLS = (

@@ -1,4 +1,4 @@
-"""What a tool is, and how each protocol wants to hear about it."""
+"""Definition of a tool, and its rendering for each protocol."""
 
 from __future__ import annotations
 
@@ -23,17 +23,19 @@ class Parameter:
     choices: tuple[str, ...] = ()
 
     def schema(self) -> Json:
+        """Return the parameter as JSON Schema."""
         schema: Json = {"type": self.type, "description": self.description}
         if self.type == "array":
             schema["items"] = {"type": "string"}
         if self.choices:
-            schema["enum"] = [str(choice) for choice in self.choices]  # plain strings for whatever writes it down
+            # Plain strings: not every serialiser accepts enum members.
+            schema["enum"] = [str(choice) for choice in self.choices]
         return schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """One thing a model can do with an agent's memory."""
+    """One operation a model can call on an agent's memory."""
 
     name: str
     set: str
@@ -46,7 +48,7 @@ class Tool:
     is_idempotent: bool = False
 
     def schema(self) -> Json:
-        """The arguments as JSON Schema."""
+        """Return the arguments as JSON Schema."""
         return {
             "type": "object",
             "properties": {name: parameter.schema() for name, parameter in self.parameters.items()},
@@ -54,8 +56,8 @@ class Tool:
             "additionalProperties": False,
         }
 
-    def checked(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments that were given; null counts as not given.
+    def parse_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Check the arguments and drop those that are null.
 
         Raises: Invalid.
         """

@@ -1,4 +1,4 @@
-"""Readers for what other programs remembered: a module for each, its `ForeignFormat` in the list below."""
+"""Readers for the files of other memory programs, one module for each format."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from recollect.providers.importers.mcp_memory import McpMemory
 from recollect.providers.importers.mem0 import Mem0
 
 FORMATS: Sequence[ForeignFormat] = (ChatGpt(), Claude(), McpMemory(), LangGraph(), Mem0())
-"""Asked in this order what a file is, so the ones that are surest come first."""
+"""Formats in the order in which they are tried on a file, most specific first."""
 
 OWN = "recollect"
+"""Name of recollect's own export format."""
 
 
 class Importers:
-    """`ports.ForeignFormats`."""
+    """Implementation of `ports.ForeignFormats`."""
 
     @property
     def names(self) -> Sequence[str]:
@@ -42,4 +43,4 @@ class Importers:
         except OSError as error:
             raise Invalid(f"{path}: cannot be read ({error.strerror}).") from error
         known = ", ".join([OWN, *self.names])
-        raise Invalid(f"{path.name}: looks like no file that can be imported; say what it is: {known}.")
+        raise Invalid(f"{path.name}: is not a known format; name it: {known}.")

@@ -1,4 +1,4 @@
-"""Claude's data export: `conversations.json` and, of what it remembers, `memories.json`; alone or in the ZIP."""
+"""Claude's data export: `conversations.json` and `memories.json`, alone or in its ZIP archive."""
 
 from __future__ import annotations
 
@@ -9,75 +9,81 @@ from typing import IO, Any
 
 from recollect.model import ForeignItem, ForeignMemory, Refused, Scope
 from recollect.providers.importers import files
-from recollect.providers.importers.turns import Said, turns
+from recollect.providers.importers.turns import ChatMessage, pair_turns
 
 _MEMBER = re.compile(r"(conversations|memories).*\.jsonl?", re.IGNORECASE)
 _HEADING = re.compile(r"(?:#+\s*|\*\*)(.+?)(?:\*\*)?:?")
 
 
 class Claude:
-    """`ports.ForeignFormat`."""
+    """`ports.ForeignFormat` of Claude."""
 
     name = "claude"
 
     def recognises(self, path: Path) -> bool:
-        start = files.head(path, _MEMBER)
+        start = files.read_head(path, _MEMBER)
         return re.search(r'"(chat_messages|conversations_memory)"\s*:', start) is not None
 
     def read(self, path: Path) -> Iterator[ForeignItem]:
         """Raises: Invalid, OSError."""
-        with files.opened(path, _MEMBER) as streams:
+        with files.open_members(path, _MEMBER) as streams:
             for name, stream in streams:
-                yield from _file(stream, "" if len(streams) == 1 else f"{name}, ")
+                yield from _read_file(stream, "" if len(streams) == 1 else f"{name}, ")
 
 
-def _file(stream: IO[str], where: str) -> Iterator[ForeignItem]:
+def _read_file(stream: IO[str], where: str) -> Iterator[ForeignItem]:
     number = 0
     try:
-        for entry in files.entries(stream, ["conversations"]):
+        for entry in files.iter_entries(stream, ["conversations"]):
             number += 1
             if isinstance(entry, dict) and "chat_messages" not in entry and "conversations_memory" in entry:
-                yield from _remembered(f"{where}entry {number}", entry)
+                yield from _parse_memories(f"{where}entry {number}", entry)
             else:
-                yield from _conversation(f"{where}conversation {number}", entry)
+                yield from _parse_conversation(f"{where}conversation {number}", entry)
     except files.Damaged as error:
         yield Refused(place=f"{where}after entry {number}", reason=f"{error}.")
 
 
-def _conversation(place: str, conversation: Any) -> Iterator[ForeignItem]:
+def _parse_conversation(place: str, conversation: Any) -> Iterator[ForeignItem]:
     messages = conversation.get("chat_messages") if isinstance(conversation, dict) else None
     if not isinstance(messages, list):
-        yield Refused(place=place, reason="It is no conversation: there are no `chat_messages`.")
+        yield Refused(place=place, reason="It is not a conversation: there are no `chat_messages`.")
         return
-    session_id = files.session_named(conversation.get("uuid"), by="claude-")
+    session_id = files.make_session_id(conversation.get("uuid"), by="claude-")
     if session_id is None:
-        yield Refused(place=place, reason="It has no id, so that a second import would double it.")
+        yield Refused(place=place, reason="It has no id, so a second import would duplicate it.")
         return
-    yield from turns(place, session_id, (said for each in messages if (said := _said(each)) is not None))
+    yield from pair_turns(
+        place, session_id, (parsed for each in messages if (parsed := _parse_message(each)) is not None)
+    )
 
 
-def _said(message: Any) -> Said | None:
+def _parse_message(message: Any) -> ChatMessage | None:
     if not isinstance(message, dict) or message.get("sender") not in ("human", "assistant"):
         return None
     listed = message.get("content")
     blocks = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-    shown = [files.text_of(each, "text") for each in blocks if each.get("type") == "text"]
-    text = "\n\n".join(filter(None, shown)) or files.text_of(message, "text")
+    shown = [files.first_text(each, "text") for each in blocks if each.get("type") == "text"]
+    text = "\n\n".join(filter(None, shown)) or files.first_text(message, "text")
     is_user = message["sender"] == "human"
-    given = [*_attached(message.get("attachments")), *_attached(message.get("files"))] if is_user else []
-    text = "\n\n".join(filter(None, [text.strip(), *given]))
-    return Said(is_user, text, files.moment(message.get("created_at"))) if text else None
+    attachments = (
+        [*_render_attachments(message.get("attachments")), *_render_attachments(message.get("files"))]
+        if is_user
+        else []
+    )
+    text = "\n\n".join(filter(None, [text.strip(), *attachments]))
+    return ChatMessage(is_user, text, files.parse_time(message.get("created_at"))) if text else None
 
 
-def _attached(listed: Any) -> list[str]:
-    """A file by its name: what is in it belongs among the documents."""
+def _render_attachments(listed: Any) -> list[str]:
+    """Render files by name only: their content belongs among the documents."""
     described = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-    names = [files.text_of(each, "file_name") for each in described]
+    names = [files.first_text(each, "file_name") for each in described]
     return [f"[file: {name}]" for name in names if name]
 
 
-def _remembered(place: str, entry: dict[str, Any]) -> Iterator[ForeignItem]:
-    """What Claude keeps about a person and their projects, a note for each paragraph, with its heading as a tag."""
+def _parse_memories(place: str, entry: dict[str, Any]) -> Iterator[ForeignItem]:
+    """Yield Claude's memories of a person and their projects, one note per paragraph, tagged with its heading."""
     projects = entry.get("project_memories")
     texts = [("", entry.get("conversations_memory"))]
     texts += list(projects.items()) if isinstance(projects, dict) else []
@@ -87,6 +93,6 @@ def _remembered(place: str, entry: dict[str, Any]) -> Iterator[ForeignItem]:
             if found := _HEADING.fullmatch(paragraph.strip()):
                 heading = found[1]
                 continue
-            for piece in files.note_pieces(paragraph) if paragraph.strip() else ():
-                marks = files.tags(heading, f"project:{project}" if project else None)
+            for piece in files.split_note(paragraph) if paragraph.strip() else ():
+                marks = files.make_tags(heading, f"project:{project}" if project else None)
                 yield ForeignMemory(place=place, text=piece, tags=marks, scope=Scope.USER.value)

@@ -1,6 +1,4 @@
-"""Files of other programs, plain, in a folder or inside a ZIP archive, read piece by piece; and what their values stand
-for here.
-"""
+"""Streaming readers for files of other programs (plain, in a folder or in a ZIP archive), and conversions of values."""
 
 from __future__ import annotations
 
@@ -25,86 +23,92 @@ from recollect.policy.names import is_session
 HEAD_CHARS = 64 * 1024
 CHUNK_CHARS = 256 * 1024
 MAX_ENTRY_CHARS = 64 * 1024 * 1024
-"""One conversation, or a file that is one JSON object; what is longer is no such file."""
+"""Longest conversation, or file that is one JSON object."""
 
 MAX_ENTRY_PARTS = 1_000_000
-"""Its brackets and commas, which are what it costs in memory."""
+"""Most brackets and commas of an entry, which determine its size in memory."""
 
 MAX_UNPACKED_BYTES = 64 * 1024 * 1024
 MAX_UNPACKED_RATIO = 200
-"""An export of conversations shrinks to a tenth; what is long and shrinks far more was made to keep us busy."""
+"""Largest compression ratio of a long archive: exports shrink to a tenth, so far more is an attack."""
 
 NOTE_CHARS = RULES[Kind.NOTE].max_chars
 MILLISECONDS = 100_000_000_000
-"""A time above this is no number of seconds within the next thousand years."""
+"""Times above this are milliseconds: as seconds they would be more than a thousand years away."""
 
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
-_NO_ID = re.compile(r"[^\w.@:+-]+")
+_INVALID_ID_CHARS = re.compile(r"[^\w.@:+-]+")
 _GAP = re.compile(r"[\s,\x1e\ufeff]*")
 
 
 class Damaged(Exception):
-    """The rest of a file cannot be read; the sentence says why."""
+    """The rest of a file cannot be read; the message says why."""
 
 
 @contextmanager
-def opened(path: Path, member: re.Pattern[str]) -> Iterator[Sequence[tuple[str, IO[str]]]]:
-    """The file as text or, of an archive or a folder, those inside it whose name is a `member`, each with its name.
+def open_members(path: Path, member: re.Pattern[str]) -> Iterator[Sequence[tuple[str, IO[str]]]]:
+    """Open the file as text or, for an archive or a folder, the files inside it whose name matches `member`.
+
+    Yields each file with its name.
 
     Raises: Invalid when the archive is damaged or encrypted; OSError.
     """
     if path.is_dir():
         with ExitStack() as stack:
             found = sorted(each for each in path.iterdir() if each.is_file() and member.fullmatch(each.name))
-            yield [(each.name, stack.enter_context(_opened(each))) for each in found]
+            yield [(each.name, stack.enter_context(_open_text(each))) for each in found]
         return
     if not zipfile.is_zipfile(path):
-        with _opened(path) as file:
+        with _open_text(path) as file:
             yield [(path.name, file)]
         return
     try:
         with zipfile.ZipFile(path) as archive:
             names = sorted(name for name in archive.namelist() if member.fullmatch(name.rpartition("/")[2]))
             _check_sizes(path, [archive.getinfo(name) for name in names])
-            yield [(name, _text(archive.open(name))) for name in names]
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # the last one for encrypted ones
+            yield [(name, _wrap_text(archive.open(name))) for name in names]
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+        # RuntimeError is raised for encrypted archives.
         raise Invalid(f"{path.name}: the archive cannot be unpacked ({error}).") from error
 
 
 def _check_sizes(path: Path, members: Sequence[zipfile.ZipInfo]) -> None:
-    """Raises: Invalid when an archive would unpack to far more than it is."""
+    """Reject an archive that would unpack to far more than its size.
+
+    Raises: Invalid.
+    """
     packed, unpacked = sum(each.compress_size for each in members), sum(each.file_size for each in members)
     if unpacked > max(MAX_UNPACKED_BYTES, MAX_UNPACKED_RATIO * packed):
-        raise Invalid(f"{path.name}: unpacks to {unpacked:,} bytes, which is no export of another program.")
+        raise Invalid(f"{path.name}: unpacks to {unpacked:,} bytes, which is too much for an export.")
 
 
-def _opened(path: Path) -> IO[str]:
+def _open_text(path: Path) -> IO[str]:
     return path.open(encoding="utf-8-sig", errors="replace")
 
 
-def _text(file: IO[bytes]) -> IO[str]:
+def _wrap_text(file: IO[bytes]) -> IO[str]:
     return io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace")
 
 
-def head(path: Path, member: re.Pattern[str]) -> str:
-    """The beginning of the file, or of the first fitting one in an archive or a folder; nothing if there is none.
+def read_head(path: Path, member: re.Pattern[str]) -> str:
+    """Return the beginning of the file, or of the first matching one in an archive or folder; empty if there is none.
 
     Raises: OSError.
     """
     try:
-        with opened(path, member) as files:
+        with open_members(path, member) as files:
             return files[0][1].read(HEAD_CHARS) if files else ""
     except Invalid:
         return ""
 
 
-def values(stream: IO[str]) -> Iterator[Any]:
-    """The entries of a JSON array, or JSON values one behind the other, as lines often are; only one is in memory.
+def iter_values(stream: IO[str]) -> Iterator[Any]:
+    """Yield the entries of a JSON array, or consecutive JSON values such as lines, with only one in memory.
 
-    Raises: Damaged behind the last one that can be read.
+    Raises: Damaged after the last one that can be read.
     """
-    decoder, buffer, at, wanted = json.JSONDecoder(), stream.read(CHUNK_CHARS), 0, CHUNK_CHARS
-    at = _GAP.match(buffer).end()  # type: ignore[union-attr]  # it matches nothing, too
+    decoder, buffer, at, size = json.JSONDecoder(), stream.read(CHUNK_CHARS), 0, CHUNK_CHARS
+    at = _GAP.match(buffer).end()  # type: ignore[union-attr]  # always matches
     is_array = buffer[at : at + 1] == "["
     at += is_array
     while True:
@@ -115,30 +119,30 @@ def values(stream: IO[str]) -> Iterator[Any]:
         try:
             value, end = decoder.raw_decode(buffer, at)
             if end == len(buffer) and not isinstance(value, dict | list):
-                raise ValueError("perhaps the number goes on")
+                raise ValueError("the number may continue")
         except RecursionError as error:
             raise Damaged("it is nested too deeply") from error
         except ValueError as error:
-            more = stream.read(wanted)
-            # An entry that goes on is read in ever larger steps, blanks between two entries are not.
-            buffer, at, wanted = buffer[at:] + more, 0, 2 * wanted if at < len(buffer) else CHUNK_CHARS
+            more = stream.read(size)
+            # Read doubling steps while an entry continues, so that long entries take linear time.
+            buffer, at, size = buffer[at:] + more, 0, 2 * size if at < len(buffer) else CHUNK_CHARS
             if not more:
                 if buffer.strip() or is_array:
                     raise Damaged("the file is cut off here, or is not valid JSON from here on") from error
                 return
             if len(buffer) > MAX_ENTRY_CHARS or count_json_parts(buffer) > MAX_ENTRY_PARTS:
-                raise Damaged("it is longer than any of these can be, or is not valid JSON from here on") from error
+                raise Damaged("the entry is too long, or the file is not valid JSON from here on") from error
             continue
         yield value
-        buffer, at, wanted = (buffer[end:], 0, CHUNK_CHARS) if end > CHUNK_CHARS else (buffer, end, wanted)
+        buffer, at, size = (buffer[end:], 0, CHUNK_CHARS) if end > CHUNK_CHARS else (buffer, end, size)
 
 
-def entries(stream: IO[str], names: Sequence[str]) -> Iterator[Any]:
-    """The same, and where one of the values holds a list under one of these names, the entries of that list instead.
+def iter_entries(stream: IO[str], names: Sequence[str]) -> Iterator[Any]:
+    """Yield values like `iter_values`; for an object with a list under one of these names, its entries instead.
 
     Raises: Damaged.
     """
-    for value in values(stream):
+    for value in iter_values(stream):
         lists = [value[name] for name in names if isinstance(value.get(name), list)] if isinstance(value, dict) else []
         if lists:
             for each in lists:
@@ -147,39 +151,41 @@ def entries(stream: IO[str], names: Sequence[str]) -> Iterator[Any]:
             yield value
 
 
-def items(
+def read_items(
     path: Path,
     member: re.Pattern[str],
     names: Sequence[str],
     *,
     what: str,
-    made: Callable[[str, Any], Iterator[ForeignItem]],
+    parse: Callable[[str, Any], Iterator[ForeignItem]],
 ) -> Iterator[ForeignItem]:
-    """What `made` makes of each entry and its place ("memory 7"); that a file breaks off is refused, not raised.
+    """Yield the items `parse` returns for each entry and its place ("memory 7"); report a damaged file as `Refused`.
 
     Raises: Invalid, OSError.
     """
     number = 0
-    with opened(path, member) as streams:
+    with open_members(path, member) as streams:
         for _, stream in streams:
             try:
-                for entry in entries(stream, names):
+                for entry in iter_entries(stream, names):
                     number += 1
-                    yield from made(f"{what} {number}", entry)
+                    yield from parse(f"{what} {number}", entry)
             except Damaged as error:
                 yield Refused(place=f"after {what} {number}", reason=f"{error}.")
 
 
-def moment(value: object) -> datetime | None:
-    """A time as programs write it: ISO 8601 (without a zone: UTC), or seconds or milliseconds since 1970.
+def parse_time(value: object) -> datetime | None:
+    """Parse a time: ISO 8601 (UTC if it has no zone), or seconds or milliseconds since 1970.
 
-    >>> moment(1714560000), moment("2024-05-01T12:00:00") == moment("2024-05-01T14:00:00+02:00"), moment("soon")
-    (datetime.datetime(2024, 5, 1, 10, 40, tzinfo=datetime.timezone.utc), True, None)
+    >>> parse_time(1714560000), parse_time("soon")
+    (datetime.datetime(2024, 5, 1, 10, 40, tzinfo=datetime.timezone.utc), None)
+    >>> parse_time("2024-05-01T12:00:00") == parse_time("2024-05-01T14:00:00+02:00")
+    True
     """
     try:
         if isinstance(value, str):
-            read = datetime.fromisoformat(value)
-            return (read if read.tzinfo else read.replace(tzinfo=UTC)).astimezone(UTC)
+            parsed = datetime.fromisoformat(value)
+            return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(value / 1000 if value > MILLISECONDS else value, UTC)
     except (ValueError, OverflowError, OSError):
@@ -187,10 +193,10 @@ def moment(value: object) -> datetime | None:
     return None
 
 
-def tags(*given: object) -> tuple[str, ...]:
-    """What can be a tag of these, in order.
+def make_tags(*given: object) -> tuple[str, ...]:
+    """Return the valid tags among these values, in order.
 
-    >>> tags("user:alice", ["food", 7, "food"], None)
+    >>> make_tags("user:alice", ["food", 7, "food"], None)
     ('user:alice', 'food')
     """
     flat = [tag for each in given for tag in (each if isinstance(each, list) else [each])]
@@ -198,15 +204,15 @@ def tags(*given: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag for tag in named if tag and tag.isprintable()))[:MAX_TAGS]
 
 
-def note_pieces(text: str) -> list[str]:
-    """`text`, or as many parts of it as it takes for each to fit into a note, cut behind sentences if possible.
+def split_note(text: str) -> list[str]:
+    """Split a text into parts that fit a note each, after sentences if possible.
 
-    >>> [len(piece) for piece in note_pieces("Short. " * 100)]
+    >>> [len(piece) for piece in split_note("Short. " * 100)]
     [496, 202]
     """
     pieces: list[str] = []
     for sentence in _SENTENCE_END.split(text.strip()):
-        for part in _cut(sentence):
+        for part in _split_words(sentence):
             if pieces and len(pieces[-1]) + 1 + len(part) <= NOTE_CHARS and len(text) > NOTE_CHARS:
                 pieces[-1] += f" {part}"
             else:
@@ -214,7 +220,7 @@ def note_pieces(text: str) -> list[str]:
     return pieces if len(text.strip()) > NOTE_CHARS else [text.strip()]
 
 
-def _cut(sentence: str) -> Iterator[str]:
+def _split_words(sentence: str) -> Iterator[str]:
     while len(sentence) > NOTE_CHARS:
         at = sentence.rfind(" ", 1, NOTE_CHARS + 1)
         at = NOTE_CHARS if at <= 0 else at
@@ -224,22 +230,22 @@ def _cut(sentence: str) -> Iterator[str]:
         yield sentence
 
 
-def agent_named(value: object) -> str | None:
-    """An agent's id for what another program calls its agent; None when it names none.
+def make_agent_id(value: object) -> str | None:
+    """Convert another program's agent name to an agent id; None when there is none.
 
-    >>> agent_named("Travel agent"), agent_named(""), agent_named(None)
+    >>> make_agent_id("Travel agent"), make_agent_id(""), make_agent_id(None)
     ('Travel-agent', None, None)
     """
-    named = _NO_ID.sub("-", value).strip("-.@:+")[:128] if isinstance(value, str) else ""
+    named = _INVALID_ID_CHARS.sub("-", value).strip("-.@:+")[:128] if isinstance(value, str) else ""
     return named or None
 
 
-def session_named(value: object, *, by: str = "") -> str | None:
-    """A session's id for what another program calls one; None when that cannot be."""
+def make_session_id(value: object, *, by: str = "") -> str | None:
+    """Convert another program's session id to one with the prefix `by`; None when it is not valid."""
     named = f"{by}{value}" if isinstance(value, str) and value else ""
     return named if is_session(named) else None
 
 
-def text_of(entry: Mapping[str, Any], *names: str) -> str:
-    """The first of these fields that is text."""
+def first_text(entry: Mapping[str, Any], *names: str) -> str:
+    """Return the first of these fields that is text."""
     return next((entry[name] for name in names if isinstance(entry.get(name), str) and entry[name].strip()), "")

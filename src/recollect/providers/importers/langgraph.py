@@ -1,4 +1,4 @@
-"""LangGraph stores: items with a namespace, a key and a value, as a list, under `items`, or one on each line."""
+"""LangGraph stores: items with a namespace, a key and a value, as a list, under `items`, or one per line."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ from recollect.providers.importers import files
 
 LISTS = ("items", "results")
 TEXTS = ("content", "memory", "text", "data", "fact", "note", "value", "summary")
-"""Where a value keeps what is to be remembered, in programs seen so far."""
+"""Fields of a value that hold the text, in the programs seen so far."""
 
 _MEMBER = re.compile(r".*\.jsonl?", re.IGNORECASE)
 
 
 class LangGraph:
-    """`ports.ForeignFormat`."""
+    """`ports.ForeignFormat` of LangGraph."""
 
     name = "langgraph"
 
     def recognises(self, path: Path) -> bool:
-        start = files.head(path, _MEMBER)
+        start = files.read_head(path, _MEMBER)
         has_place = re.search(r'"(namespace|prefix)"\s*:', start) is not None
         return has_place and all(re.search(rf'"{name}"\s*:', start) for name in ("key", "value"))
 
     def read(self, path: Path) -> Iterator[ForeignItem]:
         """Raises: Invalid, OSError."""
-        return files.items(path, _MEMBER, LISTS, what="item", made=_items)
+        return files.read_items(path, _MEMBER, LISTS, what="item", parse=_parse_item)
 
 
-def _items(place: str, entry: Any) -> Iterator[ForeignItem]:
+def _parse_item(place: str, entry: Any) -> Iterator[ForeignItem]:
     if not isinstance(entry, dict) or "value" not in entry:
-        yield Refused(place=place, reason="It is no item of a store: there is no `value`.")
+        yield Refused(place=place, reason="It is not an item of a store: there is no `value`.")
         return
     where = entry.get("namespace", entry.get("prefix"))
     parts = where.split(".") if isinstance(where, str) else where if isinstance(where, list) else []
-    text = _said(_loaded(entry["value"]))
+    text = _render_value(_decode_value(entry["value"]))
     if not text:
         yield Refused(place=place, reason="Its value holds no text.")
         return
-    for piece in files.note_pieces(text):
+    for piece in files.split_note(text):
         yield ForeignMemory(
             place=place,
             text=piece,
-            tags=files.tags([part for part in parts if isinstance(part, str)]),
-            created_at=files.moment(entry.get("created_at")),
+            tags=files.make_tags([part for part in parts if isinstance(part, str)]),
+            created_at=files.parse_time(entry.get("created_at")),
         )
 
 
-def _loaded(value: Any) -> Any:
-    """A value that a database hands over as JSON text, as what it stands for."""
+def _decode_value(value: Any) -> Any:
+    """Decode a value that a database returns as JSON text."""
     if isinstance(value, str) and value[:1] in "{[":
         try:
             return json.loads(value)
@@ -62,16 +62,16 @@ def _loaded(value: Any) -> Any:
     return value
 
 
-def _said(value: Any) -> str:
-    """What a value says: its text, or else its fields in a line each."""
+def _render_value(value: Any) -> str:
+    """Render a value: its text, or else its fields on a line each."""
     if isinstance(value, str):
         return value.strip()
     if not isinstance(value, dict):
         return json.dumps(value, ensure_ascii=False) if value not in (None, [], {}) else ""
     for name in TEXTS:
         inner = value.get(name)
-        if isinstance(inner, str | dict) and (said := _said(inner)):
-            return said
+        if isinstance(inner, str | dict) and (text := _render_value(inner)):
+            return text
     fields = {name: inner for name, inner in value.items() if inner not in (None, "", [], {})}
     return "\n".join(
         f"{name}: {inner if isinstance(inner, str) else json.dumps(inner, ensure_ascii=False)}"

@@ -1,4 +1,4 @@
-"""The MCP memory server's `memory.jsonl`: entities with what was observed of them, and relations between them."""
+"""The MCP memory server's `memory.jsonl`: entities with observations, and relations between them."""
 
 from __future__ import annotations
 
@@ -17,60 +17,66 @@ GRAPH = ("entities", "relations")
 
 
 class McpMemory:
-    """`ports.ForeignFormat`."""
+    """`ports.ForeignFormat` of the MCP memory server."""
 
     name = "mcp-memory"
 
     def recognises(self, path: Path) -> bool:
-        start = files.head(path, _MEMBER)
+        start = files.read_head(path, _MEMBER)
         return _LINE.search(start) is not None or ('"entityType"' in start and '"observations"' in start)
 
     def read(self, path: Path) -> Iterator[ForeignItem]:
         """Raises: Invalid, OSError."""
-        with files.opened(path, _MEMBER) as streams:
+        with files.open_members(path, _MEMBER) as streams:
             for _, stream in streams:
-                yield from _lines(stream.read(files.MAX_ENTRY_CHARS))
+                yield from _read_entries(stream.read(files.MAX_ENTRY_CHARS))
 
 
-def _lines(text: str) -> Iterator[ForeignItem]:
-    """A line for each, so that a damaged one harms no other; or the whole graph in one object, as a tool answers it."""
-    graph = _loaded(text)
+def _read_entries(text: str) -> Iterator[ForeignItem]:
+    """Read one entry per line, so that a damaged one affects no other; or the whole graph in one object."""
+    graph = _decode(text)
     if isinstance(graph, dict) and any(isinstance(graph.get(name), list) for name in GRAPH):
         listed = [each for name in GRAPH for each in graph.get(name) or ()]
         for number, entry in enumerate(listed, 1):
-            yield from _items(f"entry {number}", entry)
+            yield from _parse_entry(f"entry {number}", entry)
         return
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
-            yield from _items(f"line {number}", _loaded(line))
+            yield from _parse_entry(f"line {number}", _decode(line))
 
 
-def _loaded(text: str) -> Any:
+def _decode(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
 
 
-def _items(place: str, entry: Any) -> Iterator[ForeignItem]:
+def _parse_entry(place: str, entry: Any) -> Iterator[ForeignItem]:
     if not isinstance(entry, dict):
         yield Refused(place=place, reason="It is not a JSON object.")
         return
-    name, kind = files.text_of(entry, "name"), files.text_of(entry, "entityType")
-    if files.text_of(entry, "from") and files.text_of(entry, "to"):
-        said = [" ".join(files.text_of(entry, each) for each in ("from", "relationType", "to"))]
-        marks = files.tags("relation")
+    name, kind = files.first_text(entry, "name"), files.first_text(entry, "entityType")
+    if files.first_text(entry, "from") and files.first_text(entry, "to"):
+        texts = [" ".join(files.first_text(entry, each) for each in ("from", "relationType", "to"))]
+        marks = files.make_tags("relation")
     elif name:
         about = f"{name} ({kind})" if kind else name
-        seen = entry.get("observations")
-        noticed = [each for each in seen if isinstance(each, str) and each.strip()] if isinstance(seen, list) else []
-        said = [f"{about}: {each}" for each in noticed] or [f"{name} is known as {kind}" if kind else name]
-        marks = files.tags(kind, name)
-        if isinstance(seen, list) and len(noticed) < len(seen):
-            yield Refused(place=place, reason="One of its observations is no text.")
+        observations = entry.get("observations")
+        valid = (
+            [each for each in observations if isinstance(each, str) and each.strip()]
+            if isinstance(observations, list)
+            else []
+        )
+        texts = [f"{about}: {each}" for each in valid] or [f"{name} is known as {kind}" if kind else name]
+        marks = files.make_tags(kind, name)
+        if isinstance(observations, list) and len(valid) < len(observations):
+            yield Refused(place=place, reason="One of its observations is not text.")
     else:
         yield Refused(place=place, reason="It is neither an entity with a name nor a relation from one to another.")
         return
-    for text in said:
-        for piece in files.note_pieces(text):
-            yield ForeignMemory(place=place, text=piece, tags=marks, created_at=files.moment(entry.get("createdAt")))
+    for text in texts:
+        for piece in files.split_note(text):
+            yield ForeignMemory(
+                place=place, text=piece, tags=marks, created_at=files.parse_time(entry.get("createdAt"))
+            )

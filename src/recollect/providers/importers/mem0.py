@@ -1,4 +1,4 @@
-"""mem0: what `get_all` or an export answers, as JSON. A list, or an object with `results` and perhaps `relations`."""
+"""mem0's `get_all` or export as JSON: a list, or an object with `results` and perhaps `relations`."""
 
 from __future__ import annotations
 
@@ -17,42 +17,44 @@ _SIGNS = re.compile(r'"(user_id|agent_id|run_id|app_id|hash|categories|score)"\s
 
 
 class Mem0:
-    """`ports.ForeignFormat`."""
+    """`ports.ForeignFormat` of mem0."""
 
     name = "mem0"
 
     def recognises(self, path: Path) -> bool:
-        start = files.head(path, _MEMBER)
+        start = files.read_head(path, _MEMBER)
         return _MEMORY.search(start) is not None and _SIGNS.search(start) is not None
 
     def read(self, path: Path) -> Iterator[ForeignItem]:
         """Raises: Invalid, OSError."""
-        return files.items(path, _MEMBER, LISTS, what="memory", made=_items)
+        return files.read_items(path, _MEMBER, LISTS, what="memory", parse=_parse_memory)
 
 
-def _items(place: str, entry: Any) -> Iterator[ForeignItem]:
+def _parse_memory(place: str, entry: Any) -> Iterator[ForeignItem]:
     if not isinstance(entry, dict):
-        yield Refused(place=place, reason="It is no memory of mem0: not a JSON object.")
+        yield Refused(place=place, reason="It is not a memory of mem0: not a JSON object.")
         return
-    related = [files.text_of(entry, name) for name in ("source", "relationship", "target", "destination")]
-    text = files.text_of(entry, "memory", "text", "content") or (" ".join(filter(None, related)) if related[1] else "")
+    related = [files.first_text(entry, name) for name in ("source", "relationship", "target", "destination")]
+    text = files.first_text(entry, "memory", "text", "content") or (
+        " ".join(filter(None, related)) if related[1] else ""
+    )
     if not text:
         yield Refused(place=place, reason="It has no text under `memory`.")
         return
     details = entry["metadata"] if isinstance(entry.get("metadata"), dict) else {}
-    user = files.text_of(entry, "user_id")
-    for piece in files.note_pieces(text):
+    user = files.first_text(entry, "user_id")
+    for piece in files.split_note(text):
         yield ForeignMemory(
             place=place,
             text=piece,
-            agent=files.agent_named(entry.get("agent_id")),
-            tags=files.tags(
+            agent=files.make_agent_id(entry.get("agent_id")),
+            tags=files.make_tags(
                 f"user:{user}" if user else None,
                 entry.get("categories"),
                 details.get("category"),
                 details.get("categories"),
             ),
             scope=Scope.USER.value if user else None,
-            session_id=files.session_named(entry.get("run_id")),
-            created_at=files.moment(entry.get("created_at")),
+            session_id=files.make_session_id(entry.get("run_id")),
+            created_at=files.parse_time(entry.get("created_at")),
         )

@@ -1,4 +1,4 @@
-"""Turns from messages: a user's prompt and the final answer to it, as conversations are kept here."""
+"""Conversion of messages to chat turns: a user's prompt and the final answer to it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from datetime import datetime
 
 from recollect.model import ForeignItem, ForeignTurn, Refused
 
-NO_ANSWER = "It was not answered, and a turn is a prompt with its answer."
+NO_ANSWER = "It has no answer; only answered prompts are imported."
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ChatMessage:
     """One message that a person saw."""
 
     is_user: bool
@@ -20,28 +20,28 @@ class Said:
     at: datetime | None
 
 
-def turns(place: str, session_id: str, messages: Iterable[Said]) -> Iterator[ForeignItem]:
-    """Prompts one behind the other are one; of several answers, the last is the final one."""
-    asked: list[Said] = []
+def pair_turns(place: str, session_id: str, messages: Iterable[ChatMessage]) -> Iterator[ForeignItem]:
+    """Pair messages into turns: consecutive prompts are joined, and the last of several answers counts."""
+    prompts: list[ChatMessage] = []
     answer = ""
     number = 0
     for message in messages:
         if message.is_user and answer:
             number += 1
-            yield _turn(place, session_id, number, asked, answer)
-            asked, answer = [], ""
+            yield _make_turn(place, session_id, number, prompts, answer)
+            prompts, answer = [], ""
         if message.is_user:
-            asked.append(message)
-        elif asked:
+            prompts.append(message)
+        elif prompts:
             answer = message.text
-    if asked:
+    if prompts:
         number += 1
-        yield _turn(place, session_id, number, asked, answer)
+        yield _make_turn(place, session_id, number, prompts, answer)
 
 
-def _turn(place: str, session_id: str, number: int, asked: list[Said], answer: str) -> ForeignItem:
+def _make_turn(place: str, session_id: str, number: int, prompts: list[ChatMessage], answer: str) -> ForeignItem:
     where = f"{place}, turn {number}"
     if not answer:
         return Refused(place=where, reason=NO_ANSWER)
-    prompt = "\n\n".join(each.text for each in asked)
-    return ForeignTurn(place=where, session_id=session_id, user=prompt, assistant=answer, created_at=asked[0].at)
+    prompt = "\n\n".join(each.text for each in prompts)
+    return ForeignTurn(place=where, session_id=session_id, user=prompt, assistant=answer, created_at=prompts[0].at)

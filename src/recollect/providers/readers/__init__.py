@@ -1,1 +1,1 @@
-"""Reading documents: Markdown, text, HTML and PDF, each turned into the same kind of parts."""
+"""Readers for Markdown, text, HTML and PDF, which all return the same kind of parts."""

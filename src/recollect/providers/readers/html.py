@@ -1,7 +1,7 @@
-"""HTML: what a reader of the page reads, without what surrounds it.
+"""HTML reader: extracts the content of a page without its navigation.
 
-The tree is walked without recursion, so that no nesting is too deep. Text collects in the innermost block; blocks
-become parts in the order in which they end. A page that marks its main part is read there only.
+The tree is walked without recursion, so any depth works. Text collects in the innermost block; blocks become parts in
+the order in which they end. If a page marks its main part, only that is read.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from recollect.policy.chunking import Part, PartKind
 from recollect.ports import Reading
 
 MAX_TAGS = 300_000
-"""The tree of a page takes some 300 bytes for each."""
+"""Tags of a page; the tree takes about 300 bytes for each."""
 
 SKIPPED = frozenset(
     "script style noscript template nav aside form button select svg canvas iframe object audio video "
     "math head dialog menu".split()
 )
 HIDDEN = frozenset(["navigation", "banner", "contentinfo", "search", "complementary"])
-"""Roles of what surrounds a page's content."""
+"""ARIA roles of elements around a page's content."""
 
 MAX_ATTRIBUTES = 1_000
-"""Of one tag: the parser takes a time that grows with the square of their number, and cannot be stopped meanwhile."""
+"""Attributes of one tag: the parser takes quadratic time in their number, and cannot be interrupted."""
 
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 BLOCKS = frozenset(
@@ -39,25 +39,29 @@ CHARSET = re.compile(
     rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})|<\?xml[^>]{0,200}?encoding=[\"']([\w.:-]{1,40})", re.I
 )
 DEPTH_REACHED = "Excessive depth"
+"""The parser's message for a tree that was cut off."""
 SPACE = re.compile(r"\s+")
 
 
 def declared_charset(content: bytes) -> str:
-    """The encoding a page says it is in; UTF-8 if it says nothing."""
+    """Return the encoding a page declares; UTF-8 by default."""
     found = CHARSET.search(content[:4096])
     return found[1].decode() if found else "utf-8"
 
 
 def read_html(text: str) -> Reading:
-    """Raises: Invalid."""
+    """Parse a page.
+
+    Raises: Invalid.
+    """
     if text.count("<") > MAX_TAGS:
         raise Invalid(f"has more than {MAX_TAGS:,} tags; split it.")
     etree = import_module("lxml.etree")
     options = {"encoding": "utf-8", "huge_tree": True, "remove_comments": True, "remove_pis": True}
     parser = etree.HTMLParser(**options)
     try:
-        # Without a tree attributes cost nothing, so they are counted before one is made.
-        etree.fromstring(text.encode(), etree.HTMLParser(target=_Attributes(), **options))
+        # Attributes cost nothing without a tree, so they are counted in a first pass.
+        etree.fromstring(text.encode(), etree.HTMLParser(target=_AttributeLimit(), **options))
         root = etree.fromstring(text.encode(), parser)
     except etree.LxmlError as error:
         raise Invalid(f"is not HTML that can be read ({error}).") from error
@@ -66,16 +70,16 @@ def read_html(text: str) -> Reading:
     if root is None:
         return Reading(title="", parts=[])
     page = _Page()
-    for event, element in checked_steps(etree.iterwalk(_main(root), events=("start", "end")), every=100):
-        page.entered(element) if event == "start" else page.left(element)
+    for event, element in checked_steps(etree.iterwalk(_find_main(root), events=("start", "end")), every=100):
+        page.enter(element) if event == "start" else page.leave(element)
     page.flush()
     title = " ".join((root.findtext(".//title") or "").split())
     first = next((part.text for part in page.parts if part.kind is PartKind.HEADING), "")
     return Reading(title=first or title, parts=page.parts)
 
 
-class _Attributes:
-    """What a parser tells its tags to."""
+class _AttributeLimit:
+    """Parser target that checks the number of attributes of each tag."""
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """Raises: Invalid, Cancelled, TimedOut."""
@@ -84,36 +88,36 @@ class _Attributes:
             raise Invalid(f"has a tag with more than {MAX_ATTRIBUTES:,} attributes; remove it.")
 
     def close(self) -> None:
-        """Be done."""
+        """End of the document."""
 
 
-def _main(root: Any) -> Any:
-    marked = [element for element in root.iter("main", "article") if element.tag == "main"] or list(
+def _find_main(root: Any) -> Any:
+    candidates = [element for element in root.iter("main", "article") if element.tag == "main"] or list(
         root.iter("article")
     )
-    return marked[0] if len(marked) == 1 else root
+    return candidates[0] if len(candidates) == 1 else root
 
 
 def _is_frame(element: Any) -> bool:
-    """Whether this is the head or the foot of the whole page, not of a part of it."""
+    """Return True for the header or footer of the whole page, not of a part of it."""
     return (
         element.tag in ("header", "footer") and next(element.iterancestors("main", "article", "section"), None) is None
     )
 
 
 class _Page:
-    """What has been read so far."""
+    """Parts read so far, and the block being read."""
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
         self._kind = PartKind.PARAGRAPH
         self._level = 0
         self._text: list[str] = []
-        self._skipping: Any = None  # the element that is not read
-        self._holding: Any = None  # the list, table or code that is being read
+        self._skipping: Any = None  # the element being skipped
+        self._holding: Any = None  # the list, table or code being read
         self._depth = 0  # of lists inside it
 
-    def entered(self, element: Any) -> None:
+    def enter(self, element: Any) -> None:
         tag = element.tag
         if self._skipping is not None:
             return
@@ -132,9 +136,9 @@ class _Page:
             self._depth += 1
         if tag == "br":
             self._text.append("\n")
-        self._text.append(self._said(element.text))
+        self._text.append(self._normalise(element.text))
 
-    def left(self, element: Any) -> None:
+    def leave(self, element: Any) -> None:
         if self._skipping is element:
             self._skipping = None
         elif self._skipping is None:
@@ -146,10 +150,10 @@ class _Page:
             elif self._holding is None and (element.tag in BLOCKS or element.tag in HEADINGS):
                 self.flush()
         if self._skipping is None:
-            self._text.append(self._said(element.tail))
+            self._text.append(self._normalise(element.tail))
 
     def flush(self) -> None:
-        """End the block that is being read."""
+        """End the current block."""
         text = "".join(self._text)
         if self._kind is not PartKind.CODE:
             text = "\n".join(line.rstrip() for line in text.split("\n") if line.strip(" -|"))
@@ -159,7 +163,7 @@ class _Page:
         self._text, self._kind, self._level = [], PartKind.PARAGRAPH, 0
 
     def _begin(self, element: Any) -> None:
-        """Whatever starts a block ends the one before."""
+        """Start a block, which ends the one before."""
         tag = element.tag
         if tag in BLOCKS:
             self.flush()
@@ -171,7 +175,7 @@ class _Page:
             self._kind = {"table": PartKind.TABLE, "pre": PartKind.CODE}.get(tag, PartKind.LIST)
             self._holding = element
 
-    def _said(self, text: str | None) -> str:
+    def _normalise(self, text: str | None) -> str:
         if not text:
             return ""
         return text if self._kind is PartKind.CODE else SPACE.sub(" ", text)

@@ -1,7 +1,7 @@
-"""PDF: the text of its pages, with the bookmarks as headings.
+"""PDF reader: extracts the text of the pages, with bookmarks as headings.
 
-A PDF is a program of sorts, and may be one that never ends: pages, characters and seconds are limited, the last checked
-at every drawing operation, since forms inside forms can multiply without end on a single page.
+Rendering a PDF may never end, so pages, characters and seconds are limited. Time is checked at every drawing operation,
+because nested forms can multiply endlessly on a single page.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ MAX_PAGES = 5_000
 MAX_SECONDS = 60.0
 MAX_CHARS = 5_000_000
 MAX_PAGE_BYTES = 20_000_000
-UNPACKED = (
+UNPACK_LIMITS = (
     "array_based_stream_maximum_output_length",
     "lzw_maximum_output_length",
     "run_length_maximum_output_length",
     "zlib_maximum_output_length",
 )
-"""What the library unpacks before anybody can look at it: by its own limits 75 MB at a time."""
+"""Limits of the library on unpacked data, 75 MB each by default, set to `MAX_PAGE_BYTES` here."""
 
 MAX_OBJECTS = 30_000
-"""The library keeps each object it has read, at up to 5 kB each."""
+"""Objects of a document: the library keeps each one, at up to 5 kB."""
 
 MAX_BOOKMARKS = 5_000
 MAX_DEPTH = 6
@@ -40,19 +40,23 @@ MAX_DEPTH = 6
 Stopwatch = Callable[[], float]
 
 
-class _TooMuch(Exception):
-    """The document asks for more than is allowed."""
+class _LimitExceeded(Exception):
+    """The document exceeds a limit."""
 
 
 def read_pdf(content: bytes, *, stopwatch: Stopwatch = time.monotonic) -> Reading:
-    """Raises: Invalid."""
+    """Parse a document.
+
+    Raises: Invalid.
+    """
     pypdf = import_module("pypdf")
     errors = import_module("pypdf.errors")
-    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns of every flaw it can live with
+    # It logs a warning for every flaw it tolerates.
+    logging.getLogger("pypdf").setLevel(logging.ERROR)
     try:
-        with pypdf.apply_configuration(**dict.fromkeys(UNPACKED, MAX_PAGE_BYTES)):
+        with pypdf.apply_configuration(**dict.fromkeys(UNPACK_LIMITS, MAX_PAGE_BYTES)):
             allowance = _Allowance(stopwatch)
-            reader = _counted(pypdf.PdfReader, allowance)(io.BytesIO(content))
+            reader = _counting_reader(pypdf.PdfReader, allowance)(io.BytesIO(content))
             if reader.is_encrypted and not reader.decrypt(""):
                 raise Invalid("is encrypted; save it without a password.")
             if len(reader.pages) > MAX_PAGES:
@@ -61,18 +65,18 @@ def read_pdf(content: bytes, *, stopwatch: Stopwatch = time.monotonic) -> Readin
             title = str((reader.metadata or {}).get("/Title") or "")
     except errors.DependencyError as error:
         raise Invalid("is encrypted in a way that cannot be read here; save it without a password.") from error
-    except (_TooMuch, errors.LimitReachedError) as error:
-        most = error if isinstance(error, _TooMuch) else f"{MAX_PAGE_BYTES:,} bytes for one page"
+    except (_LimitExceeded, errors.LimitReachedError) as error:
+        most = error if isinstance(error, _LimitExceeded) else f"{MAX_PAGE_BYTES:,} bytes for one page"
         raise Invalid(f"takes more than {most} to read; split it, or print it to a new PDF.") from error
     except (errors.PyPdfError, ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
-        raise Invalid("is broken: it cannot be read as PDF. Open it in a viewer and save it anew.") from error
+        raise Invalid("is broken: it cannot be read as PDF. Open it in a viewer and save it again.") from error
     except RecursionError as error:
         raise Invalid("is broken: it refers to itself without end.") from error
     return Reading(title=" ".join(_clean(title).split()), parts=parts)
 
 
 class _Allowance:
-    """How much may still be read."""
+    """Remaining limits of one document."""
 
     def __init__(self, stopwatch: Stopwatch) -> None:
         self._stopwatch = stopwatch
@@ -81,36 +85,42 @@ class _Allowance:
         self._objects = 0
 
     def keep_object(self) -> None:
-        """Raises: _TooMuch, Cancelled, TimedOut."""
+        """Count one object.
+
+        Raises: _LimitExceeded, Cancelled, TimedOut.
+        """
         self._objects += 1
         if self._objects > MAX_OBJECTS:
-            raise _TooMuch(f"{MAX_OBJECTS:,} objects")
+            raise _LimitExceeded(f"{MAX_OBJECTS:,} objects")
         self.operation()
 
     def operation(self, *_: object) -> None:
-        """Raises: _TooMuch, Cancelled, TimedOut."""
+        """Check the time.
+
+        Raises: _LimitExceeded, Cancelled, TimedOut.
+        """
         check_deadline()
         if self._stopwatch() > self._until:
-            raise _TooMuch(f"{MAX_SECONDS:g} seconds")
+            raise _LimitExceeded(f"{MAX_SECONDS:g} seconds")
 
     def page(self, page: Any) -> str:
-        """The text of a page."""
+        """Return the text of a page."""
         contents = page.get_contents()
         if contents is not None and len(contents.get_data()) > MAX_PAGE_BYTES:
-            raise _TooMuch(f"{MAX_PAGE_BYTES:,} bytes for one page")
+            raise _LimitExceeded(f"{MAX_PAGE_BYTES:,} bytes for one page")
         text = _clean(page.extract_text(visitor_operand_before=self.operation))
         self._chars += len(text)
         if self._chars > MAX_CHARS:
-            raise _TooMuch(f"{MAX_CHARS:,} characters")
+            raise _LimitExceeded(f"{MAX_CHARS:,} characters")
         self.operation()
         return text
 
 
-def _counted(reader: Any, allowance: _Allowance) -> Any:
-    """Return a class of readers that tell of each object they keep: bookmarks are all read before we see one."""
+def _counting_reader(reader: Any, allowance: _Allowance) -> Any:
+    """Return a reader class that counts each object it keeps: it reads all bookmarks before we see the first."""
 
     class Counted(reader):  # type: ignore[misc]
-        """The library's, with a count."""
+        """Reader that counts its objects."""
 
         def cache_indirect_object(self, *given: Any) -> Any:
             allowance.keep_object()
@@ -121,7 +131,7 @@ def _counted(reader: Any, allowance: _Allowance) -> Any:
 
 def _parts(reader: Any, allowance: _Allowance) -> Iterator[Part]:
     bookmarks: dict[int, list[tuple[int, str]]] = {}
-    for page, level, name in islice(_bookmarks(reader, reader.outline, 1), MAX_BOOKMARKS):
+    for page, level, name in islice(_iter_bookmarks(reader, reader.outline, 1), MAX_BOOKMARKS):
         allowance.operation()
         bookmarks.setdefault(page, []).append((level, name))
     for index, page in enumerate(reader.pages):
@@ -129,15 +139,15 @@ def _parts(reader: Any, allowance: _Allowance) -> Iterator[Part]:
 
 
 def _page_parts(allowance: _Allowance, text: str, bookmarks: list[tuple[int, str]], page: int) -> Iterator[Part]:
-    """The page's paragraphs; a bookmark is a heading where its line stands, or at the page's beginning."""
+    """Yield the paragraphs of a page; a bookmark becomes a heading at its line, or at the top of the page."""
     lines = text.split("\n")
     plain = ["".join(line.split()).casefold() for line in lines]
     borders: dict[int, list[tuple[int, str]]] = {}
     reached = 0
     for level, name in bookmarks:
         allowance.operation()
-        wanted = "".join(name.split()).casefold()
-        reached = next((at for at in range(reached, len(plain)) if plain[at].endswith(wanted)), reached)
+        needle = "".join(name.split()).casefold()
+        reached = next((at for at in range(reached, len(plain)) if plain[at].endswith(needle)), reached)
         borders.setdefault(reached, []).append((level, name))
     held: list[str] = []
     for at, line in enumerate(lines):
@@ -156,12 +166,12 @@ def _paragraph(lines: list[str], page: int) -> Iterator[Part]:
         yield Part(kind=PartKind.PARAGRAPH, text=text, place="page", number=page)
 
 
-def _bookmarks(reader: Any, outline: Any, level: int) -> Iterator[tuple[int, int, str]]:
-    """Page, level and name of each."""
+def _iter_bookmarks(reader: Any, outline: Any, level: int) -> Iterator[tuple[int, int, str]]:
+    """Yield page, level and name of each bookmark."""
     for each in outline:
         if isinstance(each, list):
             if level < MAX_DEPTH:
-                yield from _bookmarks(reader, each, level + 1)
+                yield from _iter_bookmarks(reader, each, level + 1)
         else:
             page = reader.get_destination_page_number(each)
             name = " ".join(_clean(str(each.title)).split())
@@ -170,5 +180,5 @@ def _bookmarks(reader: Any, outline: Any, level: int) -> Iterator[tuple[int, int
 
 
 def _clean(text: str) -> str:
-    """Without what cannot be stored."""
+    """Remove characters that cannot be stored."""
     return text.replace("\x00", "").encode(errors="replace").decode()

@@ -1,4 +1,4 @@
-"""Plain text and Markdown."""
+"""Readers for plain text and Markdown."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from recollect.ports import Reading
 
 MAX_NESTING = 20
 MAX_TOKENS = 100_000
-"""What the parser makes of a document, at a kilobyte each. A book has 20,000."""
+"""Parser tokens of a document, about 1 kB each. A book has 20,000."""
 
 MAX_LINES = 250_000
 MAX_PARAGRAPHS = 250_000
 MAX_CELLS = 30_000
-"""A document with more is read as if its tables were paragraphs: the parser makes three tokens of a cell."""
+"""Table cells of a document; beyond that, tables are read as paragraphs, because a cell takes three tokens."""
 
 BLANK = re.compile(r"\n[ \t]*\n")
 FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)---[ \t]*(?:\n|\Z)", re.DOTALL)
@@ -36,7 +36,7 @@ KINDS = {
 
 
 def read_text(text: str) -> Reading:
-    """Paragraphs set apart by blank lines.
+    """Split a text into paragraphs at blank lines.
 
     Raises: Invalid.
     """
@@ -47,7 +47,7 @@ def read_text(text: str) -> Reading:
 
 
 def read_markdown(text: str) -> Reading:
-    """The structure CommonMark and its tables give a text; what is between the blocks is kept, too."""
+    """Parse a text by the block structure of CommonMark and tables; keep the text between blocks, too."""
     front = FRONT_MATTER.match(text)
     named = TITLE.search(front[1]) if front else None
     title = named[1].strip(" \t").strip("\"'") if named else ""
@@ -65,9 +65,11 @@ def _blocks(text: str, skipped: int) -> Iterator[Part]:
     parser = import_module("markdown_it").MarkdownIt("commonmark", {"maxNesting": MAX_NESTING})
     if text.count("|") <= MAX_CELLS:
         parser.enable("table")
-    parser.core.ruler.disable(["inline"])  # the text stays as it is written; only its structure is wanted
-    within = {"alt": ["paragraph", "reference", "blockquote", "list"]}  # also before each line of these
-    parser.block.ruler.before("table", "limit", _stop_when_too_much, within)
+    # Only the block structure is needed; the text inside stays unparsed.
+    parser.core.ruler.disable(["inline"])
+    # The limit is also checked before each line of these blocks.
+    within = {"alt": ["paragraph", "reference", "blockquote", "list"]}
+    parser.block.ruler.before("table", "limit", _check_limits, within)
     lines = text.split("\n")
     done = 0
     for token, following in _with_next(parser.parse(text)):
@@ -85,8 +87,8 @@ def _blocks(text: str, skipped: int) -> Iterator[Part]:
     yield from _paragraphs("\n".join(lines[done:]), skipped + done + 1)
 
 
-def _stop_when_too_much(state: Any, *_: object) -> bool:
-    """Look at how far the parser is, before each block; never parse one."""
+def _check_limits(state: Any, *_: object) -> bool:
+    """Check the parser's progress before each block; return False, so that it parses the block itself."""
     check_deadline()
     if len(state.tokens) > MAX_TOKENS:
         raise Invalid(f"has more than {MAX_TOKENS:,} marks of structure, such as list items and table cells; split it.")
@@ -94,7 +96,8 @@ def _stop_when_too_much(state: Any, *_: object) -> bool:
 
 
 def _with_next(tokens: list[Any]) -> Iterator[tuple[Any, Any]]:
-    return zip(tokens, [*tokens[1:], None], strict=False)  # of no token there is no next
+    # Not strict: without tokens the second list still has one item.
+    return zip(tokens, [*tokens[1:], None], strict=False)
 
 
 def _paragraphs(text: str, line: int) -> Iterator[Part]:
