@@ -70,7 +70,7 @@ def test_heads_are_kept_and_show_a_rewritten_log(program: Program) -> None:
     whole, changed = program("audit", "--verify", "--tenant", "acme"), program("audit", "--anchor", "heads.jsonl")
     assert whole.out.startswith("The log is whole: 3 events.")
     assert (changed.code, changed.out) == (1, "")
-    assert "acme: Event 3 has another hash than was recorded" in changed.err
+    assert "acme: Event 3 has a different hash than recorded" in changed.err
     assert "default:" not in changed.err
     assert file.read_bytes() == before
 

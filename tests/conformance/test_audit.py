@@ -229,7 +229,7 @@ def test_more_histories_than_fit_into_memory_are_all_searched(
 
 
 def test_a_search_inside_a_transaction_is_refused(store: Store, tenant: str) -> None:
-    with pytest.raises(StoreError, match="only what is committed"):
+    with pytest.raises(StoreError, match="only committed rows"):
         store.transaction(tenant, lambda: store.search_events(tenant, "refund"))
 
 

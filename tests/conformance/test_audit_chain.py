@@ -264,7 +264,7 @@ def test_recomputed_or_cut_chain_does_not_fit_its_heads(lasting_place: Place, st
     found = store.check_heads(tenant, heads)
     assert [each.is_ok for each in found] == [True, False, False, False]
     assert [each.says for each in found[1:]] == [
-        "Event 2 has another hash than was recorded: the log was written anew.",
-        "Event 3 has another hash than was recorded: the log was written anew.",
+        "Event 2 has a different hash than recorded: the log was rewritten.",
+        "Event 3 has a different hash than recorded: the log was rewritten.",
         "Event 4 was recorded as the last one and is missing.",
     ]

@@ -139,7 +139,7 @@ def test_a_locked_database_is_named_without_the_names_in_its_address(
     wait_until(lambda: is_back(client))
 
     assert {answer.status_code for answer in answers} == {503}
-    assert "(it lets nobody in: database is not currently accepting connections)" in answers[-1].json()["error"]
+    assert "(it refuses connections: database is not currently accepting connections)" in answers[-1].json()["error"]
     assert name not in answers[-1].text
 
 

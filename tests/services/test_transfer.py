@@ -445,7 +445,7 @@ def of_table(all_lines: list[bytes], table: str) -> int:
 
 
 FORGED: dict[str, tuple[str, dict[str, Any], str]] = {
-    "a kind there is not": ("memories", {"kind": "dream"}, "kind makes no sense"),
+    "a kind there is not": ("memories", {"kind": "dream"}, "kind is not valid"),
     "a text that is not its hash": ("detail_contents", {"text": "something else"}, "not what its hash says"),
     "a column there is not": ("agents", {"mood": "good"}, "a newer one wrote it"),
     "an agent there is not": ("memories", {"agent_id": "nobody"}, "no agent of that name"),

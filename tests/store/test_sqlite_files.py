@@ -70,7 +70,7 @@ def test_a_lost_database_is_not_replaced_beside_its_contents(path: Path, clock: 
     filled(path, clock)
     lose(path)  # type: ignore[operator]
 
-    with pytest.raises(StoreError, match=r"Restore the database from a backup\. To begin a new store here, move"):
+    with pytest.raises(StoreError, match=r"Restore the database from a backup\. To start a new store here, move"):
         Recollect(f"sqlite:///{path}")
     assert len(contents(path)) == 1
     assert not path.exists() or path.stat().st_size == 0

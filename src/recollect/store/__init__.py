@@ -1,4 +1,4 @@
-"""The database: one store over two engines, picked by URL. Only this package knows SQL."""
+"""Store over two database engines, selected by URL. Only this package contains SQL."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ IN_MEMORY = ":memory:"
 
 
 def open_store(url: str, *, busy_timeout: float, pool_size: int, index_cache_mb: int, audit_key: str = "") -> SqlStore:
-    """Open the store behind `url`: `sqlite:///file.db`, `:memory:` or `postgresql://…`. With an `audit_key`, hashes of
-    the audit log are keyed.
+    """Open the store at `url`: `sqlite:///file.db`, `:memory:` or `postgresql://…`.
+
+    With an `audit_key`, the hashes of the audit log are keyed.
 
     Raises: Invalid, StoreError, SchemaMismatch.
     """
     audit_key = checked_audit_key(audit_key)
-    engine = _opened(url, busy_timeout=busy_timeout, pool_size=pool_size, index_cache_mb=index_cache_mb)
+    engine = _open_engine(url, busy_timeout=busy_timeout, pool_size=pool_size, index_cache_mb=index_cache_mb)
     try:
         store = SqlStore(engine)
     except BaseException:
@@ -48,9 +49,9 @@ def open_workspace(store: SqlStore, workspace: Path, *, max_notes: int, suspicio
         raise
 
 
-def _opened(url: str, *, busy_timeout: float, pool_size: int, index_cache_mb: int) -> Engine:
+def _open_engine(url: str, *, busy_timeout: float, pool_size: int, index_cache_mb: int) -> Engine:
     if is_postgres(url):
-        # Imported here and not above: psycopg is optional and slow to import.
+        # Import late: psycopg is optional and slow to import.
         try:
             postgres = import_module("recollect.store.postgres.engine")
         except ModuleNotFoundError as error:
@@ -60,7 +61,8 @@ def _opened(url: str, *, busy_timeout: float, pool_size: int, index_cache_mb: in
         )
         return cast(Engine, connected)
     path = sqlite_path(url)
-    sqlite = import_module("recollect.store.sqlite.engine")  # brings NumPy, which takes longer than all of ours
+    # Import late: this imports NumPy, which takes longer than the rest of recollect.
+    sqlite = import_module("recollect.store.sqlite.engine")
     engine = sqlite.SqliteEngine(path, busy_timeout=busy_timeout, index_cache_bytes=index_cache_mb * MEGABYTE)
     return cast(Engine, engine)
 
@@ -70,7 +72,7 @@ def is_postgres(url: str) -> bool:
 
 
 def sqlite_path(url: str) -> str:
-    """The file an address names.
+    """Return the path of the file that a URL names.
 
     >>> sqlite_path("sqlite:///notes.db"), sqlite_path("sqlite:////var/lib/notes.db"), sqlite_path(":memory:")
     ('notes.db', '/var/lib/notes.db', ':memory:')

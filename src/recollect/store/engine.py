@@ -1,8 +1,8 @@
-"""What `SqlStore` needs from a database, and nothing more.
+"""Interface between `SqlStore` and a database engine.
 
-Work is handed over as a function that gets a `Unit`, one transaction bound to one tenant. That shape is what lets
-SQLite run many callers' work in one commit on its writer thread, and lets PostgreSQL set the tenant for row-level
-security at the start of each transaction. No model call belongs inside: compute first, then write.
+Work is passed as a function that receives a `Unit`, one transaction of one tenant. This allows SQLite to run the work
+of many callers in one commit on its writer thread, and PostgreSQL to set the tenant for row-level security at the start
+of each transaction. Never call a model inside: compute first, then write.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ T = TypeVar("T")
 
 CLOSED = "This store is closed; open a new one."
 FORKED = "This store was opened before a fork; open a new one in the child process."
-UNSTORABLE = "A number or a text is beyond what the database can hold; give a smaller one."
-LACKING = "The database lacks a table or column; was its schema changed by hand? recollect doctor names it."
+UNSTORABLE = "A number or text is too large for the database; use a smaller one."
+LACKING = "The database lacks a table or column. Run `recollect doctor` to see which."
 Row = Sequence[Any]
 
 
 class Unit(Protocol):
-    """One transaction of one tenant, speaking in named statements."""
+    """One transaction of one tenant, which runs named statements."""
 
     tenant: str
     began: float  # `time.monotonic()` just before its snapshot was taken
@@ -38,21 +38,24 @@ class Unit(Protocol):
     def one(self, name: str, /, **values: Any) -> Row | None: ...
 
     def run(self, name: str, /, **values: Any) -> int:
-        """The number of rows changed."""
+        """Run a statement; return the number of changed rows."""
 
     def run_many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """An embedder this database knows, and the number its vectors are marked with."""
+    """Embedder registered in this database, with the id that its vectors carry."""
 
     id: int
     name: str
     dimensions: int
 
     def check(self, vectors: Sequence[Vector | None]) -> None:
-        """Raises: Invalid when a vector cannot be one of this embedder's."""
+        """Check that the vectors can be from this embedder.
+
+        Raises: Invalid.
+        """
         for vector in vectors:
             if vector is not None and not self.id:
                 raise Invalid("A vector was given but no embedder is known; call use_embedder first.")
@@ -62,10 +65,10 @@ class Registered:
 
 
 class SearchIndex(Protocol):
-    """How one engine keeps and asks the words and vectors of its records."""
+    """Index of the words and vectors of one engine's records."""
 
     def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
-        """The index columns of each record, for the engine's `index_…` and `set_…_vector` statements."""
+        """Encode the index columns of each record for the statements `index_…` and `set_…_vector`."""
 
     def has_words(self, stored: Any, terms: Sequence[str]) -> bool:
         """Return True if an entry, as the fragment `stored_words` reads it, holds exactly these words."""
@@ -90,8 +93,10 @@ class SearchIndex(Protocol):
     ) -> Evidence: ...
 
     def numbers_holding(self, owner: Owner, needle: str) -> Iterator[int] | None:
-        """The numbers of an agent's memories whose folded text holds `needle`, newest first, at least of all that are
-        live; None if the database has to be asked."""
+        """Return the numbers of an agent's memories whose folded text contains `needle`, newest first.
+
+        They include at least all live ones. Return None if the database has to search.
+        """
 
     def search_chunks(
         self, tenant: str, terms: Sequence[str], *, categories: Collection[str], limit: int
@@ -103,12 +108,12 @@ class SearchIndex(Protocol):
 
 
 class Engine(Protocol):
-    """A database that runs units of work."""
+    """Database that runs units of work."""
 
     name: str
     index: SearchIndex
-    content_folder: Path | None  # where the texts of details are kept as files; None: in the database
-    store_id: int  # marks that folder as this database's
+    content_folder: Path | None  # folder of the texts of details; None if they are in the database
+    store_id: int  # id in the marker file of that folder
 
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
         """Run `work` on one consistent snapshot.
@@ -124,30 +129,30 @@ class Engine(Protocol):
         """
 
     def write(self, tenant: str, work: Callable[[Unit], T]) -> T:
-        """Run `work` in one transaction; when this returns, what it wrote is durable.
+        """Run `work` in one transaction, which is durable when this returns.
 
-        Raises: StoreError, and whatever `work` raises, in which case nothing was written.
+        Raises: StoreError, and the errors of `work`; nothing is written then.
         """
 
     def numbers(self, seqs: Sequence[int]) -> Any:
-        """A list of numbers as this engine's statements take it."""
+        """Convert numbers to a parameter of this engine's statements."""
 
     def texts(self, texts: Sequence[str]) -> Any:
-        """A list of texts as this engine's statements take it."""
+        """Convert texts to a parameter of this engine's statements."""
 
     def use_embedder(self, embedder: Registered) -> None:
-        """From now on vectors are written and searched as those of `embedder`."""
+        """Write and search vectors of `embedder` from now on."""
 
     def forget(self, tenant: str) -> None:
-        """Let go of what is held in memory of a tenant's rows."""
+        """Drop the cached data of a tenant."""
 
     def scrub(self, tables: Sequence[str], *, compact: bool | None) -> Sequence[str]:
-        """Free the bytes of removed rows, never inside a unit of work; where some may be left, and until when.
+        """Remove the bytes of deleted rows, outside a unit of work; return where some may remain, and until when.
 
         Raises: StoreError.
         """
 
     def problems(self) -> Sequence[str]:
-        """What is wrong at the moment, in sentences, as far as that is known without waiting for the database."""
+        """Return the current problems as sentences, without waiting for the database."""
 
     def close(self) -> None: ...

@@ -1,7 +1,7 @@
-"""Schema changes: numbered files, applied in order, each in a transaction, each once.
+"""Schema migrations: numbered files, each applied once, in order and in a transaction.
 
-The database keeps the number and checksum of what was applied. A database newer than the program is refused rather than
-guessed at, and so is one whose history differs from ours.
+The database records the number and checksum of each applied migration. A database that is newer than the program, or
+has a different history, is refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from recollect.store.queries import statements
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step of the schema."""
+    """One migration of the schema."""
 
     number: int
     name: str
@@ -28,7 +28,7 @@ class Migration:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What one statement of a step makes."""
+    """Table, index or view created by a statement of a migration."""
 
     what: str  # table, index or view
     statement: str
@@ -40,19 +40,19 @@ _DROPPED = re.compile(r"DROP (?:TABLE|INDEX|VIEW) (?:IF EXISTS )?(?P<name>\w+)")
 
 
 def load_migrations(engine: str) -> Sequence[Migration]:
-    """All steps of one engine, in order."""
+    """Load all migrations of one engine in order."""
     folder = files("recollect.store") / "sql" / "migrations" / engine
     found = sorted(file.name for file in folder.iterdir() if file.name.endswith(".sql"))
-    return [_migration(name, (folder / name).read_text("utf-8")) for name in found]
+    return [_parse_migration(name, (folder / name).read_text("utf-8")) for name in found]
 
 
-def _migration(file_name: str, script: str) -> Migration:
+def _parse_migration(file_name: str, script: str) -> Migration:
     number, _, name = file_name.removesuffix(".sql").partition("_")
     return Migration(int(number), name, hashlib.sha256(script.encode()).hexdigest(), statements(script))
 
 
 def made_by(migrations: Sequence[Migration]) -> Mapping[str, Made]:
-    """The tables, indexes and views all steps together leave behind, by name."""
+    """Return the tables, indexes and views that exist after all migrations, by name."""
     made: dict[str, Made] = {}
     for statement in (each for migration in migrations for each in migration.statements):
         if found := _MADE.match(statement):
@@ -65,7 +65,7 @@ def made_by(migrations: Sequence[Migration]) -> Mapping[str, Made]:
 
 
 def check_applied(migrations: Sequence[Migration], applied: Mapping[int, str]) -> Sequence[Migration]:
-    """The steps still to be taken, given the checksum of each step `applied`.
+    """Return the pending migrations, given the checksum of each `applied` one.
 
     Raises: SchemaMismatch when the database is not an earlier state of this program's schema.
     """
@@ -78,7 +78,7 @@ def check_applied(migrations: Sequence[Migration], applied: Mapping[int, str]) -
             )
         if known[number].checksum != checksum:
             raise SchemaMismatch(
-                f"Step {number} ({known[number].name}) of the database's schema is not the one this program has; "
-                "the database was made by another build. Export it there and import it here."
+                f"Migration {number} ({known[number].name}) of the database is not the one in this program; "
+                "another build created the database. Export it there and import it here."
             )
     return [migration for migration in migrations if migration.number not in applied]

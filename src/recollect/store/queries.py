@@ -1,8 +1,9 @@
-"""SQL lives in .sql files, each statement under a name.
+"""Loader of named SQL statements from .sql files.
 
-`sql/queries/<what>.sql` holds what both engines share; `<what>.<engine>.sql` adds to it and replaces by name. A
-statement opens with `-- name: <name>` and uses `:parameter`. `{memory}` and the like stand for a record's columns, so
-that the order in which a row is read is written down once; `{name}` of a `-- fragment: <name>` for what several share.
+`sql/queries/<topic>.sql` holds the statements that both engines share; `<topic>.<engine>.sql` adds statements or
+replaces them by name. A statement starts with `-- name: <name>` and uses `:parameter`. `{memory}` and similar
+placeholders expand to a record's columns, so that their order is defined in one place. `{name}` expands to the shared
+text that follows `-- fragment: <name>`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z_0-9]*)\b")
 
 
 def load_queries(engine: str) -> Mapping[str, str]:
-    """Every statement of one engine, by name."""
+    """Load all statements of one engine by name."""
     folder = files("recollect.store") / "sql" / "queries"
     names = sorted(file.name for file in folder.iterdir() if file.name.endswith(".sql"))
     shared = [name for name in names if name.count(".") == 1]
@@ -29,16 +30,16 @@ def load_queries(engine: str) -> Mapping[str, str]:
         _, *parts = _HEAD.split((folder / file).read_text("utf-8"))
         for what, name, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
             found[what][name] = _COMMENT.sub("", body).strip()
-    return {name: _with_columns(_whole(sql, found["fragment"])) for name, sql in found["name"].items()}
+    return {name: _expand_columns(_expand_fragments(sql, found["fragment"])) for name, sql in found["name"].items()}
 
 
-def _whole(sql: str, fragments: Mapping[str, str]) -> str:
+def _expand_fragments(sql: str, fragments: Mapping[str, str]) -> str:
     for name, fragment in fragments.items():
         sql = sql.replace(f"{{{name}}}", fragment)
     return sql
 
 
-def _with_columns(sql: str) -> str:
+def _expand_columns(sql: str) -> str:
     for record, columns in COLUMNS.items():
         sql = sql.replace(f"{{{record}}}", ", ".join(columns))
         sql = sql.replace(f"{{:{record}}}", ", ".join(f":{column}" for column in columns))
@@ -46,7 +47,7 @@ def _with_columns(sql: str) -> str:
 
 
 def as_pyformat(sql: str) -> str:
-    """The statement with psycopg's `%(parameter)s` in place of `:parameter`.
+    """Replace `:parameter` with psycopg's `%(parameter)s`.
 
     >>> as_pyformat("SELECT x::text FROM t WHERE a LIKE '%' AND b = :owner")
     "SELECT x::text FROM t WHERE a LIKE '%%' AND b = %(owner)s"
@@ -55,7 +56,7 @@ def as_pyformat(sql: str) -> str:
 
 
 def as_numbered(sql: str) -> tuple[str, tuple[str, ...]]:
-    """The statement with SQLite's `?1` in place of `:parameter`, and the parameters in that order.
+    """Replace `:parameter` with SQLite's `?1`; return the statement and the parameters in order.
 
     >>> as_numbered("SELECT :a WHERE b = :b OR c = :a")
     ('SELECT ?1 WHERE b = ?2 OR c = ?1', ('a', 'b'))
@@ -65,5 +66,5 @@ def as_numbered(sql: str) -> tuple[str, tuple[str, ...]]:
 
 
 def statements(script: str) -> list[str]:
-    """The statements of a migration, one by one: some servers take only one at a time."""
+    """Split a migration into statements, because some servers accept only one at a time."""
     return [part.strip() for part in _COMMENT.sub("", script).split(";\n") if part.strip()]

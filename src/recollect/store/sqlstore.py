@@ -1,4 +1,4 @@
-"""`SqlStore`: every port, once, over named SQL. What differs between engines is behind `engine.Engine`."""
+"""Implementation of all ports over named SQL. Engine-specific code is behind `engine.Engine`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SqlStore(
     IdempotencyRows,
     TranscriptRows,
 ):
-    """`ports.Store` on any engine."""
+    """Implementation of `ports.Store` on any engine."""
 
     def embed_notes_with(self, embed: EmbedTexts) -> None:
-        """Only notes that live in a file need to be told; those in the database keep their vectors beside them."""
+        """Do nothing: only notes in a file are embedded on the fly; the database stores their vectors."""

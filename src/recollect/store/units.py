@@ -1,4 +1,4 @@
-"""How store methods reach the database: alone, each in its own transaction, or together inside `transaction`."""
+"""Units of work: store methods run in their own transaction, or together inside `transaction`."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ T = TypeVar("T")
 
 
 class Units:
-    """An engine, and the transaction the current thread is in, if any."""
+    """Engine and current transaction of each thread; base of all rows."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._current = threading.local()
-        self._write_problem = ""  # why the latest write failed, if nothing could be written
+        self._write_problem = ""  # error of the latest write, if the database was read-only
 
     def transaction(self, tenant: str, work: Callable[[], T]) -> T:
-        def bound(unit: Unit) -> T:
+        def work_in_unit(unit: Unit) -> T:
             self._current.unit = unit
             try:
                 return work()
             finally:
                 self._current.unit = None
 
-        return self._commit(tenant, bound) if self._unit(tenant) is None else work()
+        return self._commit(tenant, work_in_unit) if self._unit(tenant) is None else work()
 
     def read_together(self, tenant: str, work: Callable[[], T]) -> T:
         return self._engine.read_together(tenant, work) if self._unit(tenant) is None else work()
 
     def problems(self) -> Sequence[str]:
-        """What is wrong at the moment, in sentences; asks nobody."""
+        """Return the current problems as sentences, without a query."""
         failed = (f"Writes fail: {self._write_problem}",) if self._write_problem else ()
         return (*failed, *self._engine.problems())
 
@@ -63,28 +63,28 @@ class Units:
         return self._commit(tenant, work) if unit is None else work(unit)
 
     def _commit(self, tenant: str, work: Callable[[Unit], T]) -> T:
-        """Write in a new transaction, which also takes the idempotency key of the current request if it has one.
+        """Write in a new transaction, which also takes the idempotency key of the current request, if any.
 
-        Raises: RequestInProgress when another request has that key; then nothing was written.
+        Raises: RequestInProgress when another request holds that key; nothing is written then.
         """
         claim = CLAIM.get()
         if claim is None or claim.is_written or claim.is_over or claim.tenant != tenant:
-            return self._written(tenant, work)
+            return self._write_and_note(tenant, work)
 
-        def claiming(unit: Unit) -> T:
+        def work_and_claim(unit: Unit) -> T:
             done = work(unit)
-            # Last: on PostgreSQL this waits for a request that holds the same key, and whoever waits there holds
-            # everything it needs, so two requests never wait for each other.
+            # Take the key last: on PostgreSQL this waits for a request with the same key. A waiting request already
+            # holds all its other locks, so two requests cannot deadlock.
             if not take_key(unit, claim):
                 claim.is_lost = True
                 raise RequestInProgress
             return done
 
-        done = self._written(tenant, claiming)
+        done = self._write_and_note(tenant, work_and_claim)
         claim.is_written = True
         return done
 
-    def _written(self, tenant: str, work: Callable[[Unit], T]) -> T:
+    def _write_and_note(self, tenant: str, work: Callable[[Unit], T]) -> T:
         try:
             done = self._engine.write(tenant, work)
         except ReadOnly as error:
@@ -98,8 +98,9 @@ class Units:
         return self._engine.index
 
     def _check_outside(self, tenant: str) -> None:
-        if self._unit(tenant) is not None:  # it would wait for itself, or search without the transaction's own writes
-            raise StoreError("A search sees only what is committed; search before the transaction or after it.")
+        # A search would wait for its own transaction, or miss the writes of it.
+        if self._unit(tenant) is not None:
+            raise StoreError("A search sees only committed rows. Search before or after the transaction.")
 
     def _unit(self, tenant: str) -> Unit | None:
         unit: Unit | None = getattr(self._current, "unit", None)
@@ -109,7 +110,7 @@ class Units:
 
 
 def take_key(unit: Unit, claim: Claim) -> bool:
-    """Record that this request has its idempotency key; False if another request has it."""
+    """Claim the idempotency key for this request. Return False if another request holds it."""
     return bool(
         unit.run(
             "take_key",

@@ -1,12 +1,12 @@
-"""A long text as chunks of equally many characters, each compressed by itself.
+"""Chunked storage of long texts: chunks with an equal number of characters, each compressed separately.
 
-So any part of it is read by unpacking the one or two chunks it lies in: the chunk of a character follows from its
-number, the chunk of a line from a small index of the line breaks before each chunk. A chunk carries its own checksum.
-While a text comes in, piece by piece, its chunks are written to a file; what becomes of that file is for others to say.
+Reading a part of the text decompresses only the one or two chunks that contain it. The chunk of a character follows
+from its offset, the chunk of a line from a small index of the line breaks before each chunk. Each chunk carries its own
+checksum. A text may arrive in pieces; its chunks are written to a file that the caller provides and owns.
 
-    file:   chunk, chunk, …, index, footer; a chunk is a Zstandard frame, the rest one that decoders skip, so that
-            `zstdcat` shows the text
-    index:  where each chunk begins (and the last one ends), then the line breaks before each chunk
+    file:   chunk, chunk, …, index, footer; a chunk is a Zstandard frame, the rest a skippable frame, so that `zstdcat`
+            prints the text
+    index:  offset of each chunk (and the end of the last one), then the line breaks before each chunk
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from recollect.policy.text import without_half_pairs
 
 CHUNK_CHARS = 128 * 1024
 MAX_CHUNK_BYTES = 4 * CHUNK_CHARS
-"""No character takes more than four bytes in UTF-8."""
+"""Maximum size of a chunk: a character takes at most four bytes in UTF-8."""
 
 MAGIC = b"rcl-txt1"
-_SKIPPED = struct.Struct("<II")  # how a frame begins that decoders skip: its mark and its length
+_SKIPPED = struct.Struct("<II")  # header of a skippable frame: magic number and length
 _SKIPPED_MARK = 0x184D2A5E
-_FOOTER = struct.Struct("<QQQQI8s")  # where the index begins, chunks, bytes, characters, checksum of all this, MAGIC
+_FOOTER = struct.Struct("<QQQQI8s")  # index offset, chunks, bytes, characters, checksum, MAGIC
 
 MISSING = "The text behind this key is missing from the store. Other details are whole; store this one again."
 DAMAGED = "The text behind this key is damaged in the store. Other details are whole; store this one again."
@@ -38,15 +38,15 @@ DAMAGED = "The text behind this key is damaged in the store. Other details are w
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Where in a file which chunk lies."""
+    """Positions of the chunks in a file."""
 
-    starts: Sequence[int]  # of each chunk, and where the last one ends
+    starts: Sequence[int]  # offset of each chunk, and the end of the last one
     newlines: Sequence[int]  # line breaks before each chunk
     size: int
     chars: int
 
-    def packed(self) -> bytes:
-        """The index and the footer, as they end a file."""
+    def pack(self) -> bytes:
+        """Encode the index and the footer, which end a file."""
         index = packed_numbers([*self.starts, *self.newlines])
         head = _FOOTER.pack(self.starts[-1], len(self.newlines), self.size, self.chars, 0, MAGIC)
         footer = _FOOTER.pack(*_FOOTER.unpack(head)[:4], zlib.crc32(index + head), MAGIC)
@@ -58,16 +58,19 @@ def packed_numbers(numbers: Sequence[int]) -> bytes:
 
 
 def unpacked_numbers(packed: bytes) -> Sequence[int]:
-    """Raises: StoreError."""
+    """Decode what `packed_numbers` returned.
+
+    Raises: StoreError.
+    """
     if len(packed) % 8:
         raise StoreError(DAMAGED)
     return struct.unpack(f"<{len(packed) // 8}Q", packed)
 
 
 def read_index(fd: int) -> Index:
-    """The index of a file.
+    """Read the index of a file.
 
-    Raises: StoreError when it is not whole.
+    Raises: StoreError when it is damaged.
     """
     end = os.fstat(fd).st_size - _FOOTER.size
     if end < 0:
@@ -84,7 +87,7 @@ def read_index(fd: int) -> Index:
 
 
 def expanded(frame: bytes, *, chars: int) -> str:
-    """The text of a chunk, which has so many characters.
+    """Decompress a chunk and check that it has `chars` characters.
 
     Raises: StoreError when it is damaged.
     """
@@ -99,7 +102,7 @@ def expanded(frame: bytes, *, chars: int) -> str:
 
 
 def chunk_length(position: int, chars: int) -> int:
-    """How many characters a chunk has in a text of so many.
+    """Return the length of a chunk in a text of `chars` characters.
 
     >>> chunk_length(0, 10), chunk_length(1, CHUNK_CHARS + 10), chunk_length(2, CHUNK_CHARS + 10)
     (10, 10, 0)
@@ -108,14 +111,14 @@ def chunk_length(position: int, chars: int) -> int:
 
 
 class ChunkFile:
-    """A text that is being written, chunk by chunk, to a file of its own."""
+    """Writer of a text to a file, chunk by chunk."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
         self._compressor = import_module("zstandard").ZstdCompressor(write_checksum=True, write_content_size=True)
         self._hash = hashlib.sha256()
-        self._waiting: list[str] = []
-        self._waiting_chars = 0
+        self._buffer: list[str] = []
+        self._buffered_chars = 0
         self._starts = [0]
         self._newlines: list[int] = []
         self._last = ""
@@ -127,7 +130,7 @@ class ChunkFile:
 
     @property
     def lines(self) -> int:
-        """A last line counts also without a line break."""
+        """Number of lines; the last one counts even without a line break."""
         return self._breaks + (self.chars > 0 and self._last != "\n")
 
     @property
@@ -136,23 +139,23 @@ class ChunkFile:
 
     def feed(self, text: str) -> None:
         for start in range(0, len(text), CHUNK_CHARS):
-            self._waiting.append(without_half_pairs(text[start : start + CHUNK_CHARS]))
-            self._waiting_chars += len(self._waiting[-1])
-            if self._waiting_chars >= CHUNK_CHARS:
-                joined = "".join(self._waiting)
+            self._buffer.append(without_half_pairs(text[start : start + CHUNK_CHARS]))
+            self._buffered_chars += len(self._buffer[-1])
+            if self._buffered_chars >= CHUNK_CHARS:
+                joined = "".join(self._buffer)
                 self._add(joined[:CHUNK_CHARS])
-                self._waiting, self._waiting_chars = [joined[CHUNK_CHARS:]], len(joined) - CHUNK_CHARS
+                self._buffer, self._buffered_chars = [joined[CHUNK_CHARS:]], len(joined) - CHUNK_CHARS
 
     def finish(self) -> None:
-        """Write what waits, then the index."""
-        if self._waiting_chars:
-            self._add("".join(self._waiting))
-        self._waiting, self._waiting_chars = [], 0
-        self.file.write(self.index.packed())
+        """Write the buffered rest, then the index."""
+        if self._buffered_chars:
+            self._add("".join(self._buffer))
+        self._buffer, self._buffered_chars = [], 0
+        self.file.write(self.index.pack())
         self.file.flush()
 
     def frames(self) -> Iterator[bytes]:
-        """Every chunk as it was compressed."""
+        """Yield every compressed chunk."""
         for begin, end in zip(self._starts, self._starts[1:], strict=False):
             self.file.seek(begin)
             yield self.file.read(end - begin)

@@ -1,4 +1,4 @@
-"""Contents as rows: in PostgreSQL, and in a database in memory. Chunks and detail are committed together."""
+"""Contents of details as rows, in PostgreSQL and in-memory databases, committed together with the detail."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from recollect.store.content.chunks import (
 from recollect.store.engine import Engine, Unit
 
 IN_MEMORY_BYTES = 1024 * 1024
-"""A compressed text waits in memory up to this length, then in a nameless file."""
+"""Compressed size up to which a draft stays in memory; larger ones go to an unnamed temporary file."""
 
 SWEEP_BATCH = 50
+"""Orphans listed by one statement."""
 
 
 class RowDraft:
-    """`ports.ContentDraft`: compressed into a nameless file, until the hash is known under which it is kept."""
+    """Implementation of `ports.ContentDraft`: compressed into a temporary file until its hash is known."""
 
     def __init__(self) -> None:
         self.chunks = ChunkFile(tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES))  # noqa: SIM115  closed by `close`
@@ -46,20 +47,20 @@ class RowDraft:
 
 
 class RowContent:
-    """`ports.Content`."""
+    """Implementation of `ports.Content`."""
 
     chunk_chars = CHUNK_CHARS
 
     def __init__(self, engine: Engine, detail: Detail, newlines: Sequence[int]) -> None:
         self._engine = engine
-        self._where = {"tenant": detail.owner.tenant, "content_hash": detail.content_hash}
+        self._key = {"tenant": detail.owner.tenant, "content_hash": detail.content_hash}
         self.chars = detail.chars
         self.lines = detail.lines
         self.newlines = newlines
 
     def chunk(self, position: int) -> str:
         row = self._engine.read(
-            self._where["tenant"], lambda unit: unit.one("find_frame", **self._where, position=position)
+            self._key["tenant"], lambda unit: unit.one("find_frame", **self._key, position=position)
         )
         if row is None:
             raise StoreError(MISSING)
@@ -67,7 +68,7 @@ class RowContent:
 
 
 class ContentRows:
-    """Every tenant's contents, each once."""
+    """Contents of all tenants; each text is stored once per tenant."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -76,17 +77,22 @@ class ContentRows:
         return RowDraft()
 
     def keep(self, unit: Unit, draft: RowDraft, *, now: datetime) -> None:
-        """Inside the transaction that adds the detail."""
+        """Store the draft's content in the transaction that adds the detail."""
         chunks = draft.chunks
-        where = {"tenant": unit.tenant, "content_hash": chunks.content_hash}
+        key_params = {"tenant": unit.tenant, "content_hash": chunks.content_hash}
         index = packed_numbers(chunks.index.newlines)
-        if unit.run("add_content", **where, size=chunks.size, chars=chunks.chars, line_index=index, now=now):
+        if unit.run("add_content", **key_params, size=chunks.size, chars=chunks.chars, line_index=index, now=now):
             for position, frame in enumerate(chunks.frames()):
-                unit.run("add_chunk_frame", **where, position=position, frame=frame)
-        elif not unit.run("hold_content", **where, now=now):
-            self.keep(unit, draft, now=now)  # swept between the two statements
-        elif tuple(unit.one("measure_frames", **where) or ()) != (len(chunks.index.newlines), chunks.index.starts[-1]):
-            unit.run("delete_content", **where)  # some of it was lost; ours takes its place
+                unit.run("add_chunk_frame", **key_params, position=position, frame=frame)
+        elif not unit.run("hold_content", **key_params, now=now):
+            # A sweep removed the content between the two statements.
+            self.keep(unit, draft, now=now)
+        elif tuple(unit.one("measure_frames", **key_params) or ()) != (
+            len(chunks.index.newlines),
+            chunks.index.starts[-1],
+        ):
+            # Some frames are lost; replace the stored content with ours.
+            unit.run("delete_content", **key_params)
             self.keep(unit, draft, now=now)
 
     def open(self, detail: Detail) -> RowContent:
@@ -103,10 +109,10 @@ class ContentRows:
         return RowContent(self._engine, detail, newlines)
 
     def pieces(self, unit: Unit, detail: Detail) -> Iterator[str]:
-        """The whole text, chunk by chunk, for who reads many of them in one transaction."""
-        where = {"tenant": unit.tenant, "content_hash": detail.content_hash}
+        """Yield the whole text chunk by chunk, within the caller's transaction."""
+        key_params = {"tenant": unit.tenant, "content_hash": detail.content_hash}
         for position in range(-(-detail.chars // CHUNK_CHARS)):
-            row = unit.one("find_frame", **where, position=position)
+            row = unit.one("find_frame", **key_params, position=position)
             if row is None:
                 raise StoreError(MISSING)
             yield expanded(bytes(row[0]), chars=chunk_length(position, detail.chars))
@@ -116,7 +122,8 @@ class ContentRows:
         while orphans := self._engine.read(tenant, lambda unit: unit.all("list_orphans", **values)):
             dropped = sum(self.drop(tenant, content_hash) for (content_hash,) in orphans)
             swept += dropped
-            if dropped < len(orphans):  # somebody came to need one; the next run looks again
+            # Some are in use again; leave the rest to the next sweep.
+            if dropped < len(orphans):
                 break
         return swept
 
@@ -126,14 +133,15 @@ class ContentRows:
         return int(count)
 
     def count_unknown(self, tenant: str, *, stored_before: datetime) -> int:
-        return 0  # what is in the database is known to it
+        # Contents stored as rows are always known to the database.
+        return 0
 
     def drop(self, tenant: str, content_hash: str) -> bool:
-        where = {"tenant": tenant, "content_hash": content_hash}
+        key_params = {"tenant": tenant, "content_hash": content_hash}
 
         def drop(unit: Unit) -> bool:
-            if unit.one("lock_content", **where) is None or unit.one("count_content_rows", **where) != (0,):
+            if unit.one("lock_content", **key_params) is None or unit.one("count_content_rows", **key_params) != (0,):
                 return False
-            return unit.run("delete_content", **where) > 0
+            return unit.run("delete_content", **key_params) > 0
 
         return self._engine.write(tenant, drop)

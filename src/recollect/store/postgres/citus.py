@@ -1,7 +1,7 @@
-"""The same tables, distributed by tenant over a Citus cluster.
+"""Distribution of the tables by tenant over a Citus cluster.
 
-Every tenant's rows share a shard, so each statement (they all name their tenant) goes to one node. The two registries
-are small and are copied to every node. Nothing about the schema or the statements changes.
+The rows of a tenant share a shard, and every statement names its tenant, so it goes to one node. The two registries are
+small and are copied to every node. Schema and statements stay the same.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from recollect.errors import Invalid
 from recollect.store.postgres.engine import translated
 
 FIRST = "agents"
-"""The table the others lie beside."""
+"""Table with which the others are colocated."""
 
 REGISTRIES = ("tenants", "embedders")
 
 
 def distribute(url: str) -> Sequence[str]:
-    """Distribute what is not yet distributed; the tables that were, in order.
+    """Distribute the tables that are not distributed yet; return their names in order.
 
     Raises: Invalid when the database has no Citus; StoreError.
     """
@@ -31,15 +31,17 @@ def distribute(url: str) -> Sequence[str]:
                 "This database has no Citus. On the coordinator of a cluster run CREATE EXTENSION citus, add the "
                 "workers with citus_add_node, and try again."
             )
-        done = {name for (name,) in connection.execute("SELECT logicalrelid::text FROM pg_dist_partition").fetchall()}
-        wanted = [name for name in (*REGISTRIES, *tenant_tables(connection)) if name not in done]
-        for name in wanted:
+        distributed = {
+            name for (name,) in connection.execute("SELECT logicalrelid::text FROM pg_dist_partition").fetchall()
+        }
+        pending = [name for name in (*REGISTRIES, *tenant_tables(connection)) if name not in distributed]
+        for name in pending:
             connection.execute(statement_for(name))
-        return wanted
+        return pending
 
 
 def tenant_tables(connection: psycopg.Connection[tuple[Any, ...]]) -> Sequence[str]:
-    """Every table with a tenant, referenced tables before those that refer to them."""
+    """List all tables of tenants, referenced tables before those that refer to them."""
     names = {
         name
         for (name,) in connection.execute(
@@ -63,11 +65,12 @@ def tenant_tables(connection: psycopg.Connection[tuple[Any, ...]]) -> Sequence[s
 
 
 def statement_for(table: str) -> str:
-    """
+    """Return the statement that distributes a table.
+
     >>> statement_for("memories")
     "SELECT create_distributed_table('memories', 'tenant_id', colocate_with => 'agents')"
     """
     if table in REGISTRIES:
         return f"SELECT create_reference_table('{table}')"
-    beside = "default" if table == FIRST else FIRST
-    return f"SELECT create_distributed_table('{table}', 'tenant_id', colocate_with => '{beside}')"
+    colocated = "default" if table == FIRST else FIRST
+    return f"SELECT create_distributed_table('{table}', 'tenant_id', colocate_with => '{colocated}')"

@@ -1,9 +1,8 @@
-"""PostgreSQL: a pool of connections, one short transaction for each unit of work.
+"""PostgreSQL engine: a connection pool and one short transaction for each unit of work.
 
-Row-level security is the second wall behind the statements' own `tenant_id = …`. Each transaction begins by naming its
-tenant with `SET LOCAL` (a plain literal, because Citus forwards nothing else to its workers), which ends with the
-transaction; without it no row is visible. A role that the wall does not hold, a superuser or one with BYPASSRLS, is
-refused at start.
+Row-level security backs up the `tenant_id = …` of every statement. Each transaction starts by setting its tenant with
+`SET LOCAL` (a plain literal, because Citus forwards nothing else to its workers), which lasts until the transaction
+ends; without it no row is visible. Roles that bypass row-level security (superusers, BYPASSRLS) are refused at start.
 """
 
 from __future__ import annotations
@@ -45,15 +44,15 @@ from recollect.store.snapshots import Snapshots
 T = TypeVar("T")
 
 MIGRATION_LOCK = 7_263_554_201
-"""The advisory lock only one migrating server holds."""
+"""Key of the advisory lock held while migrating."""
 
 READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 
 RETRY_AFTER_BUSY = 1.0
 BROKEN = (
-    "The connection to the database broke while this was under way. If it was a write, look whether it was done before "
-    "you send it again."
+    "The connection to the database broke during this operation. If it was a write, check whether it was done before "
+    "you retry."
 )
 NODE_AWAY = "The node of the database cluster that holds this tenant cannot be reached; see the database's log."
 
@@ -66,7 +65,7 @@ class PostgresEngine:
     store_id = 0
 
     def __init__(self, url: str, *, busy_timeout: float, pool_size: int, index_cache_bytes: int) -> None:
-        """Connect, make or upgrade the schema, and check that row-level security holds.
+        """Connect, create or upgrade the schema, and check that row-level security is effective.
 
         Raises: StoreError, SchemaMismatch.
         """
@@ -87,7 +86,8 @@ class PostgresEngine:
             self._link.close()
             raise
         self.index = PostgresIndex(self.read, numbers=self.numbers, max_bytes=index_cache_bytes)
-        self._link.on_return = self.index.clear  # it may come back with an older state: a backup's, a stand-by's
+        # After an outage the server may have an older state, from a backup or a standby.
+        self._link.on_return = self.index.clear
 
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
         shared = self._snapshots.find(tenant)
@@ -126,7 +126,7 @@ class PostgresEngine:
         return list(texts)
 
     def use_embedder(self, embedder: Registered) -> None:
-        # An approximate index knows its vectors' length, and is used only by a statement that names the same length.
+        # The approximate index has a fixed vector length and serves only statements that name the same length.
         self._queries = {
             name: sql.replace("{dimensions}", str(embedder.dimensions)).replace("{embedder_id}", str(embedder.id))
             for name, sql in self._templates.items()
@@ -142,10 +142,11 @@ class PostgresEngine:
             try:
                 unit.run("make_nearest_index")
             except errors.InsufficientPrivilege:
-                # This role may not change tables. The statements give the same answers without the index, more slowly.
+                # This role may not change tables. The statements return the same rows without the index, only slower.
                 return
             except (errors.UniqueViolation, errors.DuplicateTable):
-                return  # another server made it at the same moment
+                # Another server created it at the same moment.
+                return
 
     def forget(self, tenant: str) -> None:
         self.index.forget(tenant)
@@ -161,7 +162,8 @@ class PostgresEngine:
         )
 
     def close(self) -> None:
-        if os.getpid() == self._pid:  # a forked child would hang up on its parent's connections
+        # A forked child would close its parent's connections.
+        if os.getpid() == self._pid:
             self._link.close()
 
     def _connection(self) -> AbstractContextManager[Connection]:
@@ -201,12 +203,12 @@ class PostgresEngine:
 
 
 def _configure(connection: Connection) -> None:
-    """On Citus, let what a transaction sets travel to the workers; elsewhere this sets a name nobody reads."""
+    """Make Citus propagate `SET LOCAL` to its workers; without Citus this has no effect."""
     connection.execute("SET citus.propagate_set_commands = 'local'")
 
 
 def _migrate(connection: Connection) -> None:
-    """Bring the schema up to date. One server migrates, others that start meanwhile wait for it."""
+    """Apply pending migrations. One server migrates; others that start meanwhile wait for it."""
     migrations = load_migrations("postgres")
     if not check_applied(migrations, _applied(connection)) and not adopt_chat_tables.is_lacking(_columns(connection)):
         return
@@ -267,7 +269,10 @@ def _apply(connection: Connection, migration: Migration | None, before: Sequence
 
 
 def _check_role(connection: Connection) -> None:
-    """Raises: StoreError when row-level security would not hold this role."""
+    """Check that row-level security applies to this role.
+
+    Raises: StoreError.
+    """
     row = connection.execute(
         "SELECT rolname, rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
     ).fetchone()
@@ -279,7 +284,10 @@ def _check_role(connection: Connection) -> None:
 
 
 def _check_tables(connection: Connection) -> None:
-    """Raises: StoreError when row-level security is off on a tenant's table."""
+    """Check that row-level security is on for every tenant's table.
+
+    Raises: StoreError.
+    """
     unguarded = connection.execute(
         "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id' "
         "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND c.relname <> 'tenants' "
@@ -291,13 +299,13 @@ def _check_tables(connection: Connection) -> None:
 
 
 def is_from_node(error: psycopg.Error) -> bool:
-    """Return True if the coordinator of a cluster says that it cannot connect to the node with the rows."""
+    """Return True if the coordinator of a cluster cannot connect to the node that holds the rows."""
     return (error.sqlstate or "").startswith("08")
 
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turn the driver's errors into ours, the original kept as the cause."""
+    """Convert the driver's errors to ours, with the original as the cause."""
     try:
         yield
     except RecollectError:
@@ -313,11 +321,11 @@ def translated() -> Iterator[None]:
     except errors.DiskFull as error:
         raise DiskFull("The database's disk is full; nothing was written. Free some space and try again.") from error
     except errors.ReadOnlySqlTransaction as error:
-        raise ReadOnly("The PostgreSQL server only lets itself be read: it is a stand-by, or was set so.") from error
+        raise ReadOnly("The PostgreSQL server is read-only: it is a standby, or configured that way.") from error
     except (OverflowError, UnicodeEncodeError, errors.NumericValueOutOfRange, errors.ProgramLimitExceeded) as error:
         raise Invalid(UNSTORABLE) from error
     except errors.IntegrityError as error:
-        # Not the driver's words: they quote the row.
+        # Omit the driver's message, which quotes the row.
         raise Conflict(f"The database refused the write ({error.diag.constraint_name}).") from error
     except (errors.UndefinedTable, errors.UndefinedColumn) as error:
         raise SchemaMismatch(LACKING) from error

@@ -1,9 +1,9 @@
-"""Search on PostgreSQL: in memory, but for a tenant's shared shelf that is too large for it.
+"""Search on PostgreSQL: in memory, except for a tenant's shared shelf that is too large for it.
 
-Words: the program cuts and stems them, PostgreSQL keeps them as a tsvector. Vectors: kept in half precision. What is
-searched inside the database is scored with the same BM25 as in memory, and has an approximate index of its vectors
-(HNSW). Such an index answers a filtered question with too few rows and no warning, so it is asked to go on until it has
-enough, and if it still falls short the exact way is taken.
+Words are split and stemmed here and stored as a tsvector. Vectors are stored in half precision. A search inside the
+database uses the same BM25 as in memory, and an approximate index (HNSW) for vectors. With a filter, such an index
+silently returns too few rows. So the scan continues until it has enough, and if it still falls short, the search is
+repeated exactly.
 """
 
 from __future__ import annotations
@@ -26,24 +26,23 @@ from recollect.store.search.index_cache import Read, Shelf
 from recollect.store.search.memory_search import MemorySearch
 
 EXACT_BELOW = 20_000
-"""A tenant with fewer chunks than this is searched exactly: it is fast enough, and finds everything."""
+"""Number of passages below which vectors are compared exactly, which is fast enough and finds everything."""
 
 MAX_INDEXED_DIMENSIONS = 4000
-"""pgvector cannot index longer half-precision vectors; they are searched exactly."""
+"""Limit of pgvector for indexes of half-precision vectors; longer ones are searched exactly."""
 
 MAX_POSITIONS = 255
-"""A tsvector keeps at most this many places of one word."""
-
+"""Maximum number of positions of one word in a tsvector."""
 
 SHELF_SHARE = 0.5
-"""Of the memory for indexes may be one tenant's shelf."""
+"""Share of the memory for indexes that one tenant's shelf may take."""
 
 CHUNK_BYTES = 700
-"""About what a chunk takes in memory, but for its vector: some eighty words."""
+"""Approximate memory of a passage of eighty words, without its vector."""
 
 
 class PostgresIndex(MemorySearch):
-    """`engine.SearchIndex` in memory and in SQL."""
+    """Implementation of `engine.SearchIndex` in memory and in SQL."""
 
     def __init__(self, read: Read, *, numbers: Callable[[Sequence[int]], Any], max_bytes: int) -> None:
         super().__init__(read, encoding=SENT, numbers=numbers, max_bytes=max_bytes)
@@ -101,7 +100,7 @@ class PostgresIndex(MemorySearch):
         return _matches(self._read(tenant, nearest))
 
     def _held_chunks(self, tenant: str) -> OwnerIndex | None:
-        """The index of a tenant's shelf; None if it is too large to be held."""
+        """Return the index of a tenant's shelf; None if it is too large for the cache."""
         shelf, most = Shelf(tenant), SHELF_SHARE * self._max_bytes
         if not self._indexes.is_held(shelf):
             row = self._read(tenant, lambda unit: unit.one("chunks_ever", tenant=tenant))
@@ -117,7 +116,7 @@ _BM25 = {"k1": BM25_K1, "b": BM25_B}
 
 
 def tsvector_literal(terms: Sequence[str]) -> str:
-    """Words and how often each occurs, as PostgreSQL writes a tsvector.
+    """Format words and their counts as a tsvector literal.
 
     >>> tsvector_literal(["tab", "space", "tab", "o'neil"])
     "'tab':1,2 'space':1 'o''neil':1"
@@ -128,7 +127,7 @@ def tsvector_literal(terms: Sequence[str]) -> str:
 
 
 def _counted(terms: Sequence[str]) -> dict[str, int]:
-    """How often each word occurs, as far as a tsvector tells."""
+    """Count the words, up to the limit of a tsvector."""
     return {term: min(count, MAX_POSITIONS) for term, count in Counter(terms).items()}
 
 
@@ -137,7 +136,7 @@ def _quoted(term: str) -> str:
 
 
 def vector_literal(vector: Vector) -> str:
-    """A vector as pgvector writes it; six digits are more than half precision keeps."""
+    """Format a vector for pgvector; six digits exceed half precision."""
     return "[" + ",".join(f"{value:.6g}" for value in vector.tolist()) + "]"
 
 
@@ -147,18 +146,19 @@ def _distinct(terms: Sequence[str]) -> list[str]:
 
 _WORD = re.compile(r"'((?:[^'\\]|''|\\\\)*)':([0-9,]+)")
 _ANY_WORD = re.compile(r"'((?:[^'\\]|''|\\\\)*)'(?::([0-9A-D,]+))?")
-"""Also a word without places, or with weights: recollect writes neither, so such an entry is wrong."""
+"""Pattern that also matches words without positions or with weights. recollect writes neither, so these are wrong."""
 
 
 def _words(stored: Sequence[str]) -> tuple[Codes, Numbers]:
-    """The words of tsvectors that PostgreSQL wrote."""
+    """Decode the words of tsvectors as PostgreSQL prints them."""
     codes: list[int] = []
     per_row = []
     for each in stored:
         before = len(codes)
         if "," in each or "''" in each or "\\" in each:
             codes += [_word_code(term, places) for term, places in _WORD.findall(each)]
-        elif each:  # plain words, once each, as mostly
+        elif each:
+            # Fast path for the common case: plain words that occur once each.
             codes += map(once, each[1:-3].split("':1 '"))
         per_row.append(len(codes) - before)
     return np.array(codes, np.uint64), np.array(per_row, np.int64)
@@ -175,7 +175,7 @@ def _unquoted(term: str) -> str:
 
 
 def _vectors(sent: Sequence[bytes], dimensions: int) -> Floats:
-    """What `halfvec_send` makes of vectors: their length and an unused number of two bytes each, then the values."""
+    """Decode the output of `halfvec_send`: a length and an unused number of two bytes each, then the values."""
     stored = np.frombuffer(b"".join(sent), np.dtype([("head", "V4"), ("values", ">f2", (dimensions,))]))
     return stored["values"].astype(np.float32)
 
@@ -193,5 +193,5 @@ def _in_categories(categories: Collection[str]) -> dict[str, object]:
 
 
 def _matches(rows: Sequence[Row]) -> list[Match]:
-    # A text without meaning has no direction: pgvector's cosine to it is NaN.
+    # The cosine to a zero vector is NaN in pgvector.
     return [Match(seq, 0.0 if isnan(score) else float(score)) for seq, score in rows]

@@ -1,15 +1,16 @@
-"""The connections to a PostgreSQL server, and the news of whether it can be reached.
+"""Connections to a PostgreSQL server, and detection of outages.
 
-While the server is away every call fails at once, instead of waiting for a connection that cannot come. A thread finds
-out both that it went and that it is back:
+While the server is unreachable, every call fails immediately instead of waiting for a connection. A background thread
+detects both the outage and its end:
 
-- Refused, killed, dropped or locked out: the pool loses its last connection and cannot open another.
-- Frozen, or cut off: a call has waited `SLOW` seconds, nothing was heard from the server meanwhile, and a connection
-  that is opened to ask does not come about within its `connect_timeout`. Then whoever waits for an answer is woken by
-  shutting its socket. A statement that merely takes long is left alone: the server answers the question.
-- Silent although a read has a limit (see `recollect.deadline.limit_reads`): the server itself ends a statement in
-  time. When it does not, the socket of that call is shut, whatever is the matter with the server.
-- Back: it is asked every `GLANCE` seconds, and gets a new pool, since every connection of the old one is suspect.
+- Connections refused or dropped: the pool loses its last connection and cannot open another.
+- Server frozen or network cut: a call has waited `SLOW` seconds, the server has sent nothing meanwhile, and a
+  test connection is not established within its `connect_timeout`. Then the waiting calls are woken by shutting down
+  their sockets. A statement that is merely slow is left alone, because the test connection succeeds.
+- Read limit ignored (see `recollect.deadline.limit_reads`): the server normally ends a statement in time. If it does
+  not, the socket of that call is shut down, whatever the state of the server.
+- Recovery: a connection is tried every `GLANCE` seconds. When one succeeds, a new pool replaces the old one,
+  whose connections are all suspect.
 """
 
 from __future__ import annotations
@@ -37,16 +38,16 @@ from recollect.store.engine import CLOSED
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 GLANCE = 0.5
-"""Seconds between two looks at the calls under way and, while the server is away, between two attempts to reach it."""
+"""Seconds between two checks of the running calls and, during an outage, between two attempts to connect."""
 
 SLOW = 1.0
-"""Seconds a call may wait before the server is asked whether it is still there."""
+"""Seconds a call may wait before a test connection is opened."""
 
 GRACE = 0.25
 """Seconds that a server has, beyond the limit of a read, to say that it gave up."""
 
 CLOSE_PATIENCE = 0.1
-"""Seconds each thread of a pool that is given up is waited for."""
+"""Seconds to wait for each thread of a pool that is closed."""
 
 OPTIONS = {
     "connect_timeout": 3,
@@ -55,50 +56,53 @@ OPTIONS = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
-"""What a URL may set otherwise. The last four end a connection whose other side vanished without a word."""
+"""Default options, which a URL may override. The last four end a connection whose peer vanished silently."""
 
 log = logging.getLogger("recollect")
 
 
 class PostgresLink:
-    """A pool of connections that is there while the server is."""
+    """Connection pool that exists only while the server is reachable."""
 
     def __init__(
         self, url: str, *, busy_timeout: float, pool_size: int, configure: Callable[[Connection], None]
     ) -> None:
-        """Open no connection yet; see `open`."""
-        given = conninfo_to_dict(url)
-        self.address = _address(given)
+        """Prepare the link; `open` opens the connections."""
+        params = conninfo_to_dict(url)
+        self.address = _format_address(params)
         self._url = url
-        self._options: dict[str, Any] = {name: value for name, value in OPTIONS.items() if name not in given}
+        self._options: dict[str, Any] = {name: value for name, value in OPTIONS.items() if name not in params}
         self._options |= {"autocommit": True, "application_name": "recollect"}
         self.pool_size = pool_size
         self._busy_timeout = busy_timeout
         self._configure = configure
-        self._lock = threading.Lock()  # guards the pool's exchange and the sockets of the calls under way
+        self._lock = threading.Lock()  # guards the exchange of the pool and the sockets of running calls
         self._pool: ConnectionPool[Connection] | None = None
-        self._away = ""  # why there is no pool, as a sentence
+        self._outage = ""  # reason for the outage, as a sentence
         self._is_closed = False
         self._calls: set[_Call] = set()
-        self._heard = 0.0  # when the server last answered
-        self._wanted = threading.Event()
+        self._last_heard = 0.0  # time of the server's last answer
+        self._check_requested = threading.Event()
         self.on_return: Callable[[], None] = lambda: None
 
     def connect(self) -> Connection:
-        """Open a connection of one's own.
+        """Open a connection outside the pool.
 
         Raises: StoreAway.
         """
         try:
             return psycopg.connect(self._url, **self._options)
         except psycopg.OperationalError as error:
-            raise StoreAway(self._sentence(error)) from error
+            raise StoreAway(self._describe(error)) from error
 
     def open(self) -> None:
-        """Raises: PoolTimeout."""
-        self._pool = self._opened_pool()
+        """Open the pool and start the background thread.
+
+        Raises: PoolTimeout.
+        """
+        self._pool = self._open_pool()
         watch = threading.Thread(
-            target=_watch, args=(weakref.ref(self), self._wanted), name="recollect-postgres", daemon=True
+            target=_watch, args=(weakref.ref(self), self._check_requested), name="recollect-postgres", daemon=True
         )
         watch.start()
 
@@ -106,21 +110,21 @@ class PostgresLink:
         with self._lock:
             self._is_closed = True
             pool, self._pool = self._pool, None
-        self._wanted.set()
+        self._check_requested.set()
         if pool is not None:
             pool.close()
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """Lend a connection; one that is not committed is rolled back.
+        """Borrow a connection; an uncommitted transaction is rolled back.
 
         Raises: StoreAway; StoreError when closed; PoolTimeout when all are in use.
         """
         call = _Call()
         self._calls.add(call)
         try:
-            with ExitStack() as returning:
-                connection = call.connection = self._lent(returning)
+            with ExitStack() as stack:
+                connection = call.connection = self._borrow(stack)
                 call.fd = socket.dup(connection.fileno())
                 try:
                     yield connection
@@ -129,7 +133,7 @@ class PostgresLink:
                         socket.close(call.fd)
                         call.fd = -1
                     if not connection.broken:
-                        self._heard = time.monotonic()
+                        self._last_heard = time.monotonic()
         finally:
             self._calls.discard(call)
 
@@ -143,28 +147,33 @@ class PostgresLink:
         finally:
             call.until = inf
 
-    def _lent(self, returning: ExitStack) -> Connection:
+    def _borrow(self, stack: ExitStack) -> Connection:
         while True:
             pool = self._pool
             if pool is None:
-                raise StoreError(CLOSED) if self._is_closed else StoreAway(self._away)
-            with suppress(PoolClosed):  # while we waited; perhaps another one has taken its place
-                return returning.enter_context(pool.connection(timeout=self._patience()))
+                raise StoreError(CLOSED) if self._is_closed else StoreAway(self._outage)
+            # The pool may be closed while we wait; then use the one that replaced it, if any.
+            with suppress(PoolClosed):
+                return stack.enter_context(pool.connection(timeout=self._patience()))
 
     def _patience(self) -> float:
         """Return the seconds to wait for a connection of the pool."""
         left = read_seconds_left()
         return self._busy_timeout if left is None else min(self._busy_timeout, max(0.0, left))
 
-    def _opened_pool(self) -> ConnectionPool[Connection]:
-        """Raises: PoolTimeout."""
+    def _open_pool(self) -> ConnectionPool[Connection]:
+        """Create and open a pool.
+
+        Raises: PoolTimeout.
+        """
         pool: ConnectionPool[Connection] = ConnectionPool(
             self._url,
             min_size=1,
             max_size=self.pool_size,
             timeout=self._busy_timeout,
-            reconnect_timeout=0,  # it would double its pauses; we ask the server ourselves
-            reconnect_failed=lambda _: self._wanted.set(),
+            # The pool would double its pauses; we try to reconnect ourselves.
+            reconnect_timeout=0,
+            reconnect_failed=lambda _: self._check_requested.set(),
             configure=self._configure,
             open=False,
             kwargs=self._options,
@@ -172,18 +181,18 @@ class PostgresLink:
         pool.open(wait=True, timeout=self._busy_timeout)
         return pool
 
-    def look(self) -> bool:
-        """Find out whether the server went or came back. Return False once there is nothing left to watch."""
+    def check(self) -> bool:
+        """Check whether the server became unreachable or recovered. Return False if the link is closed."""
         if self._is_closed:
             return False
         self._hang_up_overdue()
         pool = self._pool
         if pool is None:
-            self._return()
+            self._reconnect()
         elif pool.get_stats()["pool_size"] == 0:
-            self._examine(pool, has_connections=False)
-        elif self._is_anybody_waiting():
-            self._examine(pool, has_connections=True)
+            self._probe(pool, has_connections=False)
+        elif self._has_slow_call():
+            self._probe(pool, has_connections=True)
         return True
 
     def _hang_up_overdue(self) -> None:
@@ -191,42 +200,46 @@ class PostgresLink:
         with self._lock:
             for call in list(self._calls):
                 if call.fd >= 0 and now > call.until:
-                    _shut(call.fd)
+                    _shutdown(call.fd)
 
-    def _is_anybody_waiting(self) -> bool:
+    def _has_slow_call(self) -> bool:
         since = min((call.since for call in list(self._calls)), default=None)
-        return since is not None and time.monotonic() - max(since, self._heard) > SLOW
+        return since is not None and time.monotonic() - max(since, self._last_heard) > SLOW
 
-    def _examine(self, pool: ConnectionPool[Connection], *, has_connections: bool) -> None:
+    def _probe(self, pool: ConnectionPool[Connection], *, has_connections: bool) -> None:
         began = time.monotonic()
         try:
             self.connect().close()
         except StoreAway as error:
-            is_refusal = _refusal(error.__cause__) is not None  # it is there, but lets nobody else in
-            if has_connections and (is_refusal or self._heard > began):
-                self._heard = time.monotonic()
+            # A refusal shows that the server is running and only accepts no new connections.
+            is_refusal = _server_message(error.__cause__) is not None
+            if has_connections and (is_refusal or self._last_heard > began):
+                self._last_heard = time.monotonic()
             else:
-                self._leave(pool, str(error))
+                self._disconnect(pool, str(error))
         else:
-            self._heard = time.monotonic()
-            if not has_connections:  # those who wait for a connection of this pool would wait in vain
-                self._return()
+            self._last_heard = time.monotonic()
+            # Calls that wait for a connection of the empty pool would time out.
+            if not has_connections:
+                self._reconnect()
 
-    def _leave(self, pool: ConnectionPool[Connection], reason: str) -> None:
+    def _disconnect(self, pool: ConnectionPool[Connection], reason: str) -> None:
         log.error("%s", reason)
         with self._lock:
-            self._away, self._pool = reason, None
+            self._outage, self._pool = reason, None
             for call in list(self._calls):
                 if call.fd >= 0:
-                    _shut(call.fd)
-        pool.close(CLOSE_PATIENCE)  # which ends the waiting of whoever wanted a connection
+                    _shutdown(call.fd)
+        # Closing the pool also wakes the calls that wait for a connection.
+        pool.close(CLOSE_PATIENCE)
 
-    def _return(self) -> None:
+    def _reconnect(self) -> None:
         try:
             self.connect().close()
-            pool = self._opened_pool()
+            pool = self._open_pool()
         except StoreAway as error:
-            self._away = str(error)  # it may be away for another reason by now
+            # The reason may have changed.
+            self._outage = str(error)
             return
         except PoolTimeout:
             return
@@ -236,12 +249,12 @@ class PostgresLink:
             self._pool = None if self._is_closed else pool
         if unused is not None:
             unused.close(CLOSE_PATIENCE)
-        log.warning("The database at %s answers.", self.address)
+        log.warning("The database at %s is reachable again.", self.address)
 
-    def _sentence(self, error: psycopg.OperationalError) -> str:
-        refusal = _refusal(error)
+    def _describe(self, error: psycopg.OperationalError) -> str:
+        refusal = _server_message(error)
         if refusal is not None:
-            why = f"it lets nobody in: {refusal}"
+            why = f"it refuses connections: {refusal}"
         elif isinstance(error, errors.ConnectionTimeout):
             why = "it does not answer"
         else:
@@ -251,55 +264,58 @@ class PostgresLink:
 
 
 class _Call:
-    """A call under way."""
+    """Running call."""
 
     __slots__ = ("connection", "fd", "since", "until")
 
     def __init__(self) -> None:
         self.since = time.monotonic()
         self.connection: Connection | None = None
-        self.until = inf  # when it is overdue
-        self.fd = -1  # a duplicate of its socket's number, which nobody else is given while we hold it
+        # Time at which the call is overdue.
+        self.until = inf
+        # Duplicate of the socket's descriptor, which the system cannot reuse while we hold it.
+        self.fd = -1
 
 
-def _watch(link_ref: weakref.ref[PostgresLink], wanted: threading.Event) -> None:
-    """Look after a link for as long as there is one; not a method, or the thread itself would keep it."""
+def _watch(link_ref: weakref.ref[PostgresLink], check_requested: threading.Event) -> None:
+    """Check a link periodically while it exists. Not a method, because the thread would keep the link alive."""
     while True:
-        wanted.wait(GLANCE)
-        wanted.clear()
+        check_requested.wait(GLANCE)
+        check_requested.clear()
         link = link_ref()
         try:
-            if link is None or not link.look():
+            if link is None or not link.check():
                 return
         except Exception:
-            log.exception("Whether the database can be reached could not be found out; it is tried again.")
+            log.exception("The check of the database connection failed; trying again.")
         del link
 
 
-def _shut(fd: int) -> None:
-    """Let whoever reads from a socket find its end."""
-    held = socket.socket(socket.AF_INET, socket.SOCK_STREAM, fileno=fd)
+def _shutdown(fd: int) -> None:
+    """Shut down a socket, so that a blocked read returns."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, fileno=fd)
     with suppress(OSError):
-        held.shutdown(socket.SHUT_RDWR)
-    held.detach()
+        sock.shutdown(socket.SHUT_RDWR)
+    sock.detach()
 
 
-def _refusal(error: BaseException | None) -> str | None:
-    """What the server itself said, without the names in it; None when it was not the server who spoke.
+def _server_message(error: BaseException | None) -> str | None:
+    """Return the server's own error message without quoted names; None if the error is not from the server.
 
-    It is known by the two spaces behind the severity, which comes first and in the server's language.
+    Server messages have two spaces after the severity, which comes first and in the server's language.
     """
-    said = re.search(r"(?:^|failed: )[^\s:]+:  (.+)", str(error))
-    return None if said is None else re.sub(r' "[^"]*"', "", said[1]).rstrip(".")
+    message = re.search(r"(?:^|failed: )[^\s:]+:  (.+)", str(error))
+    return None if message is None else re.sub(r' "[^"]*"', "", message[1]).rstrip(".")
 
 
-def _address(given: dict[str, Any]) -> str:
-    """
-    >>> _address({"host": "db.example", "port": 6432}), _address({})
+def _format_address(params: dict[str, Any]) -> str:
+    """Format the host and port of a connection for messages.
+
+    >>> _format_address({"host": "db.example", "port": 6432}), _format_address({})
     ('db.example:6432', 'the local socket')
     """
-    host = given.get("host") or given.get("hostaddr")
+    host = params.get("host") or params.get("hostaddr")
     if not host:
         return "the local socket"
-    port = given.get("port") or 5432
+    port = params.get("port") or 5432
     return ", ".join(f"{each}:{port}" for each in str(host).split(","))

@@ -1,1 +1,1 @@
-"""The search index held in memory."""
+"""Search index in memory."""

@@ -1,11 +1,11 @@
-"""One owner's search index in memory: a matrix of meanings and an inverted list of words.
+"""Search index of one owner in memory: a matrix of vectors and an inverted list of words.
 
-The database keeps each record's index entry as two short byte strings. Here they become NumPy arrays that answer a
-search in well under a millisecond for ten thousand records, without asking the database and whatever else it holds.
+The database keeps each record's index entry in compact columns. Here they become NumPy arrays, which answer a search
+in well under a millisecond for ten thousand records, regardless of the size of the database.
 
 Words: an inverted list, see `store.search.postings`.
-Vectors: kept in half precision on disk (see `store.search.encoding`) and computed as float32, because NumPy has no
-fast arithmetic for shorter types.
+Vectors: stored in a shorter type (see `store.search.encoding`) but computed as float32, because NumPy has no fast
+arithmetic for shorter types.
 """
 
 from __future__ import annotations
@@ -27,23 +27,24 @@ from recollect.store.tables.rows import moment
 
 NEVER = np.inf
 ALWAYS = HIDDEN = -np.inf
-"""Before any moment: what ends then is never found, and all else is found as of then."""
+"""Time before all others. A row that expires then is hidden; as the time of a search it finds all other rows."""
 
 HIDDEN_SHARE = 0.05
-"""Of an index may be rows that cannot be found any more."""
+"""Share of hidden rows above which an index is compacted."""
 
 SCORE_DIGITS = 5
+"""Cosines are rounded to this precision, so that equal rows get equal scores."""
 
 MAX_VIEWS = 4
-"""For how many choices of groups an index keeps what does not depend on the question."""
+"""Number of group selections for which an index caches the data that does not depend on the query."""
 
 EMPTY_BYTES = 4096
-"""About what an index takes that holds nothing: of many small owners this is the most."""
+"""Approximate size of an empty index, which dominates when there are many small owners."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which rows may be found: those of these groups (none: all) that have begun by `until` and not ended at `now`."""
+    """Filter of rows: in one of the groups (if any), started by `until` and not expired at `now`."""
 
     groups: Collection[str]
     now: float
@@ -51,20 +52,20 @@ class Wanted:
 
 
 class OwnerIndex:
-    """The index of one owner, or of one tenant's shared shelf.
+    """Index of one owner, or of one tenant's shared shelf.
 
-    `append` and `remove` must not run at the same time as each other; searches may run at any time, on the state they
-    find when they begin.
+    Only one thread at a time may `append`. Searches may run at any time, on the state at their start.
     """
 
     def __init__(self, embedder: Registered, encoding: Encoding = SHORT) -> None:
         self.embedder = embedder
         self.encoding = encoding
-        self.last_seq = 0  # the highest ever held: what lies above it in the database is new
+        self.last_seq = 0  # highest number ever indexed; rows above it are new
         self._rows = _Rows.empty(embedder.dimensions)
         self._words = Words(NO_WORDS, NO_WORDS)
         self._views: Mapping[frozenset[str], _View] = {}
-        self._counted: tuple[tuple[object, ...], int] = ((), 0)  # what `nbytes` was last asked of, and what it was
+        # Parts that `nbytes` last measured, and the result.
+        self._measured: tuple[tuple[object, ...], int] = ((), 0)
 
     @property
     def count(self) -> int:
@@ -72,22 +73,26 @@ class OwnerIndex:
 
     @property
     def nbytes(self) -> int:
-        rows, words, views = held = (self._rows, self._words, self._views)
-        known, nbytes = self._counted
-        if not known or any(map(is_not, known, held)):  # seldom, and it is asked at every search
+        rows, words, views = parts = (self._rows, self._words, self._views)
+        known, nbytes = self._measured
+        # Measure only after a change: every search asks for the size.
+        if not known or any(map(is_not, known, parts)):
             nbytes = EMPTY_BYTES + rows.nbytes + int(words.inverted.nbytes + words.tail.nbytes)
             nbytes += sum(view.nbytes for view in views.values())
-            self._counted = (held, nbytes)
+            self._measured = (parts, nbytes)
         return nbytes
 
     @property
     def seqs(self) -> Numbers:
-        """The numbers of the records that can be found, in the order in which they came."""
+        """Numbers of the records that are not hidden, in the order of insertion."""
         return self._rows.seqs[: self._rows.count][self._rows.is_kept]
 
-    def differing(self, stored: Numbers) -> tuple[Numbers, Numbers]:
-        """Of rows (seq, version, embedder), the numbers that are held otherwise or no longer stored, and those that are
-        stored and not held so. What lies above `last_seq` is left out."""
+    def compare(self, stored: Numbers) -> tuple[Numbers, Numbers]:
+        """Compare with the stored rows (seq, version, embedder) up to `last_seq`.
+
+        Return the numbers that are indexed but changed or no longer stored, and those that are stored but not indexed
+        in that version.
+        """
         stored = stored[stored[:, 0] <= self.last_seq]
         stored = stored[np.argsort(stored[:, 0])]
         rows, seqs, kept = self._rows, self.seqs, np.flatnonzero(self._rows.is_kept)
@@ -102,8 +107,10 @@ class OwnerIndex:
         return seqs[~is_same], np.setdiff1d(stored[:, 0], seqs[is_same], assume_unique=True)
 
     def append(self, stored: Sequence[Row]) -> None:
-        """Add rows (seq, version, group, end, terms, embedder_id, vector, session_id, role, since), all new. An end is
-        None, a time or its seconds; terms and vector are in this index's encoding."""
+        """Add new rows (seq, version, group, end, terms, embedder_id, vector, session_id, role, since).
+
+        The end is None, a time or its seconds; terms and vector are in this index's encoding.
+        """
         if not stored:
             return
         seqs, versions, groups, expiries, entries, embedder_ids, vectors, sessions, roles, since = zip(
@@ -125,7 +132,7 @@ class OwnerIndex:
         lengths = np.bincount(
             np.repeat(np.arange(len(stored)), per_row), weights=(words & np.uint64(0xFF)), minlength=len(stored)
         )
-        self._rows = self._rows.extended(
+        self._rows = self._rows.extend(
             seqs=np.array(seqs, np.int64),
             versions=np.array(versions, np.int64),
             groups=groups,
@@ -133,31 +140,33 @@ class OwnerIndex:
             lengths=lengths.astype(np.float32),
             embedded=embedded,
             matrix=matrix,
-            sessions=np.fromiter(map(_session, sessions), np.int64, len(stored)),
-            speakers=np.fromiter(map(_speaker, groups, roles), np.int8, len(stored)),
+            sessions=np.fromiter(map(_session_number, sessions), np.int64, len(stored)),
+            speakers=np.fromiter(map(_speaker_number, groups, roles), np.int8, len(stored)),
             since=np.array(since, np.int64),
         )
         self.last_seq = max(self.last_seq, *seqs)
-        self._words = self._words.extended(packed)
+        self._words = self._words.extend(packed)
 
-    def hiding(self, seqs: Numbers) -> OwnerIndex:
-        """The same index in which these records are not found any more. Their place is taken back once it is worth it:
-        to leave out one of ten thousand, ten thousand vectors would have to be moved."""
+    def hide(self, seqs: Numbers) -> OwnerIndex:
+        """Return a copy in which these records are hidden.
+
+        Their space is reclaimed only above `HIDDEN_SHARE`, because removing one record copies all others.
+        """
         rows = self._rows
         stays = rows.is_kept & ~np.isin(rows.seqs[: rows.count], seqs)
         if np.count_nonzero(stays) < (1 - HIDDEN_SHARE) * rows.count:
-            return self._with_only(stays)
-        kept = self._like(replace(rows, expiries=np.where(stays, rows.expiries[: rows.count], HIDDEN)))
+            return self._compact(stays)
+        kept = self._copy_with(replace(rows, expiries=np.where(stays, rows.expiries[: rows.count], HIDDEN)))
         kept._words = self._words
         return kept
 
     def without(self, seqs: Numbers) -> OwnerIndex:
-        """The same index with these records left out."""
+        """Return a copy without these records."""
         rows = self._rows
-        return self._with_only(rows.is_kept & ~np.isin(rows.seqs[: rows.count], seqs))
+        return self._compact(rows.is_kept & ~np.isin(rows.seqs[: rows.count], seqs))
 
-    def _with_only(self, stays: NDArray[np.bool_]) -> OwnerIndex:
-        kept = self._like(self._rows.filtered(stays))
+    def _compact(self, stays: NDArray[np.bool_]) -> OwnerIndex:
+        kept = self._copy_with(self._rows.keep_only(stays))
         new_number = np.cumsum(stays, dtype=np.uint64) - np.uint64(1)
         packed = np.concatenate((self._words.inverted, self._words.tail))
         numbers = row_numbers(packed)
@@ -166,39 +175,43 @@ class OwnerIndex:
         kept._words = Words(np.sort(outer | (new_number[numbers] << np.uint64(8))), NO_WORDS)
         return kept
 
-    def _like(self, rows: _Rows) -> OwnerIndex:
+    def _copy_with(self, rows: _Rows) -> OwnerIndex:
         other = OwnerIndex(self.embedder, self.encoding)
         other.last_seq, other._rows = self.last_seq, rows
         return other
 
     def search(self, terms: Sequence[str], wanted: Wanted, limit: int) -> list[Match]:
-        """Rows that hold any of the words, by BM25 with the statistics of the wanted rows."""
-        rows, words = self._rows, self._words  # in this order: words of rows that came in between are passed over
-        return _search(rows, _holding(words, terms), wanted, limit) if rows.count else []
-
-    def covered(self, terms: Sequence[str], limit: int) -> list[Match]:
-        """The same among all rows; a score is the share of what a text of average length would have that holds every
-        one of the words once, also those nobody holds: 1 at most."""
+        """Rank the rows that contain any of the words by BM25, with the statistics of the rows that pass the filter."""
+        # Read the rows first: words of rows that are appended in between are ignored.
         rows, words = self._rows, self._words
-        holding, total = _holding(words, terms), rows.count
+        return _search_rows(rows, _find_words(words, terms), wanted, limit) if rows.count else []
+
+    def search_all(self, terms: Sequence[str], limit: int) -> list[Match]:
+        """Rank all rows by BM25, with scores as a share of the full score, at most 1.
+
+        The full score is that of a text of average length that contains every word once, including words that no row
+        contains.
+        """
+        rows, words = self._rows, self._words
+        holding, total = _find_words(words, terms), rows.count
         if not any(map(len, holding)):
             return []
         full = float(sum(np.log1p((total - min(len(each), total) + 0.5) / (len(each) + 0.5)) for each in holding))
-        found = _search(rows, holding, Wanted((), ALWAYS), limit)
+        found = _search_rows(rows, holding, Wanted((), ALWAYS), limit)
         return [Match(match.seq, min(1.0, match.score / full)) for match in found]
 
     def nearest(self, vector: Floats, wanted: Wanted, limit: int) -> list[Match]:
-        """Rows by cosine to `vector`."""
+        """Rank the rows by their cosine to `vector`."""
         rows = self._rows
         if not rows.count:
             return []
-        # Rounded, because the last bit of equal rows differs with their place in the matrix, and equals go by age.
+        # Round, because the last bit of equal rows depends on their place in the matrix; ties are broken by age.
         scores = np.round(rows.matrix[: rows.count] @ vector, SCORE_DIGITS)
-        scores[~(rows.allowed(wanted) & rows.embedded[: rows.count])] = -np.inf
+        scores[~(rows.match_filter(wanted) & rows.embedded[: rows.count])] = -np.inf
         return rows.best(scores, limit, above=-np.inf)
 
     def evidence(self, terms: Sequence[str], vector: Floats | None, wanted: Wanted) -> Evidence:
-        """What is known of the wanted rows with regard to a question, for `policy.recall.similarity` to judge."""
+        """Collect the cosines and word occurrences of the filtered rows for `policy.recall.similarity`."""
         rows, words = self._rows, self._words
         view = self._view(rows, wanted)
         cosines: Floats | None = None
@@ -214,22 +227,22 @@ class OwnerIndex:
         )
 
     def _view(self, rows: _Rows, wanted: Wanted) -> _View:
-        """The wanted rows as evidence has them, kept until others are wanted of the same groups."""
-        allowed, groups = rows.allowed(wanted), frozenset(wanted.groups)
+        """Return the view of the filtered rows, cached until the selection for the same groups changes."""
+        allowed, groups = rows.match_filter(wanted), frozenset(wanted.groups)
         view = self._views.get(groups)
         if view is None or view.rows is not rows or not np.array_equal(view.allowed, allowed):
-            view = _View.of(rows, allowed)
+            view = _View.build(rows, allowed)
             self._views = {**dict(list(self._views.items())[-MAX_VIEWS + 1 :]), groups: view}
         return view
 
 
-def _holding(words: Words, terms: Sequence[str]) -> list[Packed]:
-    """The occurrences of each word."""
-    return [words.holding(key) for key in {word_key(term) for term in terms}]
+def _find_words(words: Words, terms: Sequence[str]) -> list[Packed]:
+    """Return the occurrences of each word."""
+    return [words.find(key) for key in {word_key(term) for term in terms}]
 
 
-def _search(rows: _Rows, holding: Sequence[Packed], wanted: Wanted, limit: int) -> list[Match]:
-    allowed = rows.allowed(wanted)
+def _search_rows(rows: _Rows, holding: Sequence[Packed], wanted: Wanted, limit: int) -> list[Match]:
+    allowed = rows.match_filter(wanted)
     total = int(np.count_nonzero(allowed))
     if not total:
         return []
@@ -242,6 +255,7 @@ def _search(rows: _Rows, holding: Sequence[Packed], wanted: Wanted, limit: int) 
         numbers = numbers[in_view]
         counts = (found[in_view] & np.uint64(0xFF)).astype(np.float32) * allowed[numbers]
         holders = int(np.count_nonzero(counts))
+        # BM25: inverse document frequency times saturated term frequency, normalised by length.
         weight = np.log1p((total - holders + 0.5) / (holders + 0.5))
         norms = BM25_K1 * (1 - BM25_B + BM25_B * lengths[numbers] / average)
         scores[numbers] += weight * counts * (BM25_K1 + 1) / (counts + norms)
@@ -250,17 +264,17 @@ def _search(rows: _Rows, holding: Sequence[Packed], wanted: Wanted, limit: int) 
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """What evidence says of some rows whatever the question: each conversation together and in its order."""
+    """Query-independent part of the evidence: rows grouped by conversation and in their order."""
 
     rows: _Rows
     allowed: NDArray[np.bool_]
-    kept: NDArray[np.int64]  # the rows' numbers, in that order
-    places: NDArray[np.int64]  # where each row stands in it; -1: nowhere
+    kept: NDArray[np.int64]  # row numbers in that order
+    places: NDArray[np.int64]  # place of each row in that order; -1 if filtered out
     is_embedded: bool
     evidence: Evidence
 
     @classmethod
-    def of(cls, rows: _Rows, allowed: NDArray[np.bool_]) -> _View:
+    def build(cls, rows: _Rows, allowed: NDArray[np.bool_]) -> _View:
         kept = np.flatnonzero(allowed)
         seqs, speakers, since = rows.seqs[kept], rows.speakers[kept], rows.since[kept].astype(np.float64)
         conversations = conversations_of(rows.sessions[kept], seqs=seqs, speakers=speakers, since=since)
@@ -283,25 +297,26 @@ class _View:
 
     @property
     def nbytes(self) -> int:
-        told, frame = self.evidence, self.evidence.frame
-        held = (self.allowed, self.kept, self.places, told.seqs, told.conversations, told.lengths, told.since)
-        return sum(int(each.nbytes) for each in held) + (0 if frame is None else frame.nbytes)
+        evidence, frame = self.evidence, self.evidence.frame
+        shared = (evidence.seqs, evidence.conversations, evidence.lengths, evidence.since)
+        arrays = (self.allowed, self.kept, self.places, *shared)
+        return sum(int(each.nbytes) for each in arrays) + (0 if frame is None else frame.nbytes)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Columns with room to grow: only the first `count` entries are valid, and those never change."""
+    """Columns with spare capacity: only the first `count` entries are valid, and those never change."""
 
     count: int
     seqs: NDArray[np.int64]
     versions: NDArray[np.int64]
-    groups: NDArray[np.int16]  # numbers into group_names
+    groups: NDArray[np.int16]  # indexes into group_names
     group_names: tuple[str, ...]
     expiries: NDArray[np.float64]
     lengths: Floats
     embedded: NDArray[np.bool_]
     matrix: Floats
-    sessions: NDArray[np.int64]  # the same number: the same conversation; 0: none is named
+    sessions: NDArray[np.int64]  # hash of the session; 0 if none
     speakers: NDArray[np.int8]
     since: NDArray[np.int64]
 
@@ -328,23 +343,24 @@ class _Rows:
 
     @property
     def is_kept(self) -> NDArray[np.bool_]:
-        """Which rows can be found at all."""
+        """Mask of the rows that are not hidden."""
         return self.expiries[: self.count] > HIDDEN
 
-    def extended(self, *, groups: Sequence[str], **new: NDArray[np.generic]) -> _Rows:
-        """With more rows, written into spare room where there is some. Whoever holds the old value sees no change."""
+    def extend(self, *, groups: Sequence[str], **new: NDArray[np.generic]) -> _Rows:
+        """Return a copy with more rows, written into spare capacity if possible. The old value does not change."""
         names = (*self.group_names, *(name for name in dict.fromkeys(groups) if name not in self.group_names))
         numbers = np.fromiter((names.index(name) for name in groups), np.int16, len(groups))
         count = self.count + len(groups)
         columns: dict[str, NDArray[np.generic]] = {"groups": numbers, **new}
-        grown = {name: _grown(getattr(self, name), self.count, values) for name, values in columns.items()}
+        grown = {name: _append(getattr(self, name), self.count, values) for name, values in columns.items()}
         return _Rows(count=count, group_names=names, **grown)  # type: ignore[arg-type]
 
-    def filtered(self, stays: NDArray[np.bool_]) -> _Rows:
+    def keep_only(self, stays: NDArray[np.bool_]) -> _Rows:
         kept = {name: getattr(self, name)[: self.count][stays] for name in _COLUMNS}
         return _Rows(count=int(np.count_nonzero(stays)), group_names=self.group_names, **kept)
 
-    def allowed(self, wanted: Wanted) -> NDArray[np.bool_]:
+    def match_filter(self, wanted: Wanted) -> NDArray[np.bool_]:
+        """Return a mask of the rows that pass the filter."""
         allowed: NDArray[np.bool_] = self.expiries[: self.count] > wanted.now
         if wanted.until is not None:
             allowed &= self.since[: self.count] <= wanted.until
@@ -355,7 +371,7 @@ class _Rows:
         return allowed
 
     def best(self, scores: Floats, limit: int, *, above: float) -> list[Match]:
-        """The `limit` best rows; of equals the newest."""
+        """Return the `limit` best rows, newest first among equals."""
         candidates = np.flatnonzero(scores > above)
         if limit < len(candidates):
             edge = np.partition(scores[candidates], -limit)[-limit]
@@ -367,25 +383,25 @@ class _Rows:
 _COLUMNS = tuple(column.name for column in fields(_Rows) if column.name not in ("count", "group_names"))
 
 
-def _grown(column: NDArray[np.generic], count: int, values: NDArray[np.generic]) -> NDArray[np.generic]:
-    """`column` with `values` behind its first `count` entries, in place if there is room."""
+def _append(column: NDArray[np.generic], count: int, values: NDArray[np.generic]) -> NDArray[np.generic]:
+    """Write `values` after the first `count` entries of `column`, in place if there is room."""
     if not count:
         return values
     needed = count + len(values)
     if needed > len(column):
-        roomy = np.empty((needed + needed // 4, *column.shape[1:]), column.dtype)
-        roomy[:count] = column[:count]
-        column = roomy
+        larger = np.empty((needed + needed // 4, *column.shape[1:]), column.dtype)
+        larger[:count] = column[:count]
+        column = larger
     column[count:needed] = values
     return column
 
 
-def _session(session_id: str | None) -> int:
-    """A number for a row's conversation; 0: it names none."""
+def _session_number(session_id: str | None) -> int:
+    """Return a number for a row's conversation; 0 if it has none."""
     return 0 if session_id is None else word_key(session_id) or 1
 
 
-def _speaker(kind: str, role: str) -> int:
+def _speaker_number(kind: str, role: str) -> int:
     return _SPEAKERS[role] if kind == Kind.EPISODE else 0
 
 

@@ -1,13 +1,13 @@
-"""The search indexes of owners in use, kept in memory and checked before every search.
+"""Cache of search indexes, checked against the database before every search.
 
-An agent's row carries two numbers, `revision` and `rewrites`. If neither has moved, the index in memory is right. If
-only the first has, rows were appended and only those are read. If the second has too, something was edited or removed,
-here or in another process, and the rows are compared. Numbers and rows are read on one snapshot. Whoever changes an
-agent's index changes its row in the same transaction, and holds it until the commit: so neither can the numbers stand
-still while rows change, nor can a row with a lower number be committed after one with a higher.
+An agent's row carries two numbers, `revision` and `rewrites`. If neither has changed, the cached index is current. If
+only `revision` has, rows were appended and only those are read. If `rewrites` has changed too, rows were edited or
+removed, here or in another process, and all versions are compared. Numbers and rows are read from one snapshot. A
+writer updates the agent's row in the same transaction as the index and locks it until commit. So the numbers cannot
+stay the same while rows change, and a lower row number cannot be committed after a higher one.
 
-A transaction never takes an index back to an older state. One that finds the index read by a transaction that began
-later uses it as it is: everything committed before its own beginning is in there.
+A transaction never takes an index back to an older state. If the index was read by a transaction that began later, it
+is used as it is, because it includes everything committed before.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from recollect.store.search.index import OwnerIndex
 NO_EMBEDDER = Registered(0, "", 0)
 
 BATCH = 20_000
-"""Rows read at once. More would be in memory twice, and a read that runs out of time keeps all batches before it."""
+"""Rows read at once. Larger batches are in memory twice, and a read that times out keeps all batches before it."""
 
 T = TypeVar("T")
 
 
 class Read(Protocol):
-    """`engine.Engine.read`."""
+    """Type of `engine.Engine.read`."""
 
     def __call__(self, tenant: str, work: Callable[[Unit], T]) -> T: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """Whose index is meant: an agent's memories, or (without an agent) a tenant's chunks."""
+    """Key of an index: an agent's memories or, without an agent, a tenant's passages."""
 
     tenant: str
     agent: str | None = None
 
     def state(self, unit: Unit) -> Row | None:
-        """(what tells this owner from an earlier one of the same name, revision, rewrites)"""
+        """Read (generation, revision, rewrites). A later owner of the same name has another generation."""
         return unit.one(f"{self._table}_state", **self._owner)
 
     def rows_after(self, unit: Unit, seq: int) -> Iterator[Sequence[Row]]:
@@ -82,15 +82,15 @@ class _Held:
 
 @dataclass(slots=True)
 class _Cached:
-    """The index of one owner in memory."""
+    """Index of one owner in memory."""
 
     held: _Held
-    nbytes: int = 0  # as last counted into the total
+    nbytes: int = 0  # size included in the total
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class IndexCache:
-    """The indexes in memory: the least recently used go when they outgrow `max_bytes`."""
+    """Cache of indexes; evicts the least recently used ones above `max_bytes`."""
 
     def __init__(
         self, read: Read, *, encoding: Encoding, numbers: Callable[[Sequence[int]], Any], max_bytes: int
@@ -100,7 +100,8 @@ class IndexCache:
         self._numbers = numbers
         self._max_bytes = max_bytes
         self._cached: OrderedDict[Shelf, _Cached] = OrderedDict()
-        self._total = 0  # bytes of all that is cached: counted as they change, so that nobody pays for others' indexes
+        # Bytes of all indexes, updated incrementally: a search must not pay for measuring the indexes of others.
+        self._total = 0
         self._lock = threading.Lock()
         self._embedder = NO_EMBEDDER
 
@@ -110,7 +111,7 @@ class IndexCache:
         self.clear()
 
     def clear(self) -> None:
-        """Drop everything; each next search reads anew."""
+        """Drop all indexes; the next searches reload them."""
         with self._lock:
             self._cached.clear()
             self._total = 0
@@ -131,21 +132,21 @@ class IndexCache:
             self._total -= 0 if cached is None else cached.nbytes
 
     def current(self, shelf: Shelf) -> OwnerIndex:
-        """The shelf's index as of now."""
+        """Return the up-to-date index of a shelf."""
         with self._lock:
             cached = self._cached.get(shelf)
             if cached is None:
                 cached = self._cached[shelf] = _Cached(_Held(OwnerIndex(self._embedder, self._encoding)))
             self._cached.move_to_end(shelf)
-        index = self._read(shelf.tenant, lambda unit: self._checked(cached, shelf, unit))
-        self._make_room(shelf, cached)
+        index = self._read(shelf.tenant, lambda unit: self._check(cached, shelf, unit))
+        self._evict(shelf, cached)
         return index
 
-    def _checked(self, cached: _Cached, shelf: Shelf, unit: Unit) -> OwnerIndex:
-        """Return the index as of now.
+    def _check(self, cached: _Cached, shelf: Shelf, unit: Unit) -> OwnerIndex:
+        """Return the current index.
 
-        The database is asked before the lock is taken: so whoever waits for the lock, or holds it, has its connection
-        and its snapshot already, and no two threads wait for each other.
+        The database is asked before the lock is taken: a thread that waits for the lock, or holds it, already has its
+        connection and its snapshot, so no two threads wait for each other.
         """
         held = cached.held
         if unit.began <= held.as_of:
@@ -155,15 +156,16 @@ class IndexCache:
             return held.index
         with hold_in_time(cached.lock):
             held = cached.held
-            return held.index if unit.began <= held.as_of else self._refreshed(cached, shelf, unit, state)
+            return held.index if unit.began <= held.as_of else self._refresh(cached, shelf, unit, state)
 
-    def _refreshed(self, cached: _Cached, shelf: Shelf, unit: Unit, state: Row | None) -> OwnerIndex:
-        """Bring the index up to what the database holds, and return it."""
+    def _refresh(self, cached: _Cached, shelf: Shelf, unit: Unit, state: Row | None) -> OwnerIndex:
+        """Bring the index up to date with the database and return it."""
         index, known = cached.held.index, cached.held.state
-        if state is None or known is None or state[0] != known[0]:  # a new owner, perhaps under an old name
+        # Start over for a new owner, which may have the name of an earlier one.
+        if state is None or known is None or state[0] != known[0]:
             index = OwnerIndex(index.embedder, self._encoding)
         elif state[2] != known[2]:
-            index = self._without_changed(index, shelf, unit)
+            index = self._replace_changed(index, shelf, unit)
         if state is not None and state != known:
             # Without a revision this state equals none, so that whoever comes after a failure reads on from here.
             cached.held = _Held(index, (state[0], None, state[2]))
@@ -172,20 +174,21 @@ class IndexCache:
         cached.held = _Held(index, state, unit.began)
         return index
 
-    def _without_changed(self, index: OwnerIndex, shelf: Shelf, unit: Unit) -> OwnerIndex:
-        """With rows that were removed taken out, and rows that were edited or embedded put in anew."""
-        changed, wanted = index.differing(self._encoding.versions(shelf.versions(unit)))
-        # A shelf has no life that erasing could end, so nothing of a passage is left behind.
-        index = index.without(changed) if shelf.agent is None else index.hiding(changed)
-        for start in range(0, len(wanted), BATCH):
-            index.append(shelf.rows(unit, self._numbers(wanted[start : start + BATCH].tolist())))
+    def _replace_changed(self, index: OwnerIndex, shelf: Shelf, unit: Unit) -> OwnerIndex:
+        """Return an index without the removed rows and with new versions of the edited or embedded ones."""
+        changed, missing = index.compare(self._encoding.versions(shelf.versions(unit)))
+        # Erasing cannot change the generation of a tenant's shelf, so changed passages are removed, not just hidden.
+        index = index.without(changed) if shelf.agent is None else index.hide(changed)
+        for start in range(0, len(missing), BATCH):
+            index.append(shelf.rows(unit, self._numbers(missing[start : start + BATCH].tolist())))
         return index
 
-    def _make_room(self, shelf: Shelf, cached: _Cached) -> None:
-        """Count what the shelf's index takes now, and let go of those unused for longest if it is too much."""
+    def _evict(self, shelf: Shelf, cached: _Cached) -> None:
+        """Update the total with the size of this index and evict the least recently used ones above the limit."""
         nbytes = cached.held.index.nbytes
         with self._lock:
-            if self._cached.get(shelf) is not cached:  # evicted meanwhile, or of another embedder
+            # Evicted meanwhile, or built for another embedder.
+            if self._cached.get(shelf) is not cached:
                 return
             self._total += nbytes - cached.nbytes
             cached.nbytes = nbytes

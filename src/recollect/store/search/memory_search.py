@@ -1,4 +1,4 @@
-"""Searching memories, on any engine: in memory, over the index and the texts of the agents in use."""
+"""Search of memories in the cached indexes and texts, on any engine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from recollect.store.search.texts import Texts
 
 
 class MemorySearch:
-    """The part of `engine.SearchIndex` that is about memories."""
+    """Implementation of the part of `engine.SearchIndex` that concerns memories."""
 
     def __init__(
         self, read: Read, *, encoding: Encoding, numbers: Callable[[Sequence[int]], Any], max_bytes: int
@@ -31,12 +31,12 @@ class MemorySearch:
         self._indexes.use(embedder)
 
     def forget(self, tenant: str) -> None:
-        """Let go of what is held of a tenant."""
+        """Drop the cached data of a tenant."""
         self._texts.forget(tenant)
         self._indexes.forget(tenant)
 
     def clear(self) -> None:
-        """Let go of everything."""
+        """Drop all cached data."""
         self._texts.clear()
         self._indexes.clear()
 

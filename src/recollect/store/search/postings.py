@@ -1,7 +1,7 @@
-"""The inverted list of `store.search.index`: where each word occurs, and how often.
+"""Inverted list of `store.search.index`: the rows in which each word occurs, and how often.
 
-Every occurrence is one 64-bit number, word hash (32 bits), row (24), count (8). Sorted, a word's rows lie side by side.
-New rows go to an unsorted tail that is merged now and then.
+Every occurrence is one 64-bit number: word hash (32 bits), row (24), count (8). When sorted, the rows of a word are
+adjacent. New rows go to an unsorted tail, which is merged when it has grown too long.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+# Merge the tail when it exceeds both MIN_TAIL and this share of the sorted list.
 MIN_TAIL = 4096
 TAIL_SHARE = 0.1
 
@@ -22,12 +23,13 @@ NO_WORDS: Packed = np.empty(0, np.uint64)
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The inverted list, and the unsorted tail of what came since it was sorted."""
+    """Sorted inverted list and the unsorted tail of later occurrences."""
 
     inverted: Packed
     tail: Packed
 
-    def extended(self, packed: Packed) -> Words:
+    def extend(self, packed: Packed) -> Words:
+        """Return a copy with more occurrences."""
         tail = np.concatenate((self.tail, packed))
         if len(tail) <= max(MIN_TAIL, TAIL_SHARE * len(self.inverted)):
             return Words(self.inverted, tail)
@@ -35,8 +37,8 @@ class Words:
         merged.sort()
         return Words(merged, NO_WORDS)
 
-    def holding(self, key: int) -> Packed:
-        """Every occurrence of one word."""
+    def find(self, key: int) -> Packed:
+        """Return every occurrence of one word."""
         low = self.inverted.searchsorted(np.uint64(key << 32))
         high = self.inverted.searchsorted(np.uint64(key << 32 | 0xFFFFFFFF), side="right")
         if not len(self.tail):
@@ -45,10 +47,11 @@ class Words:
         return np.concatenate((self.inverted[low:high], late))
 
     def occurrences(self, key: int, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats]:
-        """Where one word occurs and how often; `places` numbers the rows anew, and leaves those out that get -1."""
-        found = self.holding(key)
+        """Return the places and counts of one word. `places` maps rows to places; -1 omits a row."""
+        found = self.find(key)
         numbers = row_numbers(found)
-        if len(numbers) and numbers.max() >= len(places):  # of rows that came meanwhile
+        # Rows may have been added since `places` was made.
+        if len(numbers) and numbers.max() >= len(places):
             found, numbers = found[numbers < len(places)], numbers[numbers < len(places)]
         at = places[numbers]
         counts = (found & np.uint64(0xFF)).astype(np.float32)

@@ -1,9 +1,9 @@
-"""What each agent's memories say, case-folded and in memory: for finding a part of a text without reading every row.
+"""Cache of case-folded memory texts for substring searches.
 
-A database looks at ten thousand rows one by one; Python looks through the same characters in one piece. The two numbers
-in the agent's row tell, as for the search index, whether what is held is right. If only `revision` has moved, rows were
-added and only those are read. If `rewrites` has, what is held is let go, and read again once a search finds that it has
-not moved since the one before: who edits between searches is better off with the database.
+A database scans ten thousand rows one by one; Python scans the same characters as one string. As for the search index,
+two numbers in the agent's row tell if the cache is current. If only `revision` has changed, rows were added and only
+those are read. If `rewrites` has changed, the texts are dropped, and read again when two consecutive searches see the
+same number: an agent that edits between searches is better served by the database.
 """
 
 from __future__ import annotations
@@ -19,33 +19,34 @@ from recollect.model import Owner
 from recollect.store.engine import Row, Unit
 
 BLOCK = 256
-"""Texts that are looked through in one piece, newest first: the first matches are mostly in the first few."""
+"""Texts joined into one string. Blocks are searched newest first and usually only a few are needed."""
 
 BORDER = "\x00"
-"""Stands between texts; neither a text nor a needle can hold it."""
+"""Delimiter between texts; neither a text nor a needle can contain it."""
 
 MAX_BYTES = 64 * 1024 * 1024
-"""What is held of all agents together; the least recently used go. One with more than that is left to the database."""
+"""Memory limit for all agents; the least recently used are evicted. The database searches an agent that exceeds it."""
 
 MAX_AGENTS = 10_000
+"""Maximum number of agents in the cache."""
 
 Read = Callable[[str, Callable[[Unit], None]], None]
 
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Some texts side by side, oldest first."""
+    """Texts joined into one string, oldest first."""
 
     seqs: Sequence[int]
     joined: str
-    starts: Sequence[int]  # where each begins
+    starts: Sequence[int]  # offset of each text
 
     @classmethod
-    def of(cls, rows: Sequence[Row]) -> _Block:
-        starts, behind = [], 0
+    def from_rows(cls, rows: Sequence[Row]) -> _Block:
+        starts, end = [], 0
         for _, folded in rows:
-            starts.append(behind)
-            behind += len(folded) + len(BORDER)
+            starts.append(end)
+            end += len(folded) + len(BORDER)
         return cls([seq for seq, _ in rows], BORDER.join(folded for _, folded in rows), starts)
 
     @property
@@ -53,7 +54,7 @@ class _Block:
         return sys.getsizeof(self.joined) + 16 * len(self.seqs)
 
     def holding(self, needle: str) -> Iterator[int]:
-        """The numbers of the texts that hold `needle`, newest first."""
+        """Yield the numbers of the texts that contain `needle`, newest first."""
         at = self.joined.rfind(needle)
         while at >= 0:
             place = bisect_right(self.starts, at) - 1
@@ -63,15 +64,17 @@ class _Block:
 
 @dataclass(slots=True)
 class _Held:
-    state: Row | None = None  # of the agent's row when it was last looked at
-    blocks: tuple[_Block, ...] | None = None  # None: not read
+    """Cached texts of one agent."""
+
+    state: Row | None = None  # state in the agent's row at the last search
+    blocks: tuple[_Block, ...] | None = None  # None if not loaded
     is_too_large: bool = False
-    nbytes: int = 0  # as last counted into the total
+    nbytes: int = 0  # size included in the total
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class Texts:
-    """The texts of the agents that are searched."""
+    """Cache of the texts of searched agents."""
 
     def __init__(self, read: Read) -> None:
         self._read = read
@@ -80,8 +83,10 @@ class Texts:
         self._total = 0
 
     def holding(self, owner: Owner, needle: str) -> Iterator[int] | None:
-        """The numbers of all memories of an agent whose folded text holds `needle`, newest first, but for archived
-        ones; None if they are not held and the database has to be asked."""
+        """Return the numbers of an agent's unarchived memories whose folded text contains `needle`, newest first.
+
+        Return None if the texts are not cached and the database has to search.
+        """
         with self._lock:
             held = self._held.get(owner)
             if held is None:
@@ -89,24 +94,24 @@ class Texts:
             self._held.move_to_end(owner)
         with held.lock:
             self._read(owner.tenant, lambda unit: _refresh(held, owner, unit))
-            # Found too large a moment ago, by another search: then nobody keeps the blocks up to date.
+            # Another search may have found them too large meanwhile; then the blocks are no longer kept current.
             blocks = None if held.is_too_large else held.blocks
-        self._make_room(owner, held)
+        self._evict(owner, held)
         return None if blocks is None else (seq for block in reversed(blocks) for seq in block.holding(needle))
 
     def forget(self, tenant: str) -> None:
-        """Let go of what is held of a tenant."""
+        """Drop the texts of a tenant."""
         with self._lock:
             for owner in [owner for owner in self._held if owner.tenant == tenant]:
                 self._total -= self._held.pop(owner).nbytes
 
     def clear(self) -> None:
-        """Let go of everything."""
+        """Drop all texts."""
         with self._lock:
             self._held.clear()
             self._total = 0
 
-    def _make_room(self, owner: Owner, held: _Held) -> None:
+    def _evict(self, owner: Owner, held: _Held) -> None:
         nbytes = sum(block.nbytes for block in held.blocks or ())
         with self._lock:
             if self._held.get(owner) is not held:
@@ -129,14 +134,14 @@ def _refresh(held: _Held, owner: Owner, unit: Unit) -> None:
     if state is None or known is None or (state[0], state[2]) != (known[0], known[2]):
         blocks = None
     elif blocks is None or state != known:
-        blocks = _extended(blocks or (), owner, unit)
-    # Both, once the rows were read: a state without its rows would pass for up to date.
+        blocks = _append_new(blocks or (), owner, unit)
+    # Set both only after the rows were read: a new state with old rows would pass for current.
     held.state, held.blocks = state, blocks
 
 
-def _extended(blocks: tuple[_Block, ...], owner: Owner, unit: Unit) -> tuple[_Block, ...]:
-    """With the rows that came since; a last block that is not full yet is made anew."""
-    whole = blocks[:-1] if blocks and len(blocks[-1].seqs) < BLOCK else blocks
-    last = whole[-1].seqs[-1] if whole else 0
+def _append_new(blocks: tuple[_Block, ...], owner: Owner, unit: Unit) -> tuple[_Block, ...]:
+    """Append the rows added since; rebuild the last block if it was not full."""
+    full_blocks = blocks[:-1] if blocks and len(blocks[-1].seqs) < BLOCK else blocks
+    last = full_blocks[-1].seqs[-1] if full_blocks else 0
     rows = unit.all("texts_after", tenant=owner.tenant, agent=owner.agent, seq=last)
-    return (*whole, *(_Block.of(rows[start : start + BLOCK]) for start in range(0, len(rows), BLOCK)))
+    return (*full_blocks, *(_Block.from_rows(rows[start : start + BLOCK]) for start in range(0, len(rows), BLOCK)))

@@ -1,7 +1,7 @@
-"""Finding a tenant's history by its words, on any engine: an inverted list in memory, extended before every search.
+"""Word search in a tenant's history on any engine: an inverted list in memory, extended before every search.
 
-What was done is only ever added to, so a number says how far a list has come, and what lies above it is read. Nothing
-is written for this when an event is recorded, which every change of a memory is.
+History is append-only, so each list remembers its last number and reads only what follows it. Recording an event, which
+every change of a memory does, writes nothing for the search.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ else:
     index = LazyModule("recollect.store.search.index")
 
 MAX_BYTES = 64 * 1024 * 1024
-"""What all lists together may take; the least recently used go."""
+"""Memory limit for all lists; the least recently used are evicted."""
 
 SPARE = 1.25
-"""A list grows to this many times what is searched before its oldest part is dropped."""
+"""A list may grow to this multiple of the searched range before its oldest part is dropped."""
 
 BATCH = 10_000
 """Rows read at once: a read that runs out of time keeps all batches before it."""
@@ -42,7 +42,7 @@ Read = Callable[[str, Callable[[Unit], None]], None]
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """One kind of history: how far it has come, and what came after a number, as (number, encoded words)."""
+    """One kind of history: readers of its last number and of the rows (number, encoded words) after a number."""
 
     name: str
     last: Callable[[Unit], int]
@@ -52,35 +52,38 @@ class Shelf:
 
 @dataclass(slots=True)
 class _Held:
+    """Cached list of one tenant and shelf."""
+
     words: index.OwnerIndex = field(default_factory=lambda: index.OwnerIndex(NO_VECTORS))
-    read_at: float = -inf  # when the number was known up to which it was read
-    nbytes: int = 0  # as last counted into the total
+    read_at: float = -inf  # time at which the last number read was known
+    nbytes: int = 0  # size included in the total
     is_evicted: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class WordLists:
-    """The lists in use, one for each tenant and shelf."""
+    """Cache of inverted lists, one per tenant and shelf."""
 
     def __init__(self, read: Read) -> None:
         self._read = read
         self._lock = threading.Lock()
         self._held: OrderedDict[tuple[str, str], _Held] = OrderedDict()
-        self._total = 0  # bytes of all lists: counted as they change, so that nobody pays for others' lists
+        # Bytes of all lists, updated incrementally: a search must not pay for measuring the lists of others.
+        self._total = 0
 
     def search(self, tenant: str, shelf: Shelf, terms: Sequence[str], *, limit: int) -> list[Match]:
-        """Best first; the score is how much of the question a text holds, 0 to 1."""
+        """Search a shelf; return the best matches first, scored 0 to 1 by how much of the query a text covers."""
         if not terms:
             return []
-        return self._current(tenant, shelf).covered(terms, limit)
+        return self._refresh(tenant, shelf).search_all(terms, limit)
 
     def forget(self, tenant: str) -> None:
-        """Drop a tenant's lists; the next search makes them anew."""
+        """Drop a tenant's lists; the next search rebuilds them."""
         with self._lock:
             for key in [key for key in self._held if key[0] == tenant]:
                 self._drop(self._held.pop(key))
 
-    def _current(self, tenant: str, shelf: Shelf) -> index.OwnerIndex:
+    def _refresh(self, tenant: str, shelf: Shelf) -> index.OwnerIndex:
         with self._lock:
             held = self._held.get((tenant, shelf.name))
             if held is None:
@@ -88,11 +91,11 @@ class WordLists:
             self._held.move_to_end((tenant, shelf.name))
         words: list[index.OwnerIndex] = []
         self._read(tenant, lambda unit: words.append(_current_words(held, shelf, unit)))
-        self._make_room(held)
+        self._evict(held)
         return words[0]
 
-    def _make_room(self, held: _Held) -> None:
-        """Count what the list takes now, and let go of those unused for longest if all take too much."""
+    def _evict(self, held: _Held) -> None:
+        """Update the total with the size of this list and evict the least recently used lists above the limit."""
         nbytes = held.words.nbytes
         with self._lock:
             if held.is_evicted:
@@ -108,19 +111,19 @@ class WordLists:
 
 
 class SearchedByWords(Units):
-    """What rows of history share: the lists they are found by."""
+    """Base of the rows of history, which are searched by words."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
         self._words = WordLists(engine.read)
 
-    def _found_by_words(self, tenant: str, shelf: Shelf, terms: Sequence[str], *, limit: int) -> list[Match]:
+    def _search_words(self, tenant: str, shelf: Shelf, terms: Sequence[str], *, limit: int) -> list[Match]:
         self._check_outside(tenant)
         return self._words.search(tenant, shelf, terms, limit=limit)
 
 
 def encoded(terms: Sequence[str]) -> bytes:
-    """A text's words as a list takes them."""
+    """Encode a text's words for an inverted list."""
     return encoding.encode_terms(terms)
 
 
@@ -130,10 +133,10 @@ def is_same(stored: bytes, terms: Sequence[str]) -> bool:
 
 
 def _current_words(held: _Held, shelf: Shelf, unit: Unit) -> index.OwnerIndex:
-    """Return the list as of now.
+    """Return the current list.
 
-    The database is asked before the lock is taken: so whoever waits for the lock, or holds it, has its connection and
-    its snapshot already, and no two threads wait for each other.
+    The database is asked before the lock is taken: a thread that waits for the lock, or holds it, already has its
+    connection and its snapshot, so no two threads wait for each other.
     """
     last, words = shelf.last(unit), held.words
     if last == words.last_seq:
@@ -147,14 +150,14 @@ def _current_words(held: _Held, shelf: Shelf, unit: Unit) -> index.OwnerIndex:
 
 def _extend(held: _Held, shelf: Shelf, unit: Unit, last: int) -> None:
     if last < held.words.last_seq:
-        # A snapshot from before the list was last read: what came later does no harm, its rows are not found.
+        # A snapshot older than the list: later rows do no harm, because they are not found.
         if unit.began <= held.read_at:
             return
-        # Another history under the same name.
+        # A lower number means a new history under the same name.
         held.words = index.OwnerIndex(NO_VECTORS)
     oldest = last - shelf.max_searched
     while rows := shelf.after(unit, max(held.words.last_seq, oldest), BATCH):
-        held.words.append([_row(*each) for each in rows])
+        held.words.append([_index_row(*each) for each in rows])
         if len(rows) < BATCH:
             break
     if held.words.count > SPARE * shelf.max_searched:
@@ -162,5 +165,5 @@ def _extend(held: _Held, shelf: Shelf, unit: Unit, last: int) -> None:
         held.words = held.words.without(seqs[seqs <= oldest])
 
 
-def _row(number: int, terms: bytes) -> Row:
+def _index_row(number: int, terms: bytes) -> Row:
     return (number, 1, "", None, terms, None, None, None, Role.USER.value, 0)

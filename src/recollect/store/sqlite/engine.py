@@ -1,9 +1,9 @@
-"""SQLite: many readers, one writer thread, one fsync for all who wait.
+"""SQLite engine: many readers, one writer thread, and group commit.
 
-A write that finds nobody else writing is done at once. All others queue for the writer thread: it opens a transaction,
-runs whatever jobs are waiting (each inside its own savepoint, so that one failing job takes nothing else with it),
-commits once, and only then tells the callers. While it commits, the next jobs gather. So a lone writer pays one fsync
-per write and sixteen share one.
+A write that finds no other write in progress runs immediately on the caller's thread. All others queue for the writer
+thread. It opens a transaction, runs all waiting jobs (each in its own savepoint, so that a failing job affects no
+other), commits once, and then releases the callers. Meanwhile the next jobs queue up. So a single writer pays one fsync
+per write, and sixteen concurrent ones share one.
 
 Several processes may use one file: each has its own writer thread, and SQLite's lock lets one commit at a time.
 """
@@ -42,7 +42,7 @@ from recollect.store.tables.rows import stamp
 T = TypeVar("T")
 
 OLDEST_SAFE_SQLITE = (3, 51, 3)
-"""Before this, a checkpoint racing with a writer could corrupt a database in WAL mode."""
+"""Minimum version. In older ones, a checkpoint racing with a writer could corrupt a database in WAL mode."""
 
 MAX_JOBS_PER_COMMIT = 512
 STATEMENT_CACHE = 200
@@ -57,10 +57,10 @@ class SqliteEngine:
     """One SQLite file, or a database in memory."""
 
     name = "sqlite"
-    store_id = 0  # a database in memory has no files beside it
+    store_id = 0  # an in-memory database has no files beside it
 
     def __init__(self, path: str, *, busy_timeout: float, index_cache_bytes: int) -> None:
-        """Open the file, make or upgrade its schema. `path` is ":memory:" or a file's.
+        """Open the database and create or upgrade its schema. `path` is ":memory:" or the path of a file.
 
         Raises: StoreError, SchemaMismatch.
         """
@@ -80,7 +80,7 @@ class SqliteEngine:
             create_database_file(Path(self._target), self.content_folder)
         with translated():
             connection = self._connect()
-            # Looked for first: another process may be making the schema, and stores no text before it is made.
+            # Check for texts first: another process may be creating the schema, and stores no text before that.
             has_texts = self.content_folder is not None and has_contents(self.content_folder)
             if has_texts and not applied_steps(connection):
                 raise StoreError(EMPTY.format(path=self._target, beside=self.content_folder))
@@ -147,7 +147,7 @@ class SqliteEngine:
         return () if self._in_memory else problems_of_disk(Path(self._target).parent)
 
     def close(self) -> None:
-        """Finish the writes that are waiting, then close. Calling it again does nothing."""
+        """Finish the waiting writes, then close. Calling it again does nothing."""
         if self._closed.is_set() or os.getpid() != self._pid:
             return
         self._closed.set()
@@ -180,7 +180,8 @@ class SqliteEngine:
     def _connect(self, *, readonly: bool = False) -> apsw.Connection:
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         if self._in_memory:
-            flags |= apsw.SQLITE_OPEN_URI  # never for files: a path may hold "?"
+            # Never for files: a path may contain "?".
+            flags |= apsw.SQLITE_OPEN_URI
         connection = apsw.Connection(self._target, flags=flags, statementcachesize=STATEMENT_CACHE)
         connection.set_busy_timeout(int(self._busy_timeout * 1000))
         if not readonly:
@@ -194,11 +195,12 @@ class SqliteEngine:
         return connection
 
     def _use_write_ahead_log(self, connection: apsw.Connection) -> None:
-        """Two processes that both make a new file race here, and SQLite does not wait by itself in this one place."""
+        """Switch to WAL mode. Retry, because SQLite does not wait here for another process that creates the file."""
         deadline = int(self._busy_timeout / WAL_RETRY_PAUSE)
         for attempt in range(deadline + 1):
             try:
-                connection.pragma("journal_mode", "wal")  # a database in memory answers "memory" and needs none
+                # An in-memory database answers "memory" and needs no log.
+                connection.pragma("journal_mode", "wal")
             except apsw.BusyError:
                 if attempt == deadline:
                     raise
@@ -252,39 +254,40 @@ def _bound(values: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
 
 @dataclass(slots=True)
 class _Job:
-    """One caller's work, and where its outcome is left. The lock opens once the outcome is durable."""
+    """Work of one caller and its outcome. The lock is released when the outcome is durable."""
 
     tenant: str
     work: Callable[[Unit], Any]
-    context: Context = field(default_factory=copy_context)  # the caller's, for what runs on the writer's thread
+    context: Context = field(default_factory=copy_context)  # of the caller, entered on the writer thread
     done: threading.Lock = field(default_factory=threading.Lock)
     result: Any = None
     error: BaseException | None = None
 
 
 class _Writer:
-    """The one connection that writes, used by one thread at a time: by whoever finds it free, else by the writer's.
+    """Owner of the only writing connection, which one thread uses at a time.
 
-    Waking another thread and waiting for it costs as much as the write itself, so a lone caller writes on its own
-    thread. As soon as somebody has to wait, jobs queue up for the writer's thread, which commits them together.
+    Waking another thread and waiting for it costs as much as the write itself, so a caller that finds the connection
+    free writes on its own thread. As soon as a caller has to wait, jobs queue for the writer thread, which commits them
+    together.
     """
 
     def __init__(self, connection: apsw.Connection, queries: _Queries) -> None:
         self._connection = connection
         self._queries = queries
-        self._turn = threading.Lock()  # held by whoever uses the connection
-        self._writing = NOBODY  # the thread that does
+        self._turn = threading.Lock()  # held while using the connection
+        self._writing = NOBODY  # id of the thread that uses the connection
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
-        self._gate = threading.Lock()  # guards the two below
-        self._waiting = 0  # jobs queued and not yet answered
+        self._gate = threading.Lock()  # guards `_waiting` and `_is_stopped`
+        self._waiting = 0  # jobs queued and not yet done
         self._is_stopped = False
         self._thread = threading.Thread(target=self._serve, name="recollect-writer", daemon=True)
         self._thread.start()
 
     def run(self, tenant: str, work: Callable[[Unit], T]) -> T:
         if self._writing == threading.get_ident():
-            raise StoreError("A write cannot wait for another write from inside a transaction.")
-        # Those who wait go first: a busy caller must not slip in front of them again and again.
+            raise StoreError("A transaction cannot start another write and wait for it.")
+        # Queued jobs go first: a busy caller must not overtake them repeatedly.
         if not self._waiting and self._turn.acquire(blocking=False):
             try:
                 return self._write_alone(tenant, work)
@@ -294,15 +297,15 @@ class _Writer:
         return result
 
     def alone(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Do what no transaction may be open for; whoever wants to write waits."""
+        """Run `work` outside a transaction while all writers wait."""
         with self.paused(), translated():
             return work(self._connection)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Keep the writers of this process waiting."""
+        """Block the writers of this process."""
         if self._writing == threading.get_ident():
-            raise StoreError("The file is not rewritten from inside a transaction.")
+            raise StoreError("The file cannot be rewritten inside a transaction.")
         with self._turn:
             if self._is_stopped:
                 raise StoreError(CLOSED)
@@ -336,7 +339,8 @@ class _Writer:
     def _queue(self, job: _Job) -> Any:
         job.done.acquire()
         with self._gate:
-            if self._is_stopped:  # nobody queues behind the None that ends the thread: it would wait for ever
+            # A job queued after the None that ends the thread would wait forever.
+            if self._is_stopped:
                 raise StoreError(CLOSED)
             self._waiting += 1
             self._jobs.put(job)
@@ -354,7 +358,7 @@ class _Writer:
                 try:
                     with translated(), self._transaction():
                         self._run_group(group)
-                except BaseException as error:  # noqa: BLE001  handed to every caller of the group: none was told "done"
+                except BaseException as error:  # noqa: BLE001  raised in every caller of the group
                     for each in group:
                         each.error = each.error or error
                 self._writing = NOBODY
@@ -370,16 +374,18 @@ class _Writer:
             yield
             self._connection.execute("COMMIT")
         except BaseException:
-            if self._connection.in_transaction:  # a full disk can end it under us
+            # A full disk may have ended the transaction already.
+            if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
 
     def _run_group(self, group: list[_Job]) -> None:
-        """Run the first job and all that are waiting behind it."""
+        """Run the first job and all that are queued after it."""
         self._run_job(group[0])
         while len(group) < MAX_JOBS_PER_COMMIT and not self._jobs.empty():
             job = self._jobs.get()
-            if job is None:  # stop() waits its turn behind this commit
+            # Keep the stop signal for the main loop, after this commit.
+            if job is None:
                 self._jobs.put(None)
                 return
             group.append(job)
@@ -393,7 +399,8 @@ class _Writer:
                 job.result = job.context.run(job.work, unit)
         except BaseException as error:  # raised again in the caller's thread
             job.error = error
-            if not self._connection.in_transaction:  # a full disk can end the whole transaction under us
+            # A full disk may have ended the whole transaction.
+            if not self._connection.in_transaction:
                 raise
             self._connection.execute("ROLLBACK TO job")
         self._connection.execute("RELEASE job")

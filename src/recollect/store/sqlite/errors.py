@@ -1,4 +1,4 @@
-"""How SQLite's failures are told."""
+"""Translation of SQLite's errors, and checks of the disk."""
 
 from __future__ import annotations
 
@@ -33,17 +33,18 @@ UNWRITTEN = frozenset(
         apsw.SQLITE_IOERR_SHMSIZE,
     }
 )
-"""What a full disk, a quota or a failing disk makes of a write; what is there can still be read."""
+"""Result codes of failed writes (full or failing disk, quota). The database can still be read."""
 
 LITTLE_FREE = 8 * 1024 * 1024
-"""Bytes; the write-ahead log alone may take half of it before it is written back."""
+"""Free bytes below which writes may fail: the write-ahead log alone may take half of this before a checkpoint."""
 
 LOST = ("no such table", "no such column")
+"""Start of the messages that report a missing part of the schema."""
 
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turn the driver's errors into ours, the original kept as the cause."""
+    """Convert the driver's errors to ours, with the original as the cause."""
     try:
         yield
     except RecollectError:
@@ -66,7 +67,7 @@ def translated() -> Iterator[None]:
     except apsw.ReadOnlyError as error:
         raise ReadOnly("The database file cannot be written to; check its permissions.") from error
     except apsw.IOError as error:
-        message = f"The disk does not do what it is asked ({error}): it may be full, failing or gone."
+        message = f"Disk I/O failed ({error}): the disk may be full, failing or gone."
         raise (ReadOnly if getattr(error, "extendedresult", 0) in UNWRITTEN else StoreError)(message) from error
     except apsw.Error as error:
         if isinstance(error, apsw.SQLError) and str(error).startswith(LOST):
@@ -75,9 +76,9 @@ def translated() -> Iterator[None]:
 
 
 def problems_of_disk(folder: Path) -> Sequence[str]:
-    """What will keep the database in this folder from being written, in sentences."""
+    """Return the problems that will prevent writes to the database in this folder, as sentences."""
     try:
         free = shutil.disk_usage(folder).free
     except OSError as error:
-        return (f"The folder of the database cannot be looked at: {error.strerror}.",)
+        return (f"The database's folder cannot be read: {error.strerror}.",)
     return ("The disk is nearly full: writes may fail at any time. Free some space.",) if free < LITTLE_FREE else ()

@@ -1,7 +1,7 @@
-"""Files of an embedded store: who may read them, and which contents belong to which database.
+"""Files of an embedded store: their permissions, and the folder of contents that belongs to a database.
 
-Long texts lie in a folder beside the database. A marker file in it holds the id of the database that wrote them, so
-that an empty or foreign database never takes them for its own and sweeps them away.
+Long texts are kept in a folder beside the database. A marker file in it holds the id of the database that wrote them,
+so that an empty or different database never sweeps them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CONTENTS_SUFFIX = ".blobs"
 
 EMPTY = (
     "The database {path} is missing or empty, but {beside} still holds texts of a store. Restore the database from a "
-    "backup. To begin a new store here, move {beside} away."
+    "backup. To start a new store here, move {beside} away."
 )
 FOREIGN = (
     "The texts in {folder} belong to another database than {path}. Restore the database they belong to, or move the "
@@ -35,7 +35,7 @@ FOREIGN = (
 
 
 def create_database_file(path: Path, contents: Path) -> None:
-    """Create the database's file and folder for their owner only; leave existing ones as they are.
+    """Create the database's file and folder with owner-only permissions; leave existing ones unchanged.
 
     Raises: StoreError if the file is missing or empty while its contents or its write-ahead log are not.
     """
@@ -43,26 +43,28 @@ def create_database_file(path: Path, contents: Path) -> None:
     log = Path(f"{path}{WAL_SUFFIX}")
     try:
         make_private(path.parent)
-        # Looked at before the database: another process may be making all of them, and makes the database first.
-        left = [each for each, is_filled in ((contents, has_contents(contents)), (log, _size(log) > 0)) if is_filled]
-        if _size(path):
+        # Check these before the database: another process may be creating all of them, the database first.
+        leftovers = [
+            each for each, is_filled in ((contents, has_contents(contents)), (log, _file_size(log) > 0)) if is_filled
+        ]
+        if _file_size(path):
             return
-        if left:
-            raise StoreError(EMPTY.format(path=path, beside=left[0]))
+        if leftovers:
+            raise StoreError(EMPTY.format(path=path, beside=leftovers[0]))
         with contextlib.suppress(FileExistsError):
             _create_empty(path)
     except OSError as error:
-        raise StoreError(f"The database {path} cannot be made: {error.strerror}.") from error
+        raise StoreError(f"The database {path} cannot be created: {error.strerror}.") from error
 
 
 def claim_contents(connection: apsw.Connection, path: Path, contents: Path) -> int:
-    """Return the id of this database, and see that the folder beside it holds no other one's contents.
+    """Return the id of this database, and check that the folder beside it does not belong to another one.
 
     Raises: StoreError.
     """
-    marked = read_marker(contents)
-    store_id = _store_id(connection, preferred=marked)
-    if marked not in (None, store_id):
+    marker_id = read_marker(contents)
+    store_id = _read_or_create_id(connection, preferred=marker_id)
+    if marker_id not in (None, store_id):
         raise StoreError(FOREIGN.format(path=path, folder=contents))
     if contents.is_dir():
         write_marker(contents, store_id)
@@ -84,7 +86,7 @@ def read_marker(folder: Path) -> int | None:
 
 
 def write_marker(folder: Path, store_id: int) -> None:
-    """Write the id of the folder's database, unless it is there.
+    """Write the id of the folder's database, unless there is one.
 
     Raises: OSError.
     """
@@ -102,30 +104,31 @@ def write_marker(folder: Path, store_id: int) -> None:
 
 def find_exposed(path: Path) -> Sequence[Path]:
     """Return the files and folders of a store that other users of this machine may read or write."""
-    return [each for each in _own_files(path) if each.exists() and each.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)]
+    return [each for each in _iter_files(path) if each.exists() and each.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)]
 
 
-def _size(path: Path) -> int:
+def _file_size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _own_files(path: Path) -> Iterator[Path]:
+def _iter_files(path: Path) -> Iterator[Path]:
     yield from (Path(f"{path}{suffix}") for suffix in ("", WAL_SUFFIX, "-shm"))
     yield Path(f"{path}{CONTENTS_SUFFIX}")
 
 
 def _create_empty(path: Path) -> None:
-    """Create an empty file. `mknod` opens none: closing one would release SQLite's locks on it in this process."""
+    """Create an empty file without opening it: closing it would release SQLite's locks on it in this process."""
     try:
         os.mknod(path, OWNER_ONLY_FILE | stat.S_IFREG)
-    except PermissionError:  # macOS reserves mknod for root
+    except PermissionError:
+        # macOS reserves mknod for root.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, OWNER_ONLY_FILE))
 
 
-def _store_id(connection: apsw.Connection, *, preferred: int | None) -> int:
-    """Return the id kept in the file's header (`user_version`), which a copy of the file takes along.
+def _read_or_create_id(connection: apsw.Connection, *, preferred: int | None) -> int:
+    """Return the id in the file's header (`user_version`), which copies of the file share.
 
-    A database of an earlier release has none: it gets the one its contents are marked with, or a new one.
+    A database of an earlier release has none: it gets the id of its contents' marker, or a new one.
     """
     if found := int(connection.pragma("user_version")):
         return found

@@ -1,4 +1,4 @@
-"""Search on SQLite: everything in memory, a tenant's chunks like an agent's memories."""
+"""Search on SQLite: entirely in memory, for an agent's memories and a tenant's passages alike."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from recollect.store.search.memory_search import MemorySearch
 
 
 class SqliteIndex(MemorySearch):
-    """`engine.SearchIndex` over rows of bytes."""
+    """Implementation of `engine.SearchIndex` over rows of bytes."""
 
     def __init__(self, read: Read, *, numbers: Callable[[Sequence[int]], Any], max_bytes: int) -> None:
         super().__init__(read, encoding=SHORT, numbers=numbers, max_bytes=max_bytes)

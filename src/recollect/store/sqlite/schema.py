@@ -1,4 +1,4 @@
-"""Schema of a SQLite file: which steps it has, and how it gets the others."""
+"""Schema of a SQLite file: the applied migrations, and applying the others."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from recollect.store.migrations import Migration, check_applied, load_migrations
 
 
 def migrate(connection: apsw.Connection) -> None:
-    """Bring the schema up to date. Whoever gets the write lock takes the next step; others wait and find it taken."""
+    """Apply pending migrations, each under the write lock; other processes wait and find it applied."""
     migrations = load_migrations("sqlite")
-    while check_applied(migrations, applied_steps(connection)) or adopt_chat_tables.is_lacking(_columns(connection)):
+    while check_applied(migrations, applied_steps(connection)) or adopt_chat_tables.is_lacking(_columns_of(connection)):
         connection.execute("BEGIN IMMEDIATE")
         try:
-            _take_next_step(connection, migrations)
+            _apply_next(connection, migrations)
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
@@ -30,14 +30,14 @@ def applied_steps(connection: apsw.Connection) -> Mapping[int, str]:
     return {row[0]: row[1] for row in connection.execute("SELECT number, checksum FROM schema_migrations")}
 
 
-def _columns(connection: apsw.Connection, table: str = adopt_chat_tables.SESSIONS) -> set[str]:
+def _columns_of(connection: apsw.Connection, table: str = adopt_chat_tables.SESSIONS) -> set[str]:
     return {name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))}
 
 
-def _take_next_step(connection: apsw.Connection, migrations: Sequence[Migration]) -> None:
+def _apply_next(connection: apsw.Connection, migrations: Sequence[Migration]) -> None:
     applied = applied_steps(connection)
     before, after = adopt_chat_tables.around(
-        "sqlite", applied, _columns(connection), _columns(connection, adopt_chat_tables.MESSAGES)
+        "sqlite", applied, _columns_of(connection), _columns_of(connection, adopt_chat_tables.MESSAGES)
     )
     connection.execute(
         "CREATE TABLE IF NOT EXISTS schema_migrations "

@@ -1,16 +1,17 @@
 """Remove the bytes of deleted rows from SQLite's files, in steps that let writers in between.
 
 `secure_delete` writes zeros over a deleted row and over freed pages, but not over cells that the tree has moved to
-another page: their old copies stay in the unused part of the page they left. `VACUUM` gets rid of them by writing the
-whole file anew, and nobody can write meanwhile. Here the unused parts are overwritten in place instead:
+another page: their old copies stay in the unused part of the page they left. `VACUUM` removes them by rewriting the
+whole file, which blocks all writers. Here the unused parts are overwritten in place instead:
 
-- Pages are looked at without a lock, to find those whose unused parts are not zero.
+- Pages are scanned without a lock, to find those whose unused parts are not zero.
 - Each step empties the write-ahead log, begins a write transaction and checks that the log is still empty. From then
-  on nobody can append to the log, and a checkpoint has nothing to copy: nobody else writes to the database file.
+  on no other process can append to the log, and a checkpoint has nothing to copy, so no other process writes to the
+  database file.
 - Only bytes that no cell uses change, so a reader sees the same page before, after and while it is written, and a
   crash in the middle leaves a valid page.
-- The step commits a change of its own, on a connection of its own. That makes every other connection drop its cached
-  pages, which would otherwise bring the old bytes back with their next write.
+- The step commits a dummy change on a separate connection. That makes every other connection drop its cached pages,
+  which would otherwise bring the old bytes back with the next write.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ import apsw
 PAGES_PER_STEP = 512
 PAGES_PER_READ = 256
 TRIES = 20
+"""Attempts at each step before scrubbing gives up."""
+
 HEADER_BYTES = 100  # before the tree of page 1
 LEAF_HEADER, INTERIOR_HEADER = 8, 12
 TREE_PAGES = {2: INTERIOR_HEADER, 5: INTERIOR_HEADER, 10: LEAF_HEADER, 13: LEAF_HEADER}
@@ -32,26 +35,26 @@ TREE_PAGES = {2: INTERIOR_HEADER, 5: INTERIOR_HEADER, 10: LEAF_HEADER, 13: LEAF_
 whose first byte is 0 in every database below 64 GB."""
 
 NOT_SCRUBBED = (
-    "Unused parts of the database file were not overwritten: copies of removed text may be left in them until somebody "
-    "erases again."
+    "Unused parts of the database file were not overwritten: copies of removed text may remain in them until the next "
+    "erasure."
 )
 READERS = (
-    "Somebody was reading all the while, so the write-ahead log could not be emptied: it may hold removed text until "
-    "the last reader is done and something is written, or all have closed the store."
+    "The write-ahead log could not be emptied because of concurrent readers: it may hold removed text until the last "
+    "reader is done and something is written, or until all have closed the store."
 )
 
 PATIENCE = 200
-"""Milliseconds a step waits for readers of the log while it keeps writers out."""
+"""Milliseconds a step waits for readers of the log while it blocks writers."""
 
 MAX_PAGES = 2**24
-"""From here on the number of a page may begin with a byte that looks like a tree page."""
+"""Page count from which a page number may begin with the type byte of a tree page."""
 
 KeepOut = Callable[[], AbstractContextManager[None]]
-"""Keeps the other writers of this process waiting."""
+"""Context manager that blocks the other writers of this process."""
 
 
 def compact(connection: apsw.Connection) -> Sequence[str]:
-    """Write the whole file anew and empty the log; return where removed bytes may be left."""
+    """Rewrite the whole file and empty the log; return where removed bytes may remain."""
     try:
         connection.execute("VACUUM")
     except (apsw.FullError, apsw.BusyError, apsw.LockedError, apsw.IOError):
@@ -60,23 +63,24 @@ def compact(connection: apsw.Connection) -> Sequence[str]:
 
 
 def empty_log(connection: apsw.Connection) -> bool:
-    """Copy the write-ahead log into the database and cut it to nothing; return True if that was possible."""
+    """Copy the write-ahead log into the database and truncate it; return True if that succeeded."""
     try:
         ((is_busy, _, _),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    except (apsw.BusyError, apsw.LockedError):  # another process is at it
+    except (apsw.BusyError, apsw.LockedError):
+        # Another process is running a checkpoint.
         return False
     return not is_busy
 
 
 def overwrite_unused(connection: apsw.Connection, path: Path, keep_out: KeepOut) -> Sequence[str]:
-    """Overwrite what no row uses, step by step; return where removed bytes may be left.
+    """Overwrite unused bytes step by step; return where removed bytes may remain.
 
-    `connection` is used for nothing else. A file whose pages cannot be told apart is written anew instead.
+    `connection` must be used for nothing else. A file with pages of uncertain type is rewritten instead.
     """
     connection.set_busy_timeout(PATIENCE)
     if not _try_repeatedly(lambda: empty_log(connection), keep_out):
         return [NOT_SCRUBBED, READERS]
-    # Opened through SQLite: closing a descriptor of our own would release its locks on the file in this process.
+    # Open through SQLite: closing a descriptor of our own would release its locks on the file in this process.
     file = apsw.VFSFile("", str(path), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READWRITE, 0])
     try:
         pages = _Pages(file, int(connection.pragma("page_size")))
@@ -109,7 +113,7 @@ def _overwrite_step(connection: apsw.Connection, path: Path, pages: _Pages, numb
         return False
     try:
         connection.execute("BEGIN IMMEDIATE")
-        # Another process may have written between the two.
+        # Another process may have written in between.
         if Path(f"{path}-wal").stat().st_size:
             return False
         for number in numbers:
@@ -125,7 +129,7 @@ def _overwrite_step(connection: apsw.Connection, path: Path, pages: _Pages, numb
 
 
 class _Pages:
-    """The pages of a database file, read and written past SQLite's cache."""
+    """Pages of a database file, read and written bypassing SQLite's cache."""
 
     def __init__(self, file: apsw.VFSFile, size: int) -> None:
         header = file.xRead(HEADER_BYTES, 0)
@@ -162,13 +166,13 @@ def clean_page(page: bytes, *, is_first: bool, usable: int) -> bytes | None:
     header = TREE_PAGES.get(page[start])
     if header is None:
         return None
-    cells = _number(page, start + 3)
-    # 0 stands for 65536, which does not fit into two bytes.
-    content = _number(page, start + 5) or 65536
+    cells = _read_uint16(page, start + 3)
+    # 0 means 65536, which does not fit into two bytes.
+    content = _read_uint16(page, start + 5) or 65536
     begin = start + header + 2 * cells
     if not begin <= content <= usable:
         return None
-    unused = [(begin, content), *_free_blocks(page, _number(page, start + 1), usable)]
+    unused = [(begin, content), *_iter_free_blocks(page, _read_uint16(page, start + 1), usable)]
     if not any(any(page[first:last]) for first, last in unused):
         return None
     cleaned = bytearray(page)
@@ -177,14 +181,14 @@ def clean_page(page: bytes, *, is_first: bool, usable: int) -> bytes | None:
     return bytes(cleaned)
 
 
-def _free_blocks(page: bytes, block: int, usable: int) -> Iterator[tuple[int, int]]:
-    """Yield the bytes of each free block behind its own four: the place of the next one, and its length."""
+def _iter_free_blocks(page: bytes, block: int, usable: int) -> Iterator[tuple[int, int]]:
+    """Yield the range of each free block after its four-byte header (offset of the next block, and length)."""
     while 0 < block <= usable - 4:
-        following, length = _number(page, block), _number(page, block + 2)
+        following, length = _read_uint16(page, block), _read_uint16(page, block + 2)
         yield block + 4, min(max(block + length, block + 4), usable)
-        # Blocks stand in ascending order; anything else is damage, which doctor reports.
+        # Blocks are in ascending order; anything else is damage, which doctor reports.
         block = following if following > block else 0
 
 
-def _number(page: bytes, at: int) -> int:
+def _read_uint16(page: bytes, at: int) -> int:
     return int.from_bytes(page[at : at + 2], "big")

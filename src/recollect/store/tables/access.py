@@ -15,18 +15,19 @@ from recollect.store.tables.rows import BEHIND_ALL, json_list, json_text, maybe_
 from recollect.store.units import Units, take_key
 
 BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
+"""Start of a listing without a cursor."""
 
 
 class KeyRows(Units):
-    """`ports.KeyStore`."""
+    """Implementation of `ports.KeyStore`."""
 
     def add_key(self, key: ApiKey, hash: str) -> ApiKey:
         def add(unit: Unit) -> int:
             unit.run("add_tenant", tenant=key.tenant, now=key.created_at)
-            return unit.run("add_key", **_values(key), hash=hash)
+            return unit.run("add_key", **_key_values(key), hash=hash)
 
         if not self._write(key.tenant, add):
-            raise Conflict("There is a key of that id already.")
+            raise Conflict("A key with that id already exists.")
         return key
 
     def find_key(self, tenant: str, id: str) -> tuple[ApiKey, str] | None:
@@ -65,7 +66,7 @@ def _key_from(row: Row) -> ApiKey:
     )
 
 
-def _values(key: ApiKey) -> dict[str, Any]:
+def _key_values(key: ApiKey) -> dict[str, Any]:
     return {
         "tenant_id": key.tenant,
         "id": key.id,
@@ -81,17 +82,17 @@ def _values(key: ApiKey) -> dict[str, Any]:
 
 
 ROW_BYTES = 1000
-"""What a row without an answer counts for, indexes included."""
+"""Size charged for a row without its answer, indexes included."""
 
 NO_HOLDER = "-"
-"""Stands for the holder of no row."""
+"""Placeholder that matches the holder of no row."""
 
 
 class IdempotencyRows(Units):
-    """`ports.IdempotencyStore`."""
+    """Implementation of `ports.IdempotencyStore`."""
 
     def find_answer(self, claim: Claim) -> KeptAnswer | None:
-        row = self._read(claim.tenant, lambda unit: unit.one("find_answer", **_whose(claim), now=claim.at))
+        row = self._read(claim.tenant, lambda unit: unit.one("find_answer", **_claim_params(claim), now=claim.at))
         if row is None:
             return None
         at, request_hash, status, content_type, body = row
@@ -109,13 +110,13 @@ class IdempotencyRows(Units):
 
         def keep(unit: Unit) -> None:
             if claim.is_written or take_key(unit, claim):
-                unit.run("keep_answer", **_whose(claim), **values)
+                unit.run("keep_answer", **_claim_params(claim), **values)
 
         self._write(claim.tenant, keep)
 
     def renew_key(self, claim: Claim, *, at: datetime, expires_at: datetime) -> None:
         values = {"holder": claim.holder, "at": at, "expires_at": expires_at}
-        self._write(claim.tenant, lambda unit: unit.run("renew_key", **_whose(claim), **values))
+        self._write(claim.tenant, lambda unit: unit.run("renew_key", **_claim_params(claim), **values))
 
     def prune_answers(self, tenant: str, *, created_until: datetime, max_bytes: int) -> int:
         def prune(unit: Unit) -> int:
@@ -128,18 +129,18 @@ class IdempotencyRows(Units):
     def erase_answers(self, tenant: str, *, with_keys: bool = False) -> int:
         statement = "erase_idempotency_keys" if with_keys else "erase_answers"
         claim = CLAIM.get()
-        # The request that erases has not made its answer yet: it is the receipt, which quotes nothing.
+        # Skip the key of the erasing request itself: its answer, the receipt, is still to come and quotes nothing.
         holder = NO_HOLDER if claim is None or claim.is_over else claim.holder
         values = {"size": ROW_BYTES, "but_holder": holder}
         return self._write(tenant, lambda unit: unit.run(statement, tenant=tenant, **values))
 
 
-def _whose(claim: Claim) -> dict[str, Any]:
+def _claim_params(claim: Claim) -> dict[str, Any]:
     return {"tenant": claim.tenant, "key_hash": claim.key_hash}
 
 
 class AllowanceRows(Units):
-    """`ports.AllowanceStore`."""
+    """Implementation of `ports.AllowanceStore`."""
 
     def add_allowance(self, tenant: str, hash: str, *, now: datetime) -> None:
         def add(unit: Unit) -> None:

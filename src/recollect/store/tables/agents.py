@@ -1,4 +1,4 @@
-"""Agents as rows."""
+"""Rows of agents."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from recollect.store.tables.rows import agent_from, agent_values
 from recollect.store.units import Units
 
 LIFE_BITS = 62
+"""Size of the random number that tells one generation of an agent's index from the next."""
 
 NO_SUCH_AGENT = "There is no such agent."
 
 
 def whose(owner: Owner) -> dict[str, str]:
-    """The two parameters every statement on an agent's rows takes."""
+    """Return the parameters that every statement on an agent's rows takes."""
     return {"tenant": owner.tenant, "agent": owner.agent}
 
 
 def make_agent(unit: Unit, agent: Agent) -> bool:
-    """Add the agent and, if need be, its tenant; False if it exists."""
+    """Add the agent, and its tenant if missing. Return False if the agent exists."""
     unit.run("add_tenant", tenant=agent.owner.tenant, now=agent.created_at)
     return unit.run("add_agent", **agent_values(agent)) > 0
 
 
 class AgentRows(Units):
-    """`ports.AgentStore`."""
+    """Implementation of `ports.AgentStore`."""
 
     def add_agent(self, agent: Agent) -> Agent:
         if not self._write(agent.owner.tenant, lambda unit: make_agent(unit, agent)):
-            raise Conflict(f"There is an agent {agent.id!r} already.")
+            raise Conflict(f"Agent {agent.id!r} already exists.")
         return agent
 
     def get_agent(self, owner: Owner) -> Agent:
@@ -72,5 +73,5 @@ class AgentRows(Units):
 
 
 def renew_index(unit: Unit, agent: str) -> None:
-    """Let every process that holds the agent's index read it anew: as a whole, and without any of the old one."""
+    """Make every process discard its cached copy of the agent's index and reload it completely."""
     unit.run("renew_index", tenant=unit.tenant, agent=agent, life=getrandbits(LIFE_BITS))

@@ -1,4 +1,4 @@
-"""The audit log as rows."""
+"""Rows of the audit log."""
 
 from __future__ import annotations
 
@@ -20,23 +20,27 @@ from recollect.store.tables.rows import BEHIND_ALL, MAX_PATTERN_BYTES, json_text
 
 SHELF = "audit"
 PAGE = 1000
+"""Events read by one statement."""
 MAX_BROKEN = 20
-"""Of the events that do not fit, so many are named."""
+"""Limit on the broken event ids listed in a report."""
 
 CUT = "Events are missing from the end of the log."
 NOTHING_KEYED = (
-    "No event is keyed although audit_key is set: if it was set only now, the next event begins the keyed part; if "
-    "not, somebody wrote the log anew."
+    "No event is keyed although audit_key is set. If you have just set it, the next event starts the keyed part; "
+    "otherwise the log was rewritten."
 )
-NO_KEY = "The audit log of this tenant is keyed; to write, set audit_key to the key it was begun with."
-OTHER_KEY = "The audit log of this tenant is keyed with another audit_key; to write, set the one it was begun with."
+NO_KEY = "The audit log of this tenant is keyed. Set audit_key to its original key to write."
+OTHER_KEY = "The audit log of this tenant is keyed with another audit_key. Set audit_key to its original key to write."
 
 
 class AuditRows(SearchedByWords):
-    """`ports.AuditStore`. The tenant's shelf row is the chain's head: whoever writes an event holds it until commit."""
+    """Implementation of `ports.AuditStore`.
+
+    The tenant's shelf row holds the head of the chain. A writer locks it until commit, which serialises the events.
+    """
 
     audit_key = ""
-    """What hashes are keyed with; `open_store` sets it."""
+    """Key of the event hashes; set by `open_store`."""
 
     def add_event(self, event: AuditEvent) -> AuditEvent:
         if actor := current_caller().actor:
@@ -51,7 +55,7 @@ class AuditRows(SearchedByWords):
             assert head is not None
             number, previous_hash = head
             refuse_foreign(previous_hash, self.audit_key)
-            # As it will be read back: keys that are numbers become text before they are put in order.
+            # Hash the meta as it will be read back: JSON turns numeric keys into text, which changes their order.
             meta = json.loads(json_text(event.meta))
             numbered = replace(event, id=number, previous_hash=previous_hash, meta=meta)
             sealed = replace(numbered, hash=event_hash(numbered, previous_hash, self.audit_key))
@@ -93,7 +97,7 @@ class AuditRows(SearchedByWords):
         return {row[1]: readable_event(row) for row in rows}
 
     def search_events(self, tenant: str, query: str, *, limit: int = 10) -> Sequence[Match]:
-        return self._found_by_words(tenant, EVENTS, history_terms(query), limit=limit)
+        return self._search_words(tenant, EVENTS, history_terms(query), limit=limit)
 
     def verify_events(self, tenant: str) -> AuditReport:
         return self._read(tenant, lambda unit: verified(unit, self.audit_key))
@@ -110,15 +114,15 @@ class AuditRows(SearchedByWords):
             fits = [hashes.get(head.id) == head.hash for head in heads]
             erasures = [] if all(fits) else [readable_event(row) for row in unit.all("erasures", tenant=tenant)]
             return [
-                HeadCheck(head=head, is_ok=True) if fit else _moved(head, hashes.get(head.id), erasures)
+                HeadCheck(head=head, is_ok=True) if fit else _explain_changed_head(head, hashes.get(head.id), erasures)
                 for head, fit in zip(heads, fits, strict=True)
             ]
 
         return self._read(tenant, check)
 
 
-def _moved(head: AuditHead, hash: str | None, erasures: Sequence[AuditEvent]) -> HeadCheck:
-    """Say why a head no longer fits. An erasure told what it sealed anew, and the last hash before that."""
+def _explain_changed_head(head: AuditHead, hash: str | None, erasures: Sequence[AuditEvent]) -> HeadCheck:
+    """Explain a head whose hash changed: an erasure records which events it re-sealed and the head before it."""
     if hash is None:
         return HeadCheck(head=head, is_ok=False, says=f"Event {head.id} was recorded as the last one and is missing.")
     for each in erasures:
@@ -128,24 +132,28 @@ def _moved(head: AuditHead, hash: str | None, erasures: Sequence[AuditEvent]) ->
                 break
             says = f"Event {head.id} was re-sealed by the erasure of event {each.id}."
             return HeadCheck(head=head, is_ok=True, says=says)
-    says = f"Event {head.id} has another hash than was recorded: the log was written anew."
+    says = f"Event {head.id} has a different hash than recorded: the log was rewritten."
     return HeadCheck(head=head, is_ok=False, says=says)
 
 
 def head_of(unit: Unit) -> AuditHead:
+    """Read the id and hash of the tenant's last event."""
     row = unit.one("audit_head", tenant=unit.tenant)
     return AuditHead() if row is None else AuditHead(id=row[0], hash=row[1])
 
 
 def refuse_foreign(head_hash: str, key: str) -> None:
-    """Raises: ReadOnly when the log is keyed with another key than ours."""
+    """Refuse to write to a log that is keyed with another key.
+
+    Raises: ReadOnly.
+    """
     if is_foreign(head_hash, key):
         raise ReadOnly(OTHER_KEY if key else NO_KEY)
 
 
 def verified(unit: Unit, key: str) -> AuditReport:
-    """Walk the chain from its beginning to its head."""
-    walk = Walk(key)
+    """Verify the chain from the first event to the head."""
+    walk = ChainWalk(key)
     while rows := unit.all("events_after", tenant=unit.tenant, id=walk.at, limit=PAGE):
         check_deadline()
         for row in rows:
@@ -153,8 +161,8 @@ def verified(unit: Unit, key: str) -> AuditReport:
     return walk.report(head_of(unit))
 
 
-class Walk:
-    """A walk along the chain. It goes on behind what is broken, from the hash that stands there."""
+class ChainWalk:
+    """State of a walk along the chain. After a broken event it resumes from the stored hash."""
 
     def __init__(self, key: str) -> None:
         self.at = 0
@@ -173,7 +181,7 @@ class Walk:
         if id != self.at + 1:
             self._break(range(self.at + 1, id), f"Event {self.at + 1} is missing.")
             self.hash = previous_hash
-        problem = _problem(row, self.hash, key=self._key, must_be_keyed=self._keyed_from is not None)
+        problem = _find_problem(row, self.hash, key=self._key, must_be_keyed=self._keyed_from is not None)
         if problem:
             self._break(range(id, id + 1), problem)
         if self._keyed_from is None and is_keyed(hash):
@@ -201,14 +209,16 @@ class Walk:
         self._broken += ids[: MAX_BROKEN - len(self._broken)]
 
 
-def _problem(row: Row, previous_hash: str, *, key: str, must_be_keyed: bool) -> str:
+def _find_problem(row: Row, previous_hash: str, *, key: str, must_be_keyed: bool) -> str:
     *columns, folded = row
     try:
         event = event_from(columns)
         problem = seal_problem(event, previous_hash, key=key, must_be_keyed=must_be_keyed)
-    except (ValueError, TypeError, OverflowError, RecursionError):  # what we wrote can be read; this cannot
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        # Every event we write is readable, so this one was tampered with.
         return f"Event {columns[1]} was changed after it was written."
-    if not problem and folded != fold(event.message):  # it must also be found by the words it has
+    # The folded copy, which searches use, must match the message.
+    if not problem and folded != fold(event.message):
         return f"Event {columns[1]} was changed after it was written."
     return problem
 

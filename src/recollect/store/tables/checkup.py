@@ -1,4 +1,4 @@
-"""The store's own condition."""
+"""Health checks of the store: schema, damage and gaps in the index."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ SURPLUS = ("count_surplus_memories", "count_surplus_chunks")
 DROP_SURPLUS = ("drop_surplus_memories", "drop_surplus_chunks")
 MEMORY, KNOWLEDGE, WORKFLOW = "memory", SHELF, workflows.SHELF
 WORDS_AFTER = {MEMORY: "memory_words_after", KNOWLEDGE: "chunk_words_after", WORKFLOW: "step_terms_after"}
-"""The statement that reads the entries of each shelf behind a place."""
+"""Statement that reads the index entries of each shelf after a given position."""
 
 PAGE = 500
 TABLE = "table"
 ELSEWHERE = ("workflow_steps", "seq")
-"""An export has it with the step; it is kept in the steps' index."""
+"""Column that exports list with the steps but the schema keeps in `step_index`."""
 
 
 class CheckupRows(Units):
-    """`ports.CheckupStore`, but for what is kept as contents."""
+    """Implementation of `ports.CheckupStore`, except for the contents of details."""
 
     def describe_store(self) -> StoreState:
         def describe(unit: Unit) -> StoreState:
@@ -48,8 +48,8 @@ class CheckupRows(Units):
                 schema=schema,
                 durability=DURABLE.get(log, str(log)),
                 is_durable=log in DURABLE,
-                lost=_lost(made, found),
-                unmade=_unmade(made, found),
+                lost=_list_missing(made, found),
+                unmade=_list_missing_objects(made, found),
             )
 
         return self._read(NOBODY, describe)
@@ -60,7 +60,7 @@ class CheckupRows(Units):
                 rows = unit.all("find_damage_quickly")
             else:
                 rows = [*unit.all("find_damage"), *unit.all("find_lost_references")]
-            return [said for (said,) in rows if said != SOUND]
+            return [message for (message,) in rows if message != SOUND]
 
         return self._read(NOBODY, find)
 
@@ -76,7 +76,7 @@ class CheckupRows(Units):
 
     def mend_index(self, tenant: str, *, limit: int = 500) -> int:
         def mend(unit: Unit) -> int:
-            # The rows of agents and shelf are the first that every write takes: whoever indexes a text waits for us.
+            # Every write locks these rows first, so other writers of the index wait until we commit.
             unit.run("touch_all_indexes", tenant=tenant)
             unit.run("touch_shelf", tenant=tenant, shelf=SHELF)
             unit.run("hold_shelf", tenant=tenant, shelf=workflows.SHELF)
@@ -90,13 +90,13 @@ class CheckupRows(Units):
     def find_wrong_words(self, tenant: str) -> Iterator[WrongWords]:
         for shelf, statement in WORDS_AFTER.items():
             agent, seq = "", 0
-            while rows := self._words_after(tenant, statement, agent, seq):
-                yield from (_named(shelf, row) for row in rows if not self._is_right(shelf, row))
+            while rows := self._read_words_after(tenant, statement, agent, seq):
+                yield from (_wrong_words_from(shelf, row) for row in rows if not self._has_right_words(shelf, row))
                 agent, seq = rows[-1][:2]
 
     def mend_words(self, tenant: str, entries: Sequence[WrongWords]) -> int:
         def mend(unit: Unit) -> int:
-            # In the order of `mend_index`, so that the two never wait for each other.
+            # Lock in the same order as `mend_index` to avoid deadlocks.
             for agent in sorted({each.agent for each in entries if each.shelf == MEMORY}):
                 renew_index(unit, agent)
             shelves = {each.shelf for each in entries}
@@ -104,34 +104,35 @@ class CheckupRows(Units):
                 unit.run("touch_shelf", tenant=tenant, shelf=SHELF)
             if WORKFLOW in shelves:
                 unit.run("hold_shelf", tenant=tenant, shelf=workflows.SHELF)
-            mended = sum(self._mend_words_of(unit, each) for each in entries)
+            mended = sum(self._mend_entry(unit, each) for each in entries)
             if WORKFLOW in shelves:
                 _index_steps(unit, len(entries))
             return mended
 
         return self._write(tenant, mend)
 
-    def _words_after(self, tenant: str, statement: str, agent: str, seq: int) -> Sequence[Row]:
+    def _read_words_after(self, tenant: str, statement: str, agent: str, seq: int) -> Sequence[Row]:
         values = {"tenant": tenant, "agent": agent, "seq": seq, "limit": PAGE}
         return self._read(tenant, lambda unit: unit.all(statement, **values))
 
-    def _is_right(self, shelf: str, row: Row) -> bool:
-        stored, words = row[3], _words_of(shelf, row)
+    def _has_right_words(self, shelf: str, row: Row) -> bool:
+        stored, words = row[3], _expected_words(shelf, row)
         return is_same(bytes(stored), words) if shelf == WORKFLOW else self._engine.index.has_words(stored, words)
 
-    def _mend_words_of(self, unit: Unit, entry: WrongWords) -> int:
-        """Read the entry again, now that nobody else can write it, and mend it if it is still wrong."""
+    def _mend_entry(self, unit: Unit, entry: WrongWords) -> int:
+        """Reread the entry under the lock and repair it if it is still wrong."""
         place = {"tenant": unit.tenant, "agent": entry.agent, "seq": entry.seq}
         row = unit.one(WORDS_AFTER[entry.shelf], **place | {"seq": entry.seq - 1, "limit": 1})
-        if row is None or (row[0], row[1]) != (entry.agent, entry.seq) or self._is_right(entry.shelf, row):
+        if row is None or (row[0], row[1]) != (entry.agent, entry.seq) or self._has_right_words(entry.shelf, row):
             return 0
-        if entry.shelf == WORKFLOW:  # `_index_steps` puts it in again, under a number nobody has read yet
+        if entry.shelf == WORKFLOW:
+            # `_index_steps` adds it again under a new number, which readers of the index notice.
             return unit.run("drop_step_words", **place)
-        (columns,) = self._engine.index.encoded([_words_of(entry.shelf, row)], [None])
+        (columns,) = self._engine.index.encoded([_expected_words(entry.shelf, row)], [None])
         if entry.shelf == MEMORY:
             return unit.run("set_memory_words", **place, **columns)
         numbers = unit.one("take_shelf_numbers", tenant=unit.tenant, shelf=SHELF, count=0)
-        assert numbers is not None  # what has passages has a shelf
+        assert numbers is not None  # a tenant with passages has a shelf
         return unit.run("set_chunk_words", **place, **columns, version=numbers[1])
 
     def _index_memories(self, unit: Unit, limit: int) -> int:
@@ -146,7 +147,7 @@ class CheckupRows(Units):
         if not missing:
             return 0
         numbers = unit.one("take_shelf_numbers", tenant=unit.tenant, shelf=SHELF, count=0)
-        assert numbers is not None  # what has passages has a shelf
+        assert numbers is not None  # a tenant with passages has a shelf
         entries = self._entries([text for _, text, _ in missing])
         known = [{"seq": seq, "category": category, "version": numbers[1]} for seq, _, category in missing]
         rows = [{"tenant_id": unit.tenant, **row, **entry} for row, entry in zip(known, entries, strict=True)]
@@ -160,18 +161,18 @@ class CheckupRows(Units):
         return None
 
 
-def _words_of(shelf: str, row: Row) -> Sequence[str]:
-    """The words an entry should hold."""
+def _expected_words(shelf: str, row: Row) -> Sequence[str]:
+    """Return the words an entry should hold."""
     return history_terms(step_words(step_from(row[4:]))) if shelf == WORKFLOW else terms(row[4])
 
 
-def _named(shelf: str, row: Row) -> WrongWords:
+def _wrong_words_from(shelf: str, row: Row) -> WrongWords:
     agent, seq, name = row[:3]
     return WrongWords(shelf=shelf, agent=agent, seq=seq, name=name)
 
 
 def _index_steps(unit: Unit, limit: int) -> int:
-    """They get new numbers, behind all others: whoever holds the words of steps looks for more of them only there."""
+    """Index steps that lack an entry, under new numbers: cached word lists look only after their last one."""
     missing = [step_from(row) for row in unit.all("unindexed_steps", tenant=unit.tenant, limit=limit)]
     if not missing:
         return 0
@@ -184,16 +185,16 @@ def _index_steps(unit: Unit, limit: int) -> int:
     return len(missing)
 
 
-def _lost(made: Mapping[str, Made], found: Collection[tuple[str, str]]) -> list[str]:
-    """The tables and columns the database lacks of its schema."""
+def _list_missing(made: Mapping[str, Made], found: Collection[tuple[str, str]]) -> list[str]:
+    """List the tables and columns that the database lacks."""
     tables = {name for name, each in made.items() if each.what == TABLE and (name, "") not in found}
-    wanted = {(table.name, column): None for table in TABLES for column in table.columns if table.name not in tables}
-    wanted.pop(ELSEWHERE, None)
-    columns = [f"the column {column} of {table}" for table, column in wanted if (table, column) not in found]
+    expected = {(table.name, column): None for table in TABLES for column in table.columns if table.name not in tables}
+    expected.pop(ELSEWHERE, None)
+    columns = [f"the column {column} of {table}" for table, column in expected if (table, column) not in found]
     return [*(f"the table {name}" for name in sorted(tables)), *columns]
 
 
-def _unmade(made: Mapping[str, Made], found: Collection[tuple[str, str]]) -> dict[str, str]:
-    """The indexes and views it lacks, each with the statement that makes it."""
-    lacking = {name: each for name, each in made.items() if each.what != TABLE and (name, "") not in found}
-    return {f"the {each.what} {name}": f"{' '.join(each.statement.split())};" for name, each in lacking.items()}
+def _list_missing_objects(made: Mapping[str, Made], found: Collection[tuple[str, str]]) -> dict[str, str]:
+    """Map each index and view that the database lacks to the statement that creates it."""
+    missing_objects = {name: each for name, each in made.items() if each.what != TABLE and (name, "") not in found}
+    return {f"the {each.what} {name}": f"{' '.join(each.statement.split())};" for name, each in missing_objects.items()}

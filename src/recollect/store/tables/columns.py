@@ -1,4 +1,4 @@
-"""The columns of each table, in the order in which its rows are read."""
+"""Columns of each table, in the order in which statements select them."""
 
 from __future__ import annotations
 

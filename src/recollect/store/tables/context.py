@@ -1,4 +1,4 @@
-"""What an agent was shown at its latest calls, as rows."""
+"""Rows of context calls: the prompts recently built for each agent."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from recollect.store.tables.rows import json_list, json_text, memory_from, momen
 from recollect.store.units import Units
 
 BEHIND_ALL = "~"
-"""Sorts behind every id: where a listing begins that continues nothing."""
+"""Text that sorts after every id; start of a listing without a cursor."""
 
 NO_SUCH_CALL = "There is no such call; only the latest are kept."
 
 
 class ContextRows(Units):
-    """`ports.ContextStore`."""
+    """Implementation of `ports.ContextStore`."""
 
     def add_context_calls(self, owner: Owner, calls: Sequence[ContextCall], *, keep: int) -> bool:
         def add(unit: Unit) -> bool:
             if unit.one("find_agent", **whose(owner)) is None:
                 return False
-            unit.run_many("add_context_call", map(_values, calls))
+            unit.run_many("add_context_call", map(_call_values, calls))
             oldest = unit.one("oldest_kept_context_call", **whose(owner), keep=keep)
             if oldest is not None:
                 unit.run("prune_context_calls", **whose(owner), id=oldest[0])
@@ -54,7 +54,7 @@ class ContextRows(Units):
         return [memory_from(row) for row in rows]
 
 
-def _values(call: ContextCall) -> dict[str, Any]:
+def _call_values(call: ContextCall) -> dict[str, Any]:
     return {
         "tenant_id": call.owner.tenant,
         "agent_id": call.owner.agent,
@@ -65,17 +65,17 @@ def _values(call: ContextCall) -> dict[str, Any]:
         "budget": call.budget,
         "tokens": call.tokens,
         "blocks": json_text([_block_values(block) for block in call.blocks]),
-        "truncations": json_text([_filled(truncation) for truncation in call.truncations]),
+        "truncations": json_text([_non_empty_fields(truncation) for truncation in call.truncations]),
     }
 
 
 def _block_values(block: Block) -> dict[str, Any]:
-    items = [_filled(item) for item in block.items]
+    items = [_non_empty_fields(item) for item in block.items]
     return {"name": block.name, "tokens": block.tokens, **({"items": items} if items else {})}
 
 
-def _filled(record: BlockItem | Truncation) -> dict[str, Any]:
-    """The fields that say something."""
+def _non_empty_fields(record: BlockItem | Truncation) -> dict[str, Any]:
+    """Return the fields of a record that are not empty."""
     return {name: value for name, value in asdict(record).items() if value not in (None, "", ())}
 
 

@@ -1,4 +1,4 @@
-"""Details as rows; their contents as rows or as files, whichever the engine wants."""
+"""Rows of details. The engine decides whether their contents are rows or files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from recollect.store.units import Units
 
 NO_SUCH_DETAIL = "There is no such detail."
 AFTER_ALL = datetime(9999, 1, 1, tzinfo=UTC)
-"""Where a listing begins that continues nothing."""
+"""Start of a listing without a cursor."""
 
 
 class _Draft(ContentDraft, Protocol):
@@ -29,7 +29,7 @@ class _Draft(ContentDraft, Protocol):
 
 
 class _Contents(Protocol):
-    """Where contents are kept."""
+    """Storage of contents: `ContentRows` or `ContentFiles`."""
 
     def begin(self, tenant: str) -> _Draft: ...
 
@@ -49,7 +49,7 @@ class _Contents(Protocol):
 
 
 class DetailRows(Units):
-    """`ports.DetailStore`."""
+    """Implementation of `ports.DetailStore`."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
@@ -62,7 +62,8 @@ class DetailRows(Units):
     def add_detail(self, detail: Detail, draft: ContentDraft) -> Detail:
         owner, now = detail.owner, detail.created_at
         draft.seal()
-        chunks: ChunkFile = draft.chunks  # type: ignore[attr-defined]  # only our own drafts come back
+        # `begin_content` made the draft, so it has chunks.
+        chunks: ChunkFile = draft.chunks  # type: ignore[attr-defined]
         stored = replace(
             detail, content_hash=chunks.content_hash, size=chunks.size, chars=chunks.chars, lines=chunks.lines
         )
@@ -116,13 +117,13 @@ class DetailRows(Units):
         def change(unit: Unit) -> Detail:
             if not unit.run("set_detail_active", **whose(owner), key=key, is_active=is_active):
                 raise NotFound(NO_SUCH_DETAIL)
-            return _found(unit, owner, key)
+            return _get_detail(unit, owner, key)
 
         return self._write(owner.tenant, change)
 
     def delete_detail(self, owner: Owner, key: str) -> Detail:
         def delete(unit: Unit) -> Detail:
-            detail = _found(unit, owner, key)
+            detail = _get_detail(unit, owner, key)
             unit.run("delete_detail", **whose(owner), key=key)
             return detail
 
@@ -144,7 +145,7 @@ class DetailRows(Units):
         return self._contents.drop(tenant, content_hash)
 
 
-def _found(unit: Unit, owner: Owner, key: str) -> Detail:
+def _get_detail(unit: Unit, owner: Owner, key: str) -> Detail:
     row = unit.one("find_detail", **whose(owner), key=key)
     if row is None:
         raise NotFound(NO_SUCH_DETAIL)
@@ -152,6 +153,6 @@ def _found(unit: Unit, owner: Owner, key: str) -> Detail:
 
 
 def searched_text(detail: Detail) -> str:
-    """What a search looks at."""
+    """Return the folded text in which details are searched."""
     source = detail.metadata.get("source", "")
     return fold("\n".join([detail.key, detail.type, detail.description, detail.summary, str(source)]))

@@ -1,4 +1,4 @@
-"""Which embedder the vectors come from, and what still waits for one."""
+"""Rows of embedders and vectors, and the texts that are not embedded yet."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from recollect.store.tables.knowledge import SHELF
 from recollect.store.units import Units
 
 NOBODY = ""
-"""The registries belong to no tenant."""
+"""Tenant of shared tables such as the embedder registry, and agent of passages."""
 
 
 class EmbeddingRows(Units):
-    """`ports.EmbeddingStore`."""
+    """Implementation of `ports.EmbeddingStore`."""
 
     def use_embedder(self, name: str, dimensions: int) -> None:
-        active = self._active()
+        active = self._find_active()
         if active is None:
             active = self._register(name, dimensions)
         if (active.name, active.dimensions) != (name, dimensions):
@@ -31,11 +31,11 @@ class EmbeddingRows(Units):
         self._engine.use_embedder(active)
 
     def change_embedder(self, name: str, dimensions: int) -> None:
-        active = self._active()
+        active = self._find_active()
         if active is None or (active.name, active.dimensions) != (name, dimensions):
             active = self._register(name, dimensions)
         if (active.name, active.dimensions) != (name, dimensions):
-            raise Conflict("Someone else changed the embedder meanwhile; look which one it is now, then try again.")
+            raise Conflict("Another process changed the embedder meanwhile. Check which one is active, then try again.")
         self._engine.use_embedder(active)
         for tenant in self.list_tenants():
             self._write(tenant, lambda unit: _drop_vectors(unit, active.id))
@@ -47,13 +47,13 @@ class EmbeddingRows(Units):
         self, tenant: str, *, after: Unembedded | None = None, limit: int = 100
     ) -> Sequence[Unembedded]:
         agent, seq = (NOBODY, 0) if after is None else (after.owner.agent, after.seq)
-        is_behind_memories = after is not None and agent == NOBODY
+        is_past_memories = after is not None and agent == NOBODY
 
         def read(unit: Unit) -> list[Unembedded]:
             place = {"tenant": tenant, "agent": agent, "seq": seq, "limit": limit}
-            memories = [] if is_behind_memories else unit.all("unembedded_memories", **place)
+            memories = [] if is_past_memories else unit.all("unembedded_memories", **place)
             found = [Unembedded(Owner(tenant, of), *rest) for of, *rest in memories]
-            place = {"tenant": tenant, "seq": seq if is_behind_memories else 0, "limit": limit - len(found)}
+            place = {"tenant": tenant, "seq": seq if is_past_memories else 0, "limit": limit - len(found)}
             return found + [Unembedded(Owner(tenant, NOBODY), *rest) for rest in unit.all("unembedded_chunks", **place)]
 
         return self._read(tenant, read)
@@ -70,8 +70,8 @@ class EmbeddingRows(Units):
 
     def set_vectors(self, tenant: str, embedded: Sequence[tuple[Unembedded, Vector]]) -> int:
         encoded = self._engine.index.encoded([()] * len(embedded), [vector for _, vector in embedded])
-        both = zip(embedded, encoded, strict=True)
-        entries = [(missing, entry) for (missing, _), entry in both if missing.owner.tenant == tenant]
+        pairs = zip(embedded, encoded, strict=True)
+        entries = [(missing, entry) for (missing, _), entry in pairs if missing.owner.tenant == tenant]
 
         def fill(unit: Unit) -> int:
             for agent in sorted({missing.owner.agent for missing, _ in entries}):
@@ -90,7 +90,7 @@ class EmbeddingRows(Units):
 
         return self._write(tenant, fill)
 
-    def _active(self) -> Registered | None:
+    def _find_active(self) -> Registered | None:
         row = self._read(NOBODY, lambda unit: unit.one("active_embedder"))
         return None if row is None else Registered(*row)
 
@@ -100,7 +100,8 @@ class EmbeddingRows(Units):
             if newest is None or tuple(newest[1:]) != (name, dimensions):
                 number = 1 if newest is None else newest[0] + 1
                 unit.run("add_embedder", id=number, name=name, dimensions=dimensions)
-                newest = unit.one("active_embedder")  # perhaps that of another server, which took the number first
+                # Read it back: another server may have taken the number first.
+                newest = unit.one("active_embedder")
             assert newest is not None
             return Registered(*newest)
 

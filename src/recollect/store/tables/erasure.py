@@ -1,6 +1,6 @@
-"""Erasing as rows: where texts are, table by table, and what goes when one of them does.
+"""Erasure of texts: the tables that hold them, and the rows to remove or clear with each.
 
-`TABLES` names every table of tenants with the columns that hold somebody's words; a test compares it with the schema.
+`TABLES` lists every table of tenants with the columns that hold user text; a test compares it with the schema.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from recollect.policy.audit import START, event_hash
 from recollect.policy.erasure import ERASED
 from recollect.store.engine import Row, Unit
 from recollect.store.tables.agents import renew_index
-from recollect.store.tables.audit import PAGE, AuditRows, Walk, head_of, refuse_foreign
+from recollect.store.tables.audit import PAGE, AuditRows, ChainWalk, head_of, refuse_foreign
 from recollect.store.tables.audit import SHELF as AUDIT
 from recollect.store.tables.history_rows import event_from
 from recollect.store.tables.knowledge import SHELF as KNOWLEDGE
 
 NOTES_FILE = "notes_file"
-"""The lines of a workspace's file that hold no note; only there, and nowhere in the database."""
+"""Pseudo-table for the lines of a workspace's file that are no notes. The database has no copy of them."""
 
 BATCH = 500
-"""Rows removed by one statement."""
+"""Maximum number of rows removed by one statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table of tenants' rows."""
+    """Columns of one table of tenants' rows."""
 
-    start: Key  # sorts before every key; one entry for each column of the key
-    is_agents: bool = False  # read for one agent at a time
-    json: tuple[str, ...] = ()  # columns whose texts stand inside JSON
-    texts: tuple[str, ...] = ()  # the others, as they are read
+    start: Key  # sorts before every key; one entry per key column
+    is_agents: bool = False  # has an agent_id and is read agent by agent
+    json: tuple[str, ...] = ()  # columns with texts inside JSON
+    texts: tuple[str, ...] = ()  # plain text columns
 
 
 TABLES: Mapping[str, Table] = {
@@ -62,15 +62,15 @@ TABLES: Mapping[str, Table] = {
 }
 
 HANGING = {
-    "memory_index": "goes with its memory",
-    "chunk_index": "goes with its passage",
-    "step_index": "goes with its step",
-    "detail_contents": "is swept once no detail has it",
-    "detail_chunks": "goes with its content",
-    "idempotency_keys": "every erasure takes the answers out of all of them",
-    "shelves": "counts, and holds the last hash of the audit log",
+    "memory_index": "removed with its memory",
+    "chunk_index": "removed with its passage",
+    "step_index": "removed with its step",
+    "detail_contents": "swept when no detail refers to it",
+    "detail_chunks": "removed with its content",
+    "idempotency_keys": "every erasure clears all kept answers",
+    "shelves": "holds counters and the last hash of the audit log",
 }
-"""The tables of tenants that are not read, and why nothing of them stays behind."""
+"""Tables of tenants that need no search, each with the reason."""
 
 GOES_WITH: Mapping[str, tuple[tuple[str, str], ...]] = {
     "memories": (("erase_memory_index", "memory_index"), ("erase_versions_of_memories", "memory_versions")),
@@ -80,23 +80,23 @@ GOES_WITH: Mapping[str, tuple[tuple[str, str], ...]] = {
     "workflow_steps": (("erase_step_index", "step_index"),),
     "workflows": (("erase_step_index_of_workflows", "step_index"), ("erase_steps_of_workflows", "workflow_steps")),
 }
+"""Statements that remove the dependent rows of a table, and the table each one removes from."""
 
 CHILDREN: Mapping[str, tuple[str, str]] = {
     "chat_sessions": ("messages_of_sessions", "chat_messages"),
     "kb_documents": ("chunks_of_documents", "kb_chunks"),
     "workflows": ("steps_of_workflows", "workflow_steps"),
 }
-"""Rows that may have very many others hanging on them: the statement that lists those, and their table."""
+"""Tables with potentially many child rows: the statement that lists the children, and their table."""
 
 ORDER = (
     *("memory_versions", "memories", "proposals", "context_calls", "details", "chat_messages", "chat_sessions"),
     *("kb_chunks", "kb_documents", "workflow_steps", "workflows", "secret_allowances", "agents"),
 )
-"""Agents last: whatever was added to one meanwhile goes with it."""
-
+"""Order of removal. Agents come last, so that rows added to one meanwhile are removed with it."""
 
 CLEARED = ("chat_messages", "chat_sessions", "api_keys", "audit_log")
-"""Rows that can stay without their text."""
+"""Tables whose rows are kept with their text cleared."""
 
 
 class Sealing:
@@ -140,7 +140,7 @@ class Sealing:
         unit.run("keep_audit_hash", tenant=unit.tenant, hash=before[-1])
 
     def _start(self) -> None:
-        self._walk = Walk(self._key)
+        self._walk = ChainWalk(self._key)
         self._before = START
         self._hashes: list[str] = []
 
@@ -156,7 +156,7 @@ class Sealing:
 
 
 class ErasureRows(AuditRows):
-    """`ports.ErasureStore`."""
+    """Implementation of `ports.ErasureStore`."""
 
     def list_traces(
         self,
@@ -170,16 +170,16 @@ class ErasureRows(AuditRows):
     ) -> Sequence[Trace]:
         if table == NOTES_FILE:
             return []
-        behind = after or TABLES[table].start
-        values = {"tenant": tenant, "agent": agent, "session": session_id, "after": behind[0], "limit": limit}
-        values["after_too"] = behind[-1]
+        start = after or TABLES[table].start
+        values = {"tenant": tenant, "agent": agent, "session": session_id, "after": start[0], "limit": limit}
+        values["after_too"] = start[-1]
         rows = self._read(tenant, lambda unit: unit.all(f"traces_in_{table}", **values))
-        return [_trace(table, row) for row in rows]
+        return [_trace_from(table, row) for row in rows]
 
     def list_hanging(self, tenant: str, parents: Sequence[Trace]) -> Sequence[Trace]:
         def read(unit: Unit) -> list[Trace]:
             found = []
-            for _, table, keys in _grouped((each for each in parents if each.table in CHILDREN), (*CHILDREN,)):
+            for _, table, keys in _iter_batches((each for each in parents if each.table in CHILDREN), (*CHILDREN,)):
                 statement, child = CHILDREN[table]
                 rows = unit.all(statement, tenant=tenant, names=self._engine.texts([str(key) for key in keys]))
                 found += [Trace(table=child, key=tuple(key), size=size or 0) for *key, size in rows]
@@ -198,16 +198,16 @@ class ErasureRows(AuditRows):
     ) -> Erased:
         def erase(unit: Unit) -> Erased:
             removed, marked = Counter[str](), Counter[str]()
-            self._touch(unit, [*gone, *cleared])
+            self._lock_rows(unit, [*gone, *cleared])
             head = head_of(unit)
             refuse_foreign(head.hash, self.audit_key)
-            for statement, table, values in self._removals(tenant, gone):
+            for statement, table, values in self._iter_removals(tenant, gone):
                 removed[table] += unit.run(statement, **values)
-            # A log that somebody has changed stays broken, for everybody to see: only a whole one is sealed again.
+            # Re-seal only an intact log: one that was tampered with must stay visibly broken.
             seal = sealing if isinstance(sealing, Sealing) else self._sealing(cleared)
             is_whole = seal is not None and seal.is_complete(unit)
-            for (agent, parent), table, keys in _grouped(cleared, CLEARED):
-                values = self._values(tenant, agent, parent, keys) | {"mark": ERASED}
+            for (agent, parent), table, keys in _iter_batches(cleared, CLEARED):
+                values = self._batch_params(tenant, agent, parent, keys) | {"mark": ERASED}
                 marked[table] += unit.run(f"clear_{table}", **values)
             if seal is None or not is_whole:
                 return Erased(removed=+removed, cleared=+marked)
@@ -227,8 +227,8 @@ class ErasureRows(AuditRows):
         events = [int(each.key[0]) for each in cleared if each.table == "audit_log"]
         return Sealing(events, self.audit_key) if events else None
 
-    def _touch(self, unit: Unit, traces: Sequence[Trace]) -> None:
-        """The rows every writer takes first, so that nobody waits for anybody crosswise, and caches see the change."""
+    def _lock_rows(self, unit: Unit, traces: Sequence[Trace]) -> None:
+        """Lock the rows that every writer locks first, in a fixed order to avoid deadlocks. Invalidates caches."""
         for agent in sorted({each.agent for each in traces if each.table == "memories"}):
             renew_index(unit, agent)
         if any(each.table in ("kb_documents", "kb_chunks") for each in traces):
@@ -236,15 +236,15 @@ class ErasureRows(AuditRows):
         if any(each.table == "audit_log" for each in traces):
             unit.run("touch_shelf", tenant=unit.tenant, shelf=AUDIT)
 
-    def _removals(self, tenant: str, gone: Sequence[Trace]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Statements, the tables whose rows they remove, and what they take, in an order that lets each be counted."""
-        for (agent, parent), table, keys in _grouped(gone, ORDER):
-            values = self._values(tenant, agent, parent, keys)
+    def _iter_removals(self, tenant: str, gone: Sequence[Trace]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Yield (statement, table it removes from, parameters), children first so that their rows are counted."""
+        for (agent, parent), table, keys in _iter_batches(gone, ORDER):
+            values = self._batch_params(tenant, agent, parent, keys)
             for statement, hanging in GOES_WITH.get(table, ()):
                 yield statement, hanging, values
             yield f"erase_{table}", table, values
 
-    def _values(self, tenant: str, agent: str, parent: str | int, keys: Sequence[str | int]) -> dict[str, Any]:
+    def _batch_params(self, tenant: str, agent: str, parent: str | int, keys: Sequence[str | int]) -> dict[str, Any]:
         numbers = [key for key in keys if isinstance(key, int)]
         names = [key for key in keys if isinstance(key, str)]
         return {
@@ -256,24 +256,25 @@ class ErasureRows(AuditRows):
         }
 
 
-def _grouped(
+def _iter_batches(
     traces: Iterable[Trace], order: Sequence[str]
 ) -> Iterator[tuple[tuple[str, str | int], str, Sequence[str | int]]]:
-    """Batches of keys that one statement takes: of one table, one agent and one parent (a session, a workflow)."""
+    """Yield batches of keys for one statement each: same table, agent and parent (a session or a workflow)."""
     groups: dict[tuple[str, str, str | int], set[str | int]] = defaultdict(set)
     for each in traces:
         agent = each.agent if TABLES[each.table].is_agents else ""
         groups[each.table, agent, each.key[0] if len(each.key) > 1 else ""].add(each.key[-1])
     for table in order:
         for (name, agent, parent), found in groups.items():
-            keys = sorted(found) if name == table else ()  # all numbers or all names
+            # The keys of a table are either all numbers or all names, so they can be sorted.
+            keys = sorted(found) if name == table else ()
             for start in range(0, len(keys), BATCH):
                 yield (agent, parent), table, keys[start : start + BATCH]
 
 
-def _trace(table: str, row: Row) -> Trace:
+def _trace_from(table: str, row: Row) -> Trace:
     agent, belongs_to, *key = row[:4]
-    texts = tuple(_said(table, row[4:]))
+    texts = tuple(_iter_texts(table, row[4:]))
     return Trace(
         table=table,
         key=tuple(part for part in key if part is not None),
@@ -284,36 +285,38 @@ def _trace(table: str, row: Row) -> Trace:
     )
 
 
-def _said(table: str, values: Row) -> Iterator[str]:
+def _iter_texts(table: str, values: Row) -> Iterator[str]:
     if table == "audit_log":
         values = (*values[:-1], _without_own_actor(values[-1]))
     for value in values:
         if isinstance(value, str):
             yield value
-        elif value is not None:  # PostgreSQL hands JSON over as what it stands for
-            yield "\n".join(_strings(value))
+        elif value is not None:
+            # PostgreSQL returns JSON columns already parsed.
+            yield "\n".join(_iter_strings(value))
     for value in values if TABLES[table].json else ():
         if isinstance(value, str) and value[:1] in ("[", "{"):
-            yield "\n".join(_strings(_loaded(value)))
+            yield "\n".join(_iter_strings(_parse_json(value)))
 
 
 def _without_own_actor(meta: Any) -> Any:
-    """The meta of an event without an actor that is recollect's own: erasing the word "operator" means no event."""
-    read = _loaded(meta) if isinstance(meta, str) else meta
+    """Remove an actor of recollect itself from an event's meta, so that erasing "operator" matches no event."""
+    read = _parse_json(meta) if isinstance(meta, str) else meta
     if isinstance(read, Mapping) and read.get(ACTOR) in OWN_ACTORS:
         return {name: value for name, value in read.items() if name != ACTOR}
     return meta
 
 
-def _loaded(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):  # a text that only looks like JSON; it was told as it is
+    except (ValueError, RecursionError):
+        # The text only looks like JSON; the caller has yielded it unchanged.
         return None
 
 
-def _strings(value: Any) -> Iterator[str]:
-    """Every text in it, in order, however deep it is nested."""
+def _iter_strings(value: Any) -> Iterator[str]:
+    """Yield every string in a JSON value in order, at any depth."""
     waiting = [value]
     while waiting:
         inner = waiting.pop()

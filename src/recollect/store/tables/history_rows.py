@@ -1,4 +1,4 @@
-"""Between records and rows: what was done, events and workflow steps."""
+"""Conversion between rows and the records of history: events, workflows and steps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def event_from(row: Row) -> AuditEvent:
 
 
 def readable_event(row: Row) -> AuditEvent:
-    """The event, or what can still be read of one that somebody has damaged past us."""
+    """Convert a row to an event; mark it as damaged if parts of it are unreadable."""
     try:
         event = event_from(row)
         if isinstance(event.meta, dict):

@@ -57,11 +57,11 @@ NO_SUCH_DOCUMENT = "There is no such document."
 SHELF = "knowledge"
 
 STEP = 500
-"""Passages handled between two checks of the deadline."""
+"""Number of passages processed between two checks of the deadline."""
 
 
 class KnowledgeRows(Units):
-    """`ports.KnowledgeStore`."""
+    """Implementation of `ports.KnowledgeStore`."""
 
     def put_document(self, document: Document, texts: Sequence[str], vectors: Sequence[Vector | None]) -> Document:
         return self.prepare_document(document, texts, vectors)()
@@ -79,7 +79,7 @@ class KnowledgeRows(Units):
         def put(unit: Unit) -> Row | None:
             unit.run("add_tenant", tenant=tenant, now=document.updated_at)
             unit.run("add_shelf", tenant=tenant, shelf=SHELF)
-            # The shelf's row is the first that every write takes: in different orders, two would wait for each other.
+            # Every write locks the shelf's row first, to avoid deadlocks.
             row = unit.one("take_shelf_numbers", tenant=tenant, shelf=SHELF, count=len(texts))
             assert row is not None
             last, revision = row
@@ -88,8 +88,8 @@ class KnowledgeRows(Units):
             if found is None:
                 unit.run("add_document", **document_values(document))
             else:
-                unit.run("update_document", **_without(document_values(document), "created_at"))
-                kept = self._keep(unit, document_from(found), document, texts, revision)
+                unit.run("update_document", **_omit(document_values(document), "created_at"))
+                kept = self._keep_same(unit, document_from(found), document, texts, revision)
                 unit.run("touch_shelf", tenant=tenant, shelf=SHELF)
             numbers = [kept.get(place, last - len(texts) + 1 + place) for place in range(len(texts))]
             fresh = [place for place in range(len(texts)) if place not in kept]
@@ -99,8 +99,10 @@ class KnowledgeRows(Units):
             if document.is_published:
                 was_hidden = found is not None and not document_from(found).is_published
                 known = {"tenant_id": tenant, "category": document.category, "version": revision}
-                shown = range(len(texts)) if was_hidden else fresh
-                _run_in_steps(unit, "index_chunk", [{**known, "seq": numbers[each], **index[each]} for each in shown])
+                to_index = range(len(texts)) if was_hidden else fresh
+                _run_in_steps(
+                    unit, "index_chunk", [{**known, "seq": numbers[each], **index[each]} for each in to_index]
+                )
             return unit.one("find_document", tenant=tenant, id=document.id)
 
         def write() -> Document:
@@ -110,25 +112,30 @@ class KnowledgeRows(Units):
 
         return write
 
-    def _keep(self, unit: Unit, old: Document, new: Document, texts: Sequence[str], revision: int) -> dict[int, int]:
-        """Take away the passages the new document has not, and put the others in their places: place and number."""
+    def _keep_same(
+        self, unit: Unit, old: Document, new: Document, texts: Sequence[str], revision: int
+    ) -> dict[int, int]:
+        """Delete the passages that are not in the new text and reposition the others.
+
+        Return the number of each kept passage by its new position.
+        """
         tenant, same_text = new.tenant, defaultdict[str, list[int]](list)
         chunks = unit.all("list_chunks", tenant=tenant, document_id=old.id)
         for _, number, _, _, text in reversed(chunks):
             same_text[text].append(number)
         kept = {place: same_text[text].pop() for place, text in enumerate(texts) if same_text[text]}
-        staying = set(kept.values())
-        gone = [number for _, number, *_ in chunks if number not in staying]
+        kept_numbers = set(kept.values())
+        gone = [number for _, number, *_ in chunks if number not in kept_numbers]
         unit.run("delete_chunks", tenant=tenant, seqs=self._engine.numbers(gone))
-        stays = self._engine.numbers(sorted(staying))
+        kept_param = self._engine.numbers(sorted(kept_numbers))
         if [number for _, number, *_ in chunks][: len(kept)] != [kept.get(place) for place in range(len(kept))]:
             unit.run("lift_chunks", tenant=tenant, document_id=old.id)
             places = [{"tenant": tenant, "id": number, "position": place} for place, number in kept.items()]
             _run_in_steps(unit, "place_chunk", places)
         if not new.is_published:
-            unit.run("hide_chunks", tenant=tenant, seqs=stays)
+            unit.run("hide_chunks", tenant=tenant, seqs=kept_param)
         elif old.category != new.category:
-            unit.run("sort_chunks", tenant=tenant, seqs=stays, category=new.category, version=revision)
+            unit.run("sort_chunks", tenant=tenant, seqs=kept_param, category=new.category, version=revision)
         return kept
 
     def hold_document(self, tenant: str, id: str, *, now: datetime) -> Document | None:
@@ -155,8 +162,8 @@ class KnowledgeRows(Units):
     def list_documents(
         self, tenant: str, *, category: str = "", after: str = "", limit: int = 100
     ) -> Sequence[Document]:
-        asked = {"tenant": tenant, "category": category, "after": after, "limit": limit}
-        rows = self._read(tenant, lambda unit: unit.all("list_documents", **asked))
+        params = {"tenant": tenant, "category": category, "after": after, "limit": limit}
+        rows = self._read(tenant, lambda unit: unit.all("list_documents", **params))
         return [document_from(row) for row in rows]
 
     def delete_document(self, tenant: str, id: str) -> None:
@@ -191,11 +198,11 @@ class KnowledgeRows(Units):
 
 
 def _run_in_steps(unit: Unit, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Run a statement for each row, as long as the request has time: what is not committed is rolled back."""
+    """Run a statement for each row, checking the deadline between batches; the caller's transaction rolls back."""
     for start in range(0, len(rows), STEP):
         check_deadline()
         unit.run_many(statement, rows[start : start + STEP])
 
 
-def _without(values: Mapping[str, object], name: str) -> dict[str, object]:
+def _omit(values: Mapping[str, object], name: str) -> dict[str, object]:
     return {key: value for key, value in values.items() if key != name}

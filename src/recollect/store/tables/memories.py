@@ -37,7 +37,7 @@ ANY_STATE = "all"
 
 
 class MemoryRows(Units):
-    """`ports.MemoryStore`."""
+    """Implementation of `ports.MemoryStore`."""
 
     def add_memory(self, memory: Memory, vector: Vector | None = None) -> Memory:
         return self.add_memories([memory], [vector])[0]
@@ -48,7 +48,7 @@ class MemoryRows(Units):
         owner = memories[0].owner
         if any(memory.owner != owner for memory in memories):
             raise Invalid("Memories that are added together must belong to one agent.")
-        # Everything that needs no number is made here, on the caller's thread, not on the one that writes.
+        # Prepare everything that needs no number here, on the caller's thread, to keep the transaction short.
         rows = [memory_values(memory, 0) for memory in memories]
         index = self._engine.index.encoded([terms(memory.text) for memory in memories], vectors)
 
@@ -73,11 +73,11 @@ class MemoryRows(Units):
         return [replace(memory, id=memory_id(seq)) for seq, memory in enumerate(memories, first)]
 
     def raise_counter(self, owner: Owner, seq: int, *, now: datetime) -> int:
-        """Never give a number up to `seq`; the highest given or barred so far. Makes the agent if need be."""
-        return self._write(owner.tenant, lambda unit: _counted(unit, "raise_counter", owner, now, seq=seq))
+        """Reserve all numbers up to `seq`; return the highest reserved so far. Add the agent if it is missing."""
+        return self._write(owner.tenant, lambda unit: _run_counter(unit, "raise_counter", owner, now, seq=seq))
 
     def get_memory(self, owner: Owner, id: str) -> Memory:
-        return memory_from(self._read(owner.tenant, lambda unit: _existing(unit, owner, id)))
+        return memory_from(self._read(owner.tenant, lambda unit: _get_row(unit, owner, id)))
 
     def find_memories(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Memory]:
         numbers = self._engine.numbers(seqs)
@@ -118,19 +118,22 @@ class MemoryRows(Units):
         name = "list_memories" if kind is None else "list_episodes"
         if kind is not None and kind is not Kind.EPISODE:
             name, values["kind"] = "list_memories_of_kind", kind.value
-        elif needle and state is State.LIVE and self._unit(owner.tenant) is None:  # what is not committed is not held
+        # The texts in memory lack uncommitted rows, so inside a transaction the database has to search.
+        elif needle and state is State.LIVE and self._unit(owner.tenant) is None:
             numbers = self._engine.index.numbers_holding(owner, fold(needle))
             if numbers is not None:
-                return self._listed(owner, numbers, {**values, "kind": ANY_STATE if kind is None else kind.value})
+                return self._list_numbered(
+                    owner, numbers, {**values, "kind": ANY_STATE if kind is None else kind.value}
+                )
         return [memory_from(row) for row in self._read(owner.tenant, lambda unit: unit.all(name, **values))]
 
-    def _listed(self, owner: Owner, numbers: Iterator[int], values: Mapping[str, Any]) -> Sequence[Memory]:
-        """Of these numbers, newest first, the memories that a listing would show."""
-        behind, limit = (each for each in numbers if each < values["before"]), values["limit"]
+    def _list_numbered(self, owner: Owner, numbers: Iterator[int], values: Mapping[str, Any]) -> Sequence[Memory]:
+        """List the memories with these numbers that match the other filters, newest first."""
+        remaining, limit = (each for each in numbers if each < values["before"]), values["limit"]
         found: list[Row] = []
-        while len(found) < limit and (part := list(islice(behind, limit))):
-            wanted = {**values, "seqs": self._engine.numbers(part)}
-            found += self._read(owner.tenant, partial(_these, values=wanted))
+        while len(found) < limit and (part := list(islice(remaining, limit))):
+            params = {**values, "seqs": self._engine.numbers(part)}
+            found += self._read(owner.tenant, partial(_list_these, values=params))
         return [memory_from(row) for row in found[:limit]]
 
     def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
@@ -144,7 +147,8 @@ class MemoryRows(Units):
         values = {**whose(owner), "kind": kind.value, "content_hash": content_hash(text), "now": now}
         unit = self._unit(owner.tenant)
         if unit is not None and unit.one("hold_agent", **whose(owner)) is None:
-            _take_numbers(unit, owner, 0, now)  # makes the agent, and so holds it
+            # Taking no numbers adds the agent, and thereby locks its row.
+            _take_numbers(unit, owner, 0, now)
         row = self._read(owner.tenant, lambda unit: unit.one("find_same_memory", **values))
         return None if row is None else memory_from(row)
 
@@ -154,18 +158,18 @@ class MemoryRows(Units):
         (entry,) = self._engine.index.encoded([terms(memory.text)], [vector])
 
         def update(unit: Unit) -> Memory:
-            # The agent's row is the first that every write takes: in different orders, two would wait for each other.
+            # Every write locks the agent's row first, to avoid deadlocks.
             unit.run("touch_index", **whose(owner))
-            stored = memory_from(_existing(unit, owner, memory.id))
-            unit.run("keep_version", **_only(row, "tenant_id agent_id seq version"), replaced_at=replaced_at)
-            if not unit.run("update_memory", **_only(row, _EDITABLE), replaced_at=replaced_at):
-                raise Conflict("Someone else edited this memory meanwhile; read it again.")
-            unit.run("remove_from_index", **_only(row, "tenant_id agent_id seq"))
+            stored = memory_from(_get_row(unit, owner, memory.id))
+            unit.run("keep_version", **_pick(row, "tenant_id agent_id seq version"), replaced_at=replaced_at)
+            if not unit.run("update_memory", **_pick(row, _EDITABLE), replaced_at=replaced_at):
+                raise Conflict("This memory was edited meanwhile. Read it again.")
+            unit.run("remove_from_index", **_pick(row, "tenant_id agent_id seq"))
             if is_found(row):
-                lasting = _only(memory_values(stored, seq), "kind session_id role since")
-                known = {**row, **lasting, "version": memory.version + 1}
+                unchanged = _pick(memory_values(stored, seq), "kind session_id role since")
+                known = {**row, **unchanged, "version": memory.version + 1}
                 unit.run("index_memory", **known, **entry)
-            return _edited(stored, memory, replaced_at)
+            return _apply_edit(stored, memory, replaced_at)
 
         return self._write(owner.tenant, update)
 
@@ -178,7 +182,7 @@ class MemoryRows(Units):
         }
 
         def read(unit: Unit) -> Sequence[Row]:
-            _existing(unit, owner, id)
+            _get_row(unit, owner, id)
             return unit.all("list_versions", **whose(owner), seq=memory_seq(id), **page)
 
         return [version_from(row) for row in self._read(owner.tenant, read)]
@@ -242,47 +246,48 @@ _EDITABLE = (
     "tenant_id agent_id seq version text folded tags folded_tags scope importance category expires_at archived_at "
     "content_hash valid_to held_at flag"
 )
+"""Parameters of the statement `update_memory`."""
 
-
+# Statements that select the memories beyond the limit, and the oldest ones of low trust.
 _PRUNE = ("beyond_kept", "oldest_low_trust")
 _PRUNE_EPISODES = ("beyond_kept_episodes", "oldest_low_trust_episodes")
 
 
-def _edited(stored: Memory, wanted: Memory, replaced_at: datetime) -> Memory:
-    """`stored` with those fields of `wanted` that an edit may change."""
+def _apply_edit(stored: Memory, edited: Memory, replaced_at: datetime) -> Memory:
+    """Copy the fields that an edit may change from `edited` to `stored`."""
     return replace(
         stored,
-        text=wanted.text,
-        tags=wanted.tags,
-        scope=wanted.scope,
-        importance=wanted.importance,
-        category=wanted.category,
-        expires_at=wanted.expires_at,
-        archived_at=wanted.archived_at,
-        valid_to=wanted.valid_to,
-        held_at=wanted.held_at,
-        flag=wanted.flag,
+        text=edited.text,
+        tags=edited.tags,
+        scope=edited.scope,
+        importance=edited.importance,
+        category=edited.category,
+        expires_at=edited.expires_at,
+        archived_at=edited.archived_at,
+        valid_to=edited.valid_to,
+        held_at=edited.held_at,
+        flag=edited.flag,
         updated_at=replaced_at,
-        version=wanted.version + 1,
+        version=edited.version + 1,
     )
 
 
-def _only(row: Mapping[str, object], names: str) -> dict[str, object]:
+def _pick(row: Mapping[str, object], names: str) -> dict[str, object]:
     return {name: row[name] for name in names.split()}
 
 
 def is_found(row: Mapping[str, object]) -> bool:
-    """Whether a memory belongs in the index: what is archived or held is never recalled."""
+    """Return True if a memory belongs in the index; archived and held ones are never recalled."""
     return row["archived_at"] is None and row["held_at"] is None
 
 
 def _take_numbers(unit: Unit, owner: Owner, count: int, now: datetime) -> int:
-    """Reserve ids for new memories; the last of them."""
-    return _counted(unit, "take_numbers", owner, now, count=count)
+    """Reserve numbers for new memories; return the last of them."""
+    return _run_counter(unit, "take_numbers", owner, now, count=count)
 
 
-def _counted(unit: Unit, name: str, owner: Owner, now: datetime, **values: int) -> int:
-    """What a statement on the counter in the agent's row answers; the owner's first write makes the agent."""
+def _run_counter(unit: Unit, name: str, owner: Owner, now: datetime, **values: int) -> int:
+    """Run a statement on the counter in the agent's row and return its result. Add the agent if it is missing."""
     row = unit.one(name, **whose(owner), **values)
     if row is None:
         make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
@@ -291,11 +296,11 @@ def _counted(unit: Unit, name: str, owner: Owner, now: datetime, **values: int) 
     return int(row[0])
 
 
-def _these(unit: Unit, values: Mapping[str, Any]) -> Sequence[Row]:
+def _list_these(unit: Unit, values: Mapping[str, Any]) -> Sequence[Row]:
     return unit.all("list_these", **values)
 
 
-def _existing(unit: Unit, owner: Owner, id: str) -> Row:
+def _get_row(unit: Unit, owner: Owner, id: str) -> Row:
     row = unit.one("find_memory", **whose(owner), seq=memory_seq(id) or 0)
     if row is None:
         raise NotFound(NO_SUCH_MEMORY)
@@ -303,7 +308,7 @@ def _existing(unit: Unit, owner: Owner, id: str) -> Row:
 
 
 class MaintenanceRows(Units):
-    """`ports.MaintenanceStore`."""
+    """Implementation of `ports.MaintenanceStore`."""
 
     def list_aging(self, owner: Owner, *, after: int = 0, limit: int = 1000) -> Sequence[Aging]:
         rows = self._read(owner.tenant, lambda unit: unit.all("list_aging", **whose(owner), after=after, limit=limit))
@@ -316,7 +321,7 @@ class MaintenanceRows(Units):
         numbers = self._engine.numbers(seqs)
 
         def archive(unit: Unit) -> int:
-            # The agent's row first, as every writer takes it, so that two of them never wait for each other.
+            # Every write locks the agent's row first, to avoid deadlocks.
             unit.run("touch_index", **whose(owner))
             unit.run("remove_all_from_index", **whose(owner), seqs=numbers)
             return unit.run("archive_memories", **whose(owner), seqs=numbers, now=now)

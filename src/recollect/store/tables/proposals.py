@@ -1,4 +1,4 @@
-"""Proposals of consolidation as rows."""
+"""Rows of consolidation proposals."""
 
 from __future__ import annotations
 
@@ -15,17 +15,20 @@ from recollect.store.tables.rows import BEHIND_ALL, json_list, json_text, maybe_
 from recollect.store.units import Units
 
 NO_SUCH_PROPOSAL = "There is no such proposal."
-MOST_OPEN = 10_000
+MAX_OPEN = 10_000
 
 
 class ProposalRows(Units):
-    """`ports.ProposalStore`. Whoever adds holds the agent, so that two who propose the same make one proposal."""
+    """Implementation of `ports.ProposalStore`.
+
+    Adding locks the agent, so that concurrent runs do not propose the same fold twice.
+    """
 
     def add_proposals(self, owner: Owner, proposals: Sequence[Proposal]) -> Sequence[Proposal]:
         def add(unit: Unit) -> Sequence[Proposal]:
             if unit.one("hold_agent", **whose(owner)) is None:
                 return []
-            values = {"state": ProposalState.OPEN.value, "before": BEHIND_ALL, "limit": MOST_OPEN}
+            values = {"state": ProposalState.OPEN.value, "before": BEHIND_ALL, "limit": MAX_OPEN}
             taken = {
                 fold.id
                 for row in unit.all("list_proposals", **whose(owner), **values)
@@ -38,7 +41,7 @@ class ProposalRows(Units):
                 if taken.isdisjoint(fold.id for fold in proposal.folds):
                     taken.update(fold.id for fold in proposal.folds)
                     added.append(replace(proposal, id=proposal_id(last + len(added) + 1)))
-            unit.run_many("add_proposal", map(_values, added))
+            unit.run_many("add_proposal", map(_proposal_values, added))
             return added
 
         return self._write(owner.tenant, add)
@@ -58,7 +61,7 @@ class ProposalRows(Units):
         return [proposal_from(row) for row in rows]
 
     def decide_proposal(self, proposal: Proposal, *, was: ProposalState) -> Proposal:
-        owner, values = proposal.owner, _values(proposal) | {"was": was.value}
+        owner, values = proposal.owner, _proposal_values(proposal) | {"was": was.value}
 
         def decide(unit: Unit) -> Proposal:
             if unit.one("find_proposal", **whose(owner), seq=values["seq"]) is None:
@@ -70,7 +73,7 @@ class ProposalRows(Units):
         return self._write(owner.tenant, decide)
 
 
-def _values(proposal: Proposal) -> dict[str, Any]:
+def _proposal_values(proposal: Proposal) -> dict[str, Any]:
     return {
         "tenant_id": proposal.owner.tenant,
         "agent_id": proposal.owner.agent,
@@ -99,7 +102,7 @@ def _fold_values(fold: Fold) -> dict[str, Any]:
 
 
 def proposal_from(row: Row) -> Proposal:
-    tenant, agent, seq, kind, text, tags, folds, reason, origin, state, made, is_new, created_at, decided_at = row
+    tenant, agent, seq, kind, text, tags, folds, reason, origin, state, result, is_new, created_at, decided_at = row
     return Proposal(
         id=proposal_id(seq),
         owner=Owner(tenant, agent),
@@ -110,7 +113,7 @@ def proposal_from(row: Row) -> Proposal:
         reason=reason,
         origin=Origin(origin),
         state=ProposalState(state),
-        memory_id=None if made is None else memory_id(made),
+        memory_id=None if result is None else memory_id(result),
         is_new=bool(is_new),
         created_at=moment(created_at),
         decided_at=maybe_moment(decided_at),

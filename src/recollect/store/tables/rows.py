@@ -1,4 +1,4 @@
-"""Between records and rows, whose columns come in the order of `columns.COLUMNS`."""
+"""Conversion between records and rows, with columns in the order of `columns.COLUMNS`."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from recollect.ports import Glimpse
 from recollect.store.engine import Row
 
 BEHIND_ALL = 2**62
-"""A number no row reaches: where a listing begins that continues nothing."""
+"""Number greater than any row's; start of a listing without a cursor, and no limit."""
 
 MAX_PATTERN_BYTES = 50_000
-"""SQLite takes no longer LIKE pattern, and no text that is searched with one is that long."""
+"""Maximum length of a LIKE pattern in SQLite; no searched text is that long."""
 
 TAG_BORDER = "\n"
-"""Stands around every tag in `folded_tags`, so that one LIKE finds a whole tag; no tag can hold it."""
+"""Delimiter around every tag in `folded_tags`, so that one LIKE finds a whole tag; tags cannot contain it."""
 
 
 def stamp(moment: datetime) -> str:
-    """A time as SQLite keeps it: UTC text of fixed width, so that it sorts."""
+    """Format a time for SQLite: UTC text of fixed width, so that it sorts."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds")[: -len("+00:00")] + "Z"
 
 
 def moment(value: datetime | str) -> datetime:
-    """A time as either engine returns it."""
+    """Parse a time as either engine returns it."""
     return datetime.fromisoformat(value) if isinstance(value, str) else value.astimezone(UTC)
 
 
@@ -47,14 +47,15 @@ def maybe_moment(value: datetime | str | None) -> datetime | None:
     return None if value is None else moment(value)
 
 
-def _strings(value: str | list[str]) -> tuple[str, ...]:
-    if value == "[]":  # most have none
+def _parse_strings(value: str | list[str]) -> tuple[str, ...]:
+    # Most rows have none; skip the parser for them.
+    if value == "[]":
         return ()
     return tuple(json.loads(value) if isinstance(value, str) else value)
 
 
 def json_list(value: str | list[Any]) -> list[Any]:
-    """A list as either engine returns it."""
+    """Parse a JSON list as either engine returns it."""
     return list(json.loads(value)) if isinstance(value, str) else value
 
 
@@ -63,7 +64,8 @@ def json_text(value: object) -> str:
 
 
 def folded_tags(tags: tuple[str, ...]) -> str:
-    """
+    """Join folded tags with delimiters around each.
+
     >>> folded_tags(("Infra", "deploy"))
     '\\ninfra\\ndeploy\\n'
     """
@@ -77,13 +79,13 @@ def agent_from(row: Row) -> Agent:
         name=name,
         system_prompt=system_prompt,
         model=model,
-        tools=_strings(tools),
+        tools=_parse_strings(tools),
         colour=colour,
         icon=icon,
         is_active=bool(is_active),
         created_at=moment(created_at),
         updated_at=moment(updated_at),
-        knowledge_categories=_strings(categories),
+        knowledge_categories=_parse_strings(categories),
     )
 
 
@@ -104,7 +106,7 @@ def agent_values(agent: Agent) -> dict[str, Any]:
     }
 
 
-# Looked up, because calling an enumeration takes longer than all the rest of a row.
+# Lookup tables, because calling an enum is slower than converting the rest of the row.
 KINDS = {each.value: each for each in Kind}
 SCOPES = {each.value: each for each in Scope}
 ROLES = {each.value: each for each in Role}
@@ -120,7 +122,7 @@ def memory_from(row: Row) -> Memory:
         owner=Owner(tenant, agent),
         kind=KINDS[kind],
         text=text,
-        tags=_strings(tags),
+        tags=_parse_strings(tags),
         scope=SCOPES[scope],
         role=ROLES[role],
         session_id=session_id,
@@ -170,7 +172,7 @@ def memory_values(memory: Memory, seq: int) -> dict[str, Any]:
         "last_retrieved_at": memory.last_retrieved_at,
         "archived_at": memory.archived_at,
         "version": memory.version,
-        # Episodes may repeat themselves, so nobody asks whether one is there already.
+        # Episodes may repeat, so they are never looked up by their hash.
         "content_hash": content_hash(folded) if memory.kind is not Kind.EPISODE else "",
         "supersedes": None if memory.supersedes is None else memory_seq(memory.supersedes),
         "valid_from": memory.valid_from,
@@ -188,7 +190,7 @@ def version_from(row: Row) -> MemoryVersion:
         memory_id=memory_id(seq),
         version=version,
         text=text,
-        tags=_strings(tags),
+        tags=_parse_strings(tags),
         importance=importance,
         replaced_at=moment(replaced_at),
     )

@@ -1,4 +1,4 @@
-"""Conversations as rows."""
+"""Rows of chat sessions and messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ NO_SUCH_SESSION = "There is no such session."
 
 
 class TranscriptRows(Units):
-    """`ports.TranscriptStore`. A message's position is its number in the session; the session's row counts them."""
+    """Implementation of `ports.TranscriptStore`.
+
+    A message's position is its number within the session; the session's row holds the count.
+    """
 
     def add_session(self, session: Session) -> Session:
         values = {
@@ -38,7 +41,7 @@ class TranscriptRows(Units):
             return unit.run("add_session", **values)
 
         if not self._write(session.owner.tenant, add):
-            raise Conflict(f"There is a session {session.id!r} already; choose another id.")
+            raise Conflict(f"Session {session.id!r} already exists; choose another id.")
         return session
 
     def get_session(self, owner: Owner, id: str) -> Session:
@@ -48,25 +51,25 @@ class TranscriptRows(Units):
         return session
 
     def find_session(self, owner: Owner, id: str) -> Session | None:
-        row = self._read(owner.tenant, lambda unit: unit.one("find_session", **whose(owner), id=_key(id)))
+        row = self._read(owner.tenant, lambda unit: unit.one("find_session", **whose(owner), id=_id_param(id)))
         return None if row is None else _session_from(row)
 
     def find_tenant_session(self, tenant: str, id: str) -> Session | None:
-        row = self._read(tenant, lambda unit: unit.one("find_tenant_session", tenant=tenant, id=_key(id)))
+        row = self._read(tenant, lambda unit: unit.one("find_tenant_session", tenant=tenant, id=_id_param(id)))
         return None if row is None else _session_from(row)
 
     def list_sessions(self, owner: Owner, *, before: Place | None = None, limit: int = 100) -> Sequence[Session]:
-        name, place = ("first_sessions", {}) if before is None else ("sessions_before", _behind(before))
+        name, place = ("first_sessions", {}) if before is None else ("sessions_before", _cursor(before))
         rows = self._read(owner.tenant, lambda unit: unit.all(name, **whose(owner), **place, limit=limit))
         return [_session_from(row) for row in rows]
 
     def list_tenant_sessions(self, tenant: str, *, before: Place | None = None, limit: int = 100) -> Sequence[Session]:
-        name, place = ("first_tenant_sessions", {}) if before is None else ("tenant_sessions_before", _behind(before))
+        name, place = ("first_tenant_sessions", {}) if before is None else ("tenant_sessions_before", _cursor(before))
         rows = self._read(tenant, lambda unit: unit.all(name, tenant=tenant, **place, limit=limit))
         return [_session_from(row) for row in rows]
 
     def delete_session(self, owner: Owner, id: str) -> None:
-        if not self._write(owner.tenant, lambda unit: unit.run("delete_session", **whose(owner), id=_key(id))):
+        if not self._write(owner.tenant, lambda unit: unit.run("delete_session", **whose(owner), id=_id_param(id))):
             raise NotFound(NO_SUCH_SESSION)
 
     def add_messages(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> Sequence[Message]:
@@ -75,7 +78,7 @@ class TranscriptRows(Units):
             return []
 
         def add(unit: Unit) -> Sequence[Message]:
-            row = unit.one("take_positions", **whose(owner), id=_key(session_id), count=len(messages), now=now)
+            row = unit.one("take_positions", **whose(owner), id=_id_param(session_id), count=len(messages), now=now)
             if row is None:
                 raise NotFound(NO_SUCH_SESSION)
             first = row[0] - len(messages) + 1
@@ -89,10 +92,10 @@ class TranscriptRows(Units):
         self, owner: Owner, session_id: str, *, after: int = 0, limit: int | None = None
     ) -> Sequence[Message]:
         def read(unit: Unit) -> Sequence[Row]:
-            if unit.one("find_session", **whose(owner), id=_key(session_id)) is None:
+            if unit.one("find_session", **whose(owner), id=_id_param(session_id)) is None:
                 raise NotFound(NO_SUCH_SESSION)
-            most = BEHIND_ALL if limit is None else limit
-            return unit.all("messages_after", tenant=owner.tenant, id=_key(session_id), after=after, limit=most)
+            count = BEHIND_ALL if limit is None else limit
+            return unit.all("messages_after", tenant=owner.tenant, id=_id_param(session_id), after=after, limit=count)
 
         return [_message_from(row) for row in self._read(owner.tenant, read)]
 
@@ -101,27 +104,27 @@ class TranscriptRows(Units):
             written = unit.run(
                 "update_summary",
                 **whose(owner),
-                id=_key(session_id),
+                id=_id_param(session_id),
                 summary=summary,
                 covers=covers,
                 instead_of=instead_of,
             )
-            row = unit.one("find_session", **whose(owner), id=_key(session_id))
+            row = unit.one("find_session", **whose(owner), id=_id_param(session_id))
             if row is None:
                 raise NotFound(NO_SUCH_SESSION)
             if not written:
-                raise Conflict("Someone else has summarised this session meanwhile; read it again.")
+                raise Conflict("This session was summarised meanwhile. Read it again.")
             return row
 
         return _session_from(self._write(owner.tenant, update))
 
 
-def _key(id: str) -> str:
-    """The id as it may be asked for: what cannot be one, and might not even be text, is asked for as none."""
+def _id_param(id: str) -> str:
+    """Return the id as a parameter; the empty id, which matches nothing, if it is not a valid one."""
     return id if is_session(id) else ""
 
 
-def _behind(place: Place) -> dict[str, object]:
+def _cursor(place: Place) -> dict[str, object]:
     return dict(zip(("updated_at", "id"), place, strict=True))
 
 

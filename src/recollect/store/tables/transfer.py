@@ -1,4 +1,4 @@
-"""A whole tenant as rows that mean the same to every engine: reading them all, and putting them back."""
+"""Export and import of a whole tenant as rows that every engine understands."""
 
 from __future__ import annotations
 
@@ -27,33 +27,38 @@ from recollect.store.tables.rows import detail_from, maybe_moment, memory_from, 
 from recollect.store.tables.transfer_tables import BY_NAME, TABLES, Table, first_place, is_time, portable, stored
 
 PAGE = 200
+"""Rows read by one statement of an export."""
+
 LOG_PAGE = 1000
-CHANGED_MEANWHILE = "Somebody wrote to this tenant's audit log while it was imported; import the file again."
+"""Events read by one statement."""
+
+CHANGED_MEANWHILE = "The audit log of this tenant changed during the import. Import the file again."
 
 Take = Callable[[str, Json], None]
 
 RECORDS: Mapping[str, Callable[[Row], object]] = {"proposals": proposal_from, "context_calls": call_from}
-"""Rows with more inside than columns: whether it makes sense shows when it is read."""
+"""Tables with nested JSON; rows are validated by converting them."""
 
 
 class TransferRows(DetailRows):
-    """`ports.TransferStore`."""
+    """Implementation of `ports.TransferStore`."""
 
     def export_rows(self, tenant: str, take: Take) -> None:
         def export(unit: Unit) -> None:
             texts: set[str] = set()
             for table in TABLES:
-                for row in self._exported(unit, table):
+                for row in self._iter_rows(unit, table):
                     if table.name == "details":
                         self._export_text(unit, detail_from(row), texts, take)
                     if table.name != "shelves" or row[1] != audit.SHELF:
                         take(table.name, portable(table, row))
-                if table.name == "audit_log":  # whoever reads the file puts the log back before anything else
+                # The head follows the log directly: an import restores the log before anything else.
+                if table.name == "audit_log":
                     self._export_head(unit, take)
 
         self._engine.read(tenant, export)
 
-    def _exported(self, unit: Unit, table: Table) -> Iterator[Row]:
+    def _iter_rows(self, unit: Unit, table: Table) -> Iterator[Row]:
         place = first_place(table)
         where = [table.columns.index(column) for column in table.ordered_by]
         while page := unit.all(f"export_{table.name}", tenant=unit.tenant, limit=PAGE, **place):
@@ -66,7 +71,7 @@ class TransferRows(DetailRows):
             take("shelves", {"shelf": audit.SHELF, "last_id": head[0], "last_hash": head[1]})
 
     def _export_text(self, unit: Unit, detail: Detail, texts: set[str], take: Take) -> None:
-        """The text of a detail, unless an earlier one has it, too. One that is damaged does not keep the rest here."""
+        """Export the text of a detail once. Report a damaged text in its place and continue."""
         if detail.content_hash in texts:
             return
         texts.add(detail.content_hash)
@@ -82,8 +87,8 @@ class TransferRows(DetailRows):
         if table in RECORDS:
             try:
                 RECORDS[table]([values[column] for column in BY_NAME[table].columns])
-            except (TypeError, KeyError, ValueError, AttributeError):  # a list of something else
-                raise Invalid(f"{table}: what it is made of makes no sense.") from None
+            except (TypeError, KeyError, ValueError, AttributeError):
+                raise Invalid(f"{table}: its nested values are not valid.") from None
 
     def has_rows(self, tenant: str, table: str) -> bool:
         place = first_place(BY_NAME[table])
@@ -91,10 +96,10 @@ class TransferRows(DetailRows):
 
     def find_rows(self, tenant: str, table: str, rows: Sequence[Json]) -> Sequence[bool | None]:
         known = BY_NAME[table]
-        wanted = [stored(known, row) for row in rows]
+        parsed = [stored(known, row) for row in rows]
 
         def find(unit: Unit) -> list[bool | None]:
-            return [_is_same(known, row, _present(unit, known, row)) for row in wanted]
+            return [_is_same(known, row, _find_present(unit, known, row)) for row in parsed]
 
         return self._read(tenant, find)
 
@@ -116,11 +121,11 @@ class TransferRows(DetailRows):
             unit.run("add_tenant", tenant=tenant, now=now)
             if text is not None:
                 self._contents.keep(unit, text, now=now)
-            return self._add(unit, BY_NAME[table], values, vectors)
+            return self._add_rows(unit, BY_NAME[table], values, vectors)
 
         return self._write(tenant, add)
 
-    def _add(self, unit: Unit, table: Table, rows: list[dict[str, Any]], vectors: Sequence[Vector | None]) -> int:
+    def _add_rows(self, unit: Unit, table: Table, rows: list[dict[str, Any]], vectors: Sequence[Vector | None]) -> int:
         match table.name:
             case "audit_log":
                 return _add_events(unit, rows)
@@ -150,7 +155,8 @@ class TransferRows(DetailRows):
         highest: dict[str, int] = {}
         for row in rows:
             highest[row["agent_id"]] = max(row["seq"], highest.get(row["agent_id"], 0))
-        for agent, seq in sorted(highest.items()):  # the agent's row is the first that every writer takes
+        # Every write locks the agents' rows first and in this order, to avoid deadlocks.
+        for agent, seq in sorted(highest.items()):
             renew_index(unit, agent)
             unit.one("raise_counter", tenant=unit.tenant, agent=agent, seq=seq)
         added = 0
@@ -164,15 +170,16 @@ class TransferRows(DetailRows):
 
     def _add_chunks(self, unit: Unit, rows: list[dict[str, Any]], vectors: Sequence[Vector | None]) -> int:
         index = self._engine.index.encoded([terms(row["text"]) for row in rows], vectors)
-        last, revision = _held_shelf(unit, knowledge.SHELF)
+        last, revision = _lock_shelf(unit, knowledge.SHELF)
         added = 0
         for row, entry in zip(rows, index, strict=True):
             document = unit.one("find_document", tenant=unit.tenant, id=row["document_id"])
             if document is None:
-                raise Conflict("The file has a passage of a document it does not have.")
-            if _present(unit, BY_NAME["kb_chunks"], row) is not None:
+                raise Conflict("The file has a passage of a document that is missing from it.")
+            if _find_present(unit, BY_NAME["kb_chunks"], row) is not None:
                 continue
-            last = max(last + 1, row["id"])  # its own number, unless another passage has it here
+            # Keep the passage's own number unless it is taken here.
+            last = max(last + 1, row["id"])
             unit.run("add_chunk", **row | {"id": last})
             is_published, category = document[6], document[3]
             if is_published:
@@ -201,20 +208,20 @@ class TransferRows(DetailRows):
         return 0 if row is None else int(row[0])
 
 
-def _present(unit: Unit, table: Table, row: dict[str, Any]) -> Row | None:
+def _find_present(unit: Unit, table: Table, row: dict[str, Any]) -> Row | None:
     return unit.one(f"present_{table.name}", tenant=unit.tenant, **{column: row[column] for column in table.key})
 
 
 def _is_same(table: Table, row: dict[str, Any], present: Row | None) -> bool | None:
-    """None: nothing is there under this key."""
+    """Compare a row with the one present under its key; None if there is none."""
     if present is None:
         return None
     found = zip(table.same, present, strict=False)
     return all(row[column] == (maybe_moment(value) if is_time(column) else value) for column, value in found)
 
 
-def _held_shelf(unit: Unit, shelf: str) -> tuple[int, int]:
-    """The last number given and the new revision; the shelf is ours until the commit."""
+def _lock_shelf(unit: Unit, shelf: str) -> tuple[int, int]:
+    """Lock a shelf until commit; return its last number and its new revision."""
     unit.run("add_shelf", tenant=unit.tenant, shelf=shelf)
     unit.run("touch_shelf", tenant=unit.tenant, shelf=shelf)
     row = unit.one("take_shelf_numbers", tenant=unit.tenant, shelf=shelf, count=0)
@@ -223,8 +230,8 @@ def _held_shelf(unit: Unit, shelf: str) -> tuple[int, int]:
 
 
 def _add_events(unit: Unit, rows: list[dict[str, Any]]) -> int:
-    """Events as they are, hashes and all, behind those that are there."""
-    last, _ = _held_shelf(unit, audit.SHELF)
+    """Append events unchanged, including their hashes."""
+    last, _ = _lock_shelf(unit, audit.SHELF)
     if rows and rows[0]["id"] <= last:
         raise Conflict(CHANGED_MEANWHILE)
     for row in rows:
@@ -237,7 +244,8 @@ def _add_events(unit: Unit, rows: list[dict[str, Any]]) -> int:
 def _raise_shelf(unit: Unit, row: dict[str, Any]) -> int:
     known = {"tenant": unit.tenant, "last_id": row["last_id"]}
     unit.run("add_shelf", tenant=unit.tenant, shelf=row["shelf"])
-    if row["shelf"] == audit.SHELF:  # also when it says that events are missing: that must show here, too
+    # Copy the head even if it shows that events are missing: the import must show it, too.
+    if row["shelf"] == audit.SHELF:
         unit.run("set_audit_head", **known, last_hash=row["last_hash"])
     else:
         unit.run("raise_shelf", **known, shelf=row["shelf"])
@@ -251,18 +259,18 @@ def _add_agent(unit: Unit, row: dict[str, Any]) -> int:
 
 
 def _add_steps(unit: Unit, rows: list[dict[str, Any]]) -> int:
-    last, _ = _held_shelf(unit, workflows.SHELF)
+    last, _ = _lock_shelf(unit, workflows.SHELF)
     added = 0
     for row in rows:
         workflow = unit.one("find_workflow", tenant=unit.tenant, id=row["workflow_id"])
         if workflow is None:
-            raise Conflict("The file has a step of a workflow it does not have.")
-        if _present(unit, BY_NAME["workflow_steps"], row) is not None:
+            raise Conflict("The file has a step of a workflow that is missing from it.")
+        if _find_present(unit, BY_NAME["workflow_steps"], row) is not None:
             continue
         last = max(last + 1, row["seq"])
         unit.run("add_step", **row, folded="")
-        told = [row[column] for column in ("step_name", "agent_id", "status", "output", "completed_at")]
-        step = step_from([unit.tenant, row["workflow_id"], workflow[2], row["position"], *told])
+        step_columns = [row[column] for column in ("step_name", "agent_id", "status", "output", "completed_at")]
+        step = step_from([unit.tenant, row["workflow_id"], workflow[2], row["position"], *step_columns])
         unit.run("index_step", **row | {"seq": last}, terms=encoded(history_terms(step_words(step))))
         added += 1
     unit.run("raise_shelf", tenant=unit.tenant, shelf=workflows.SHELF, last_id=last)
@@ -270,13 +278,13 @@ def _add_steps(unit: Unit, rows: list[dict[str, Any]]) -> int:
 
 
 def _add_version(unit: Unit, row: dict[str, Any]) -> int:
-    if _present(unit, BY_NAME["memory_versions"], row) is not None:
+    if _find_present(unit, BY_NAME["memory_versions"], row) is not None:
         return 0
     return unit.run("import_memory_versions", **row)
 
 
 def _add_messages(unit: Unit, rows: list[dict[str, Any]]) -> int:
-    """The session's row counts them, also when it was here before and they are more than it knew of."""
+    """Add messages and raise the count in their sessions' rows, which may have existed before."""
     last: dict[str, int] = {}
     for row in rows:
         last[row["session_id"]] = max(row["position"], last.get(row["session_id"], 0))

@@ -1,7 +1,7 @@
-"""A tenant's tables as an export has them: which columns, what is in them, and what tells two rows apart.
+"""Tables of an export: their columns, the types of these, and the columns that identify a row.
 
-What can be made again is not there: folded texts, the search index, vectors. Nor is what means something only to one
-database: revisions, embedders, keys.
+An export omits derived data (folded texts, the search index, vectors) and data that is specific to one database
+(revisions, embedders, keys).
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class Table:
     """One table of an export."""
 
     name: str
-    columns: tuple[str, ...]  # as `export_…` answers them
-    order: tuple[str, ...] = ()  # what an export is ordered by, when it is not the key
-    same: tuple[str, ...] = ()  # two rows of one key are the same thing if they are equal in these
+    columns: tuple[str, ...]  # in the order of the statement `export_…`
+    order: tuple[str, ...] = ()  # order of the export, if it is not the key
+    same: tuple[str, ...] = ()  # rows with equal keys are the same record if these are equal
     optional: frozenset[str] = frozenset()
     choices: Mapping[str, type[StrEnum]] | None = None
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What a row is known by inside its tenant."""
+        """Columns that identify a row within its tenant."""
         return KEYS[self.name]
 
     @property
@@ -45,19 +45,19 @@ class Table:
         return self.order or self.key
 
 
-def _optional(names: str) -> frozenset[str]:
-    return frozenset(names.split())
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
 
 
 TABLES: Sequence[Table] = (
-    Table(name="audit_log", columns=COLUMNS["event"], same=("hash",), optional=_optional("agent_id")),
+    Table(name="audit_log", columns=COLUMNS["event"], same=("hash",), optional=_names("agent_id")),
     Table(name="secret_allowances", columns=("tenant_id", "hash", "created_at")),
     Table(name="agents", columns=(*COLUMNS["agent"], "last_seq")),
     Table(
         name="memories",
         columns=COLUMNS["memory"],
         same=("kind", "created_at"),
-        optional=_optional(
+        optional=_names(
             "session_id category updated_at expires_at last_retrieved_at archived_at supersedes valid_from valid_to "
             "held_at flag"
         ),
@@ -78,21 +78,21 @@ TABLES: Sequence[Table] = (
         name="details",
         columns=COLUMNS["detail"],
         same=("content_hash", "created_at"),
-        optional=_optional("session_id"),
+        optional=_names("session_id"),
     ),
     Table(name="context_calls", columns=COLUMNS["context_call"]),
     Table(
         name="proposals",
         columns=COLUMNS["proposal"],
         same=("kind", "created_at"),
-        optional=_optional("memory_seq decided_at"),
+        optional=_names("memory_seq decided_at"),
         choices={"kind": Kind, "origin": Origin, "state": ProposalState},
     ),
     Table(
         name="kb_documents",
         columns=COLUMNS["document"],
         same=("content_hash",),
-        optional=_optional("flag"),
+        optional=_names("flag"),
     ),
     Table(name="kb_chunks", columns=COLUMNS["chunk"], order=("id",)),
     Table(name="workflows", columns=COLUMNS["workflow"], same=("name", "created_at")),
@@ -111,11 +111,11 @@ TABLES: Sequence[Table] = (
         ),
         order=("seq",),
         same=("step_name", "completed_at"),
-        optional=_optional("agent_id"),
+        optional=_names("agent_id"),
     ),
     Table(name="shelves", columns=("tenant_id", "shelf", "last_id", "last_hash")),
 )
-"""In the order of an export: what others refer to comes before them."""
+"""All tables in the order of an export: referenced rows come before the rows that refer to them."""
 
 BY_NAME: Mapping[str, Table] = {table.name: table for table in TABLES}
 
@@ -141,16 +141,16 @@ def is_number(table: Table, column: str) -> bool:
 
 
 def first_place(table: Table) -> dict[str, Any]:
-    """Where an export of the table begins: before every key."""
+    """Return a position before every key, where an export of the table starts."""
     return {column: -1 if is_number(table, column) else "" for column in table.ordered_by}
 
 
 def portable(table: Table, row: Row) -> Json:
-    """A row as a file has it, the tenant left out."""
-    return {column: _out(column, value) for column, value in zip(table.columns[1:], row[1:], strict=True)}
+    """Convert a row to JSON for a file, without the tenant."""
+    return {column: _to_json(column, value) for column, value in zip(table.columns[1:], row[1:], strict=True)}
 
 
-def _out(column: str, value: Any) -> Any:
+def _to_json(column: str, value: Any) -> Any:
     if value is None:
         return None
     if is_time(column):
@@ -161,54 +161,57 @@ def _out(column: str, value: Any) -> Any:
 
 
 def stored(table: Table, row: object) -> dict[str, Any]:
-    """The columns of a row of a file, as statements take them.
+    """Parse a row of a file into the parameters of statements.
 
-    Raises: Invalid, which names the column.
+    Raises: Invalid, naming the column.
     """
-    wanted = table.columns[1:]
-    if not isinstance(row, dict) or row.keys() - set(wanted):
-        known = set(row) - set(wanted) if isinstance(row, dict) else set()
-        newer = f" ({', '.join(sorted(map(str, known)))[:80]})" if known else ""
-        raise Invalid(f"{table.name}: not a row this version knows{newer}; perhaps a newer one wrote it.")
+    expected = table.columns[1:]
+    if not isinstance(row, dict) or row.keys() - set(expected):
+        unknown = set(row) - set(expected) if isinstance(row, dict) else set()
+        names = f" ({', '.join(sorted(map(str, unknown)))[:80]})" if unknown else ""
+        raise Invalid(f"{table.name}: not a row that this version knows{names}; a newer version may have written it.")
     values: dict[str, Any] = {}
-    for column in wanted:
+    for column in expected:
         value = row.get(column)
         if value is None and column not in table.optional:
             raise Invalid(f"{table.name}: {column} is missing.")
         try:
-            values[column] = None if value is None else _in(table, column, value)
+            values[column] = None if value is None else _from_json(table, column, value)
         except (ValueError, TypeError, OverflowError):
-            raise Invalid(f"{table.name}: {column} makes no sense.") from None
+            raise Invalid(f"{table.name}: {column} is not valid.") from None
     return values
 
 
-def _in(table: Table, column: str, value: Any) -> Any:
-    """Raises: ValueError, Invalid."""
+def _from_json(table: Table, column: str, value: Any) -> Any:
+    """Convert a JSON value to the parameter of a column.
+
+    Raises: ValueError, Invalid.
+    """
     if column in FLAGS:
-        return _of(bool, value)
+        return _check_type(bool, value)
     if is_number(table, column):
-        number = _of(int, value)
+        number = _check_type(int, value)
         return number if 0 <= number < MAX_NUMBER else _refuse()
     if column in REALS:
         real = float(value) if not isinstance(value, bool) else _refuse()
         return real if 0 <= real <= 1 else _refuse()
     if column in JSON_LISTS or column in JSON_OBJECTS:
-        if column in WORDS and not all(isinstance(each, str) for each in _of(list, value)):
+        if column in WORDS and not all(isinstance(each, str) for each in _check_type(list, value)):
             _refuse()
-        text = json_text(_of(list if column in JSON_LISTS else dict, value))
+        text = json_text(_check_type(list if column in JSON_LISTS else dict, value))
         return checked_text(text) if "\\u0000" not in text else _refuse()
-    text = checked_text(_of(str, value), what=column)
+    text = checked_text(_check_type(str, value), what=column)
     if is_time(column):
-        return _moment(text)
+        return _parse_time(text)
     return text if table.choices is None or column not in table.choices else table.choices[column](text).value
 
 
-def _moment(text: str) -> datetime:
+def _parse_time(text: str) -> datetime:
     found = datetime.fromisoformat(text)
     return found if found.tzinfo is not None and 1 < found.year < 9999 else _refuse()
 
 
-def _of(kind: Callable[..., Any], value: Any) -> Any:
+def _check_type(kind: Callable[..., Any], value: Any) -> Any:
     return value if type(value) is kind else _refuse()
 
 

@@ -1,4 +1,4 @@
-"""Workflows and their steps as rows."""
+"""Rows of workflows and their steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ NO_SUCH_WORKFLOW = "There is no such workflow."
 
 
 class WorkflowRows(SearchedByWords):
-    """`ports.WorkflowStore`. The tenant's shelf row gives each step its number: whoever adds one holds it."""
+    """Implementation of `ports.WorkflowStore`.
+
+    The tenant's shelf row numbers the steps; adding one locks it until commit.
+    """
 
     def add_workflow(self, workflow: Workflow) -> Workflow:
         values = {
@@ -32,7 +35,7 @@ class WorkflowRows(SearchedByWords):
             return unit.run("add_workflow", **values)
 
         if not self._write(workflow.tenant, add):
-            raise Conflict(f"There is a workflow {workflow.id!r} already.")
+            raise Conflict(f"Workflow {workflow.id!r} already exists.")
         return workflow
 
     def get_workflow(self, tenant: str, id: str) -> Workflow:
@@ -66,7 +69,7 @@ class WorkflowRows(SearchedByWords):
             assert number is not None
             assert last is not None
             placed = replace(step, position=last[0] + 1, workflow_name=workflow_from(workflow).name)
-            unit.run("add_step", **_values(placed))
+            unit.run("add_step", **_step_values(placed))
             place = {"tenant_id": tenant, "workflow_id": step.workflow_id, "position": placed.position}
             unit.run("index_step", **place, seq=number[0], terms=words)
             return placed
@@ -89,10 +92,10 @@ class WorkflowRows(SearchedByWords):
         return {row[0]: step_from(row[1:]) for row in rows}
 
     def search_steps(self, tenant: str, query: str, *, limit: int = 10) -> Sequence[Match]:
-        return self._found_by_words(tenant, STEPS, history_terms(query), limit=limit)
+        return self._search_words(tenant, STEPS, history_terms(query), limit=limit)
 
 
-def _values(step: WorkflowStep) -> dict[str, object]:
+def _step_values(step: WorkflowStep) -> dict[str, object]:
     return {
         "tenant_id": step.tenant,
         "workflow_id": step.workflow_id,
@@ -101,7 +104,7 @@ def _values(step: WorkflowStep) -> dict[str, object]:
         "agent_id": step.agent_id,
         "status": step.status,
         "output": step.output,
-        "folded": "",  # a step is found by its words; nobody asks for a part of one
+        "folded": "",  # steps are searched by words, never by substring
         "completed_at": step.completed_at,
     }
 

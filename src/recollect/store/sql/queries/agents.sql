@@ -21,24 +21,24 @@ SELECT agent_id, kind, count(*) FROM memories
 WHERE tenant_id = :tenant AND agent_id BETWEEN :first AND :last AND archived_at IS NULL
 GROUP BY agent_id, kind
 
--- Take `count` numbers for new memories; the answer is the last of them.
+-- Reserve `count` numbers for new memories; returns the last of them.
 -- name: take_numbers
 UPDATE agents SET last_seq = last_seq + :count, revision = revision + 1
 WHERE tenant_id = :tenant AND id = :agent
 RETURNING last_seq
 
--- Numbers given elsewhere are never given here.
+-- Skip numbers that were assigned elsewhere.
 -- name: raise_counter
 UPDATE agents SET last_seq = CASE WHEN last_seq < :seq THEN :seq ELSE last_seq END
 WHERE tenant_id = :tenant AND id = :agent
 RETURNING last_seq
 
--- Something other than an append happened to the agent's index.
+-- Mark a change of the agent's index other than an append.
 -- name: touch_index
 UPDATE agents SET revision = revision + 1, rewrites = rewrites + 1
 WHERE tenant_id = :tenant AND id = :agent
 
--- Numbers that were given before may stand for something else now, or for what nobody may hold any longer.
+-- Start a new generation: earlier numbers may be reassigned, or belong to erased memories that no cache may keep.
 -- name: renew_index
 UPDATE agents SET life = :life, revision = revision + 1, rewrites = rewrites + 1
 WHERE tenant_id = :tenant AND id = :agent

@@ -15,7 +15,7 @@ SELECT CASE WHEN current_setting('fsync') <> 'on' THEN 'fsync is off'
             WHEN current_setting('synchronous_commit') = 'off' THEN 'synchronous_commit is off'
             ELSE 'fsync' END
 
--- Pages are checked by the server as it reads them, where checksums are on; what it came across is counted there.
+-- With checksums on, the server checks pages as it reads them and counts the failures here.
 -- name: find_damage
 SELECT 'The index ' || indexrelid::regclass || ' is not valid. Run: REINDEX INDEX ' || indexrelid::regclass
 FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
@@ -30,7 +30,7 @@ SELECT 'The index ' || indexrelid::regclass || ' is not valid. Run: REINDEX INDE
 FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
 WHERE NOT indisvalid AND relnamespace = current_schema()::regnamespace LIMIT 10
 
--- The server lets no row lose what it refers to, unless the constraint itself was never checked.
+-- The server enforces references, except for constraints that were never validated.
 -- name: find_lost_references
 SELECT 'The constraint ' || conname || ' of ' || conrelid::regclass || ' was never checked.'
 FROM pg_constraint WHERE NOT convalidated AND connamespace = current_schema()::regnamespace LIMIT 10

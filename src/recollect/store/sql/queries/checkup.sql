@@ -1,4 +1,4 @@
--- Whether what search looks at is what is there.
+-- Comparison of the search index with the stored records.
 
 -- name: newest_step
 SELECT max(number) FROM schema_migrations
@@ -57,7 +57,7 @@ WHERE tenant_id = :tenant AND EXISTS (
   WHERE c.tenant_id = chunk_index.tenant_id AND c.id = chunk_index.seq AND NOT d.is_published
 )
 
--- Entries behind a place, with the name of each, its words and what they are made of.
+-- Entries after a position: name, indexed words, and the text they come from.
 -- name: memory_words_after
 SELECT i.agent_id, i.seq, i.agent_id || '/m-' || i.seq, {stored_words}, m.text FROM memory_index i
 JOIN memories m ON m.tenant_id = i.tenant_id AND m.agent_id = i.agent_id AND m.seq = i.seq AND m.version = i.version

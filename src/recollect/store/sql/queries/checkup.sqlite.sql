@@ -10,7 +10,7 @@ UPDATE chunk_index SET terms = :terms, version = :version WHERE tenant_id = :ten
 -- name: durability
 PRAGMA journal_mode
 
--- Ten findings say as much as a thousand.
+-- Ten findings are enough.
 -- name: find_damage
 PRAGMA integrity_check(10)
 

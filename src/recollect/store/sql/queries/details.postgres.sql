@@ -14,6 +14,6 @@ SELECT {detail} FROM (
 ) AS scored
 WHERE found > 0 ORDER BY found DESC, created_at DESC, key DESC LIMIT :limit OFFSET :offset
 
--- Locked before it is looked at: whoever stored a detail with it has committed by then, and the next statement sees it.
+-- Lock before checking for references: a detail added meanwhile is committed by then and visible to the next statement.
 -- name: lock_content
 SELECT 1 FROM detail_contents WHERE tenant_id = :tenant AND content_hash = :content_hash FOR UPDATE

@@ -15,7 +15,7 @@ INSERT INTO detail_contents (tenant_id, content_hash, size, chars, line_index, s
 VALUES (:tenant, :content_hash, :size, :chars, :line_index, :now)
 ON CONFLICT (tenant_id, content_hash) DO NOTHING
 
--- Whoever refers to a content holds its row until the commit, so that nobody sweeps it away meanwhile.
+-- Lock the row of a content until commit, so that no sweep removes it meanwhile.
 -- name: hold_content
 UPDATE detail_contents SET stored_at = CASE WHEN stored_at < :now THEN :now ELSE stored_at END
 WHERE tenant_id = :tenant AND content_hash = :content_hash

@@ -20,6 +20,6 @@ WHERE tenant_id = :tenant AND content_hash IN (SELECT value FROM json_each(:hash
 -- name: list_contents
 SELECT content_hash FROM detail_contents WHERE tenant_id = :tenant
 
--- Whoever writes to SQLite is alone.
+-- SQLite has one writer at a time, so no lock is needed.
 -- name: lock_content
 SELECT 1 FROM detail_contents WHERE tenant_id = :tenant AND content_hash = :content_hash

@@ -1,4 +1,4 @@
--- Every row that says something: whose it is, what it belongs to, its key in two columns, then all its texts.
+-- All rows with text: agent, session or parent, the key in two columns, then the texts.
 
 -- name: traces_in_agents
 SELECT id, NULL, id, NULL, name, system_prompt, model, tools, colour, icon, knowledge_categories FROM agents
@@ -68,7 +68,7 @@ SELECT NULL, NULL, id, NULL, name FROM api_keys WHERE tenant_id = :tenant AND id
 SELECT NULL, NULL, hash, NULL FROM secret_allowances
 WHERE tenant_id = :tenant AND hash > :after ORDER BY hash LIMIT :limit
 
--- Removing rows: first those that hang on them, so that each table's can be counted.
+-- Removal: dependent rows first, so that the rows of each table are counted.
 
 -- name: erase_memory_index
 DELETE FROM memory_index WHERE tenant_id = :tenant AND agent_id = :agent AND seq {in_numbers}
@@ -149,7 +149,7 @@ DELETE FROM secret_allowances WHERE tenant_id = :tenant AND hash {in_names}
 -- name: erase_agents
 DELETE FROM agents WHERE tenant_id = :tenant AND id {in_names}
 
--- Rows that stay.
+-- Rows that are kept with their text cleared.
 
 -- name: clear_chat_messages
 UPDATE chat_messages SET content = :mark WHERE tenant_id = :tenant AND session_id = :parent AND position {in_numbers}

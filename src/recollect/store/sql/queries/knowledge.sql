@@ -6,7 +6,7 @@ UPDATE shelves SET last_id = last_id + :count, revision = revision + 1
 WHERE tenant_id = :tenant AND shelf = :shelf
 RETURNING last_id, revision
 
--- Says nothing new: who writes a row has it until the commit, on every engine.
+-- No-op update that locks the row until commit, on every engine.
 -- name: hold_shelf
 UPDATE shelves SET last_id = last_id WHERE tenant_id = :tenant AND shelf = :shelf
 
@@ -35,7 +35,7 @@ DELETE FROM kb_documents WHERE tenant_id = :tenant AND id = :id
 -- name: list_chunks
 SELECT {chunk} FROM kb_chunks WHERE tenant_id = :tenant AND document_id = :document_id ORDER BY position
 
--- Positions are unique, so those that stay make room before they get their new ones.
+-- Positions are unique, so kept passages are moved out of the way before they get their new positions.
 -- name: lift_chunks
 UPDATE kb_chunks SET position = -1 - position WHERE tenant_id = :tenant AND document_id = :document_id
 

@@ -5,7 +5,7 @@ VALUES ({:memory}, :folded, :folded_tags, :content_hash)
 -- name: find_memory
 SELECT {memory} FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq
 
--- What every listing of memories asks, and in which order.
+-- Conditions and order shared by all listings of memories.
 -- fragment: listed
 :state IN ('all', CASE WHEN archived_at <= :now THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'
                        WHEN expires_at <= :now OR valid_to <= :now THEN 'expired' ELSE 'live' END)
@@ -23,7 +23,7 @@ SELECT {memory} FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND seq < :before
   AND {listed}
 
--- The second condition on kind is what lets the index of the other kinds be used.
+-- The second condition on kind enables the partial index of the other kinds.
 -- name: list_memories_of_kind
 SELECT {memory} FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent AND kind = :kind AND kind <> 'episode' AND seq < :before
@@ -81,8 +81,8 @@ ORDER BY seq LIMIT :limit
 -- name: remove_from_index
 DELETE FROM memory_index WHERE tenant_id = :tenant_id AND agent_id = :agent_id AND seq = :seq
 
--- What the caches of an agent's index and texts compare: whether it is still the same agent, how often its index has
--- changed, and how often by more than an append.
+-- State that the caches of an agent's index and texts compare: the generation of the agent, the number of changes of
+-- its index, and the number of changes other than appends.
 -- name: memory_index_state
 SELECT life, revision, rewrites FROM agents WHERE tenant_id = :tenant AND id = :agent
 

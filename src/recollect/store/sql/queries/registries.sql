@@ -1,5 +1,5 @@
--- Statements both engines share, a file for each kind of record. Every one that touches a tenant's rows names the tenant.
--- This file: what belongs to the whole database.
+-- Statements shared by both engines, one file per kind of record. Every statement on tenants' rows names the tenant.
+-- This file: statements on tables of the whole database.
 
 -- name: add_tenant
 INSERT INTO tenants (tenant_id, created_at) VALUES (:tenant, :now) ON CONFLICT (tenant_id) DO NOTHING

@@ -1,6 +1,6 @@
--- PostgreSQL's own: arrays, index entries as numbers and texts, and the search of a large shelf inside the database.
+-- Statements for PostgreSQL: arrays, index entries as numbers and texts, and search of a large shelf in the database.
 
--- As long as the transaction lasts, nobody else writes to the agent.
+-- Block other writers of the agent until the end of the transaction.
 -- name: hold_agent
 SELECT 1 FROM agents WHERE tenant_id = :tenant AND id = :agent FOR NO KEY UPDATE
 
@@ -13,7 +13,7 @@ SELECT {chunk} FROM kb_chunks WHERE tenant_id = :tenant AND id = ANY(:seqs)
 -- name: find_documents
 SELECT {document} FROM kb_documents WHERE tenant_id = :tenant AND id = ANY(:ids)
 
--- Byte by byte, as in SQLite.
+-- Compare bytewise, as SQLite does.
 -- name: list_workflows
 SELECT {workflow} FROM workflows
 WHERE tenant_id = :tenant AND id COLLATE "C" > :after ORDER BY id COLLATE "C" LIMIT :limit
@@ -72,12 +72,12 @@ ORDER BY seq LIMIT :limit
 SELECT {memory_entry} FROM memory_index
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
 
--- An entry as the index in memory takes it.
+-- Columns of an entry for the index in memory.
 -- fragment: memory_entry
 seq, version, kind, extract(epoch FROM expires_at)::float8, words::text, embedder_id, halfvec_send(embedding), session_id,
 role, since
 
--- All in one piece of big-endian numbers, in no order: ten thousand rows would take three times as long.
+-- Aggregate into one value of big-endian numbers, unordered: three times faster than ten thousand rows.
 -- name: memory_index_versions
 SELECT string_agg(int8send(seq) || int8send(version) || int8send(coalesce(embedder_id, 0)), '') FROM memory_index
 WHERE tenant_id = :tenant AND agent_id = :agent
@@ -103,8 +103,8 @@ SELECT {memory} FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
   AND (:kind = 'all' OR kind = :kind) AND {listed}
 
--- BM25: over `term`, the words of the query; `size`, how many rows there are and how long they are on average; and
--- `candidate`, every row that holds a term, once for each.
+-- BM25 over `term`, the words of the query; `size`, the number of rows and their average length; and `candidate`, each
+-- row that contains a term, once per term.
 -- name: search_chunks
 WITH term AS (
   SELECT lexeme, quote_literal(lexeme)::tsquery AS query FROM unnest(:terms::text[]) AS lexeme
@@ -159,7 +159,7 @@ WHERE tenant_id = :tenant AND agent_id = :agent AND archived_at IS NULL AND seq 
 -- name: remove_all_from_index
 DELETE FROM memory_index WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
 
--- Rows are locked in order, so that two servers marking the same memories never wait for each other.
+-- Lock rows in order, so that servers that mark the same memories cannot deadlock.
 -- name: mark_retrieved
 UPDATE memories SET last_retrieved_at = :at
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (

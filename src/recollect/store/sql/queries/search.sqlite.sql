@@ -1,6 +1,6 @@
--- SQLite's own: lists of numbers travel as JSON, and the search index is rows of bytes that are loaded, not searched.
+-- Statements for SQLite: lists of numbers are passed as JSON, and index entries are bytes that are loaded into memory.
 
--- The one writer holds the whole database, and so every agent.
+-- The single writer has locked the whole database, and thereby every agent.
 -- name: hold_agent
 SELECT 1 FROM agents WHERE tenant_id = :tenant AND id = :agent
 

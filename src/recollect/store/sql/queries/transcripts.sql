@@ -7,7 +7,7 @@ SELECT {session} FROM chat_sessions WHERE tenant_id = :tenant AND id = :id AND a
 -- name: find_tenant_session
 SELECT {session} FROM chat_sessions WHERE tenant_id = :tenant AND id = :id
 
--- The first page has no row to continue behind; an OR for it would keep the index from being used.
+-- The first page has no cursor; an OR for that case would prevent the use of the index.
 -- name: first_sessions
 SELECT {session} FROM chat_sessions WHERE tenant_id = :tenant AND agent_id = :agent
 ORDER BY updated_at DESC, id DESC LIMIT :limit
@@ -30,7 +30,7 @@ ORDER BY updated_at DESC, id DESC LIMIT :limit
 -- name: delete_session
 DELETE FROM chat_sessions WHERE tenant_id = :tenant AND id = :id AND agent_id = :agent
 
--- Whoever adds messages holds the session's row until the end, so positions have no gap and no double.
+-- Adding messages locks the session's row until commit, so positions have no gaps or duplicates.
 -- name: take_positions
 UPDATE chat_sessions
 SET message_count = message_count + :count,

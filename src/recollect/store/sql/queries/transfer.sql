@@ -1,4 +1,4 @@
--- Moving a tenant: every table in the order of its key, page by page, and every row added unless it is there.
+-- Transfer of a tenant: export each table in pages by key, and import each row unless it exists.
 
 -- name: export_audit_log
 SELECT {event} FROM audit_log WHERE tenant_id = :tenant AND id > :id ORDER BY id LIMIT :limit
@@ -70,7 +70,7 @@ SELECT 1 FROM agents WHERE tenant_id = :tenant AND id = :id
 -- name: present_memories
 SELECT kind, created_at FROM memories WHERE tenant_id = :tenant AND agent_id = :agent_id AND seq = :seq
 
--- A memory that is here has no place for a version it has not come to yet: what is here stays as it is.
+-- Skip versions that an existing memory has not reached yet: existing memories stay unchanged.
 -- name: present_memory_versions
 SELECT 1 FROM memory_versions
 WHERE tenant_id = :tenant AND agent_id = :agent_id AND seq = :seq AND version = :version
@@ -149,7 +149,7 @@ INSERT INTO workflows ({workflow}) VALUES ({:workflow}) ON CONFLICT (tenant_id, 
 UPDATE chat_sessions SET message_count = CASE WHEN message_count < :position THEN :position ELSE message_count END
 WHERE tenant_id = :tenant AND id = :id
 
--- Numbers given elsewhere are never given here.
+-- Skip numbers that were assigned elsewhere.
 -- name: raise_shelf
 UPDATE shelves SET last_id = CASE WHEN last_id < :last_id THEN :last_id ELSE last_id END
 WHERE tenant_id = :tenant AND shelf = :shelf
