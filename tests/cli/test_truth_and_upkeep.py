@@ -48,7 +48,7 @@ def test_an_edit_of_a_stale_version_is_refused(program: Program) -> None:
 
     stale = program("edit", "m-1", "--text", "Prefers both", "--version", "1")
 
-    assert (stale.code, stale.err) == (1, "This memory is at version 2 by now, not 1; read it again.\n")
+    assert (stale.code, stale.err) == (1, "This memory is now at version 2, not 1; read it again.\n")
 
 
 def test_what_waits_is_reviewed_and_approved(filled: Program) -> None:

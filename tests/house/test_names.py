@@ -36,7 +36,7 @@ MAY_CATCH_ALL = {
     ("recollect.services.background.workers", "run_job"): "hands the error to whoever asks for the result",
     (
         "recollect.services.background.writer",
-        "_tried",
+        "_write_entry",
     ): "one value that cannot be written must not stop those of others",
     (
         "recollect.services.background.embedding",
@@ -46,7 +46,10 @@ MAY_CATCH_ALL = {
         "recollect.services.background.embedding",
         "_try_each",
     ): "an answer of an endpoint may be wrong in any way; others go on",
-    ("recollect.services.background.embedding", "_pass"): "a thread that ends would leave everybody without vectors",
+    (
+        "recollect.services.background.embedding",
+        "_run_pass",
+    ): "a thread that ends would leave everybody without vectors",
     ("recollect.server.http.requests", "__call__"): "the last one who can answer; what nobody foresaw goes to the log",
 }
 

@@ -97,7 +97,7 @@ def test_refusals_say_what_to_do(client: httpx2.Client, ann: str) -> None:
         ("lines=x", 400, "Name lines as"),
         ("limit=0", 400, "limit is a whole number"),
         ("grep=/(/", 400, "regular expression"),
-        ("json_path=$", 400, "no JSON"),
+        ("json_path=$", 400, "not JSON"),
         ("lime=1", 422, "There is no parameter 'lime'"),
     ):
         answer = client.get(f"{ann}/details/{key}?{query}")

@@ -118,7 +118,7 @@ def test_thread_that_died_is_started_again(quick: None) -> None:
             raise SystemExit
         written.append(value)
 
-    ours = writer.Later[str, int](write, merge=lambda older, newer: newer, name="ours", failed="Not written")
+    ours = writer.BackgroundWriter[str, int](write, merge=lambda older, newer: newer, name="ours", failed="Not written")
     ours.add("one", -1)
     assert ours._thread is not None
     ours._thread.join(100)
@@ -132,7 +132,7 @@ def test_thread_that_died_is_started_again(quick: None) -> None:
 def test_queue_gives_up_the_oldest_beyond_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "PAUSE", 1000.0)
     written: list[int] = []
-    ours = writer.Later[int, int](
+    ours = writer.BackgroundWriter[int, int](
         lambda key, value: written.append(value), merge=max, name="ours", failed="Not written", max_size=3
     )
     for number in range(5):

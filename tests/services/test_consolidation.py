@@ -185,7 +185,7 @@ def test_each_decision_is_made_once(ann: AgentMemory, clock: Clock) -> None:
     assert sorted(outcomes) == ["applied"] + ["conflict"] * 7
     assert len(ann.list(kind="core")) == 1
     for decision in (ann.apply_proposal, ann.reject_proposal):
-        with pytest.raises(Conflict, match="applied already"):
+        with pytest.raises(Conflict, match="already applied"):
             decision(proposal.id)
 
 

@@ -275,8 +275,8 @@ def test_maintenance_sweeps_what_a_deleted_agent_leaves(fresh_place: Place, cloc
         clock.forward(hours=2)
         assert recollect.maintain().swept == 1
         assert recollect.maintain().swept == 0
-        (event,) = (each for each in recollect.tenant().audit_events() if "no detail has" in each.message)
-        assert event.message == "Maintenance archived 0 episodes and removed 1 text no detail has."
+        (event,) = (each for each in recollect.tenant().audit_events() if "without a detail" in each.message)
+        assert event.message == "Maintenance archived 0 episodes and removed 1 text without a detail."
         assert stays.read_detail(key).content == "of the one that stays"
 
 
@@ -386,11 +386,11 @@ def test_grep_takes_signs_as_they_are_unless_between_slashes(ann: AgentMemory) -
     assert found("50% (") == ["4"]
     assert found("/usr/lib/") == ["3"]
     assert found("/") == ["3"]
-    assert "written between slashes" in ann.read_detail(key, grep="error|done").remaining
+    assert "between slashes" in ann.read_detail(key, grep="error|done").remaining
     assert found("/error|done/") == ["1", "4"]
-    with pytest.raises(Invalid, match="no regular expression as RE2 knows them"):
+    with pytest.raises(Invalid, match="RE2 cannot compile this regular expression"):
         found("/(unclosed/")
-    with pytest.raises(Invalid, match="no regular expression as RE2 knows them"):
+    with pytest.raises(Invalid, match="RE2 cannot compile this regular expression"):
         found(r"/(a)\1/")
 
 
@@ -441,7 +441,9 @@ def test_json_is_asked_by_path(ann: AgentMemory) -> None:
     rest = ann.read_detail(key, json_path="$.items[*]", offset=50)
     assert len(json.loads(page.content + rest.content)) == 100
     for wrong in ("items[", "$.items[?@.name =~ /a/]", "", "$.items[", "$$items"):
-        with pytest.raises(Invalid, match=r"^'.*' is no JSON path( \(see character \d+\))?; one looks like \$\.items"):
+        with pytest.raises(
+            Invalid, match=r"^'.*' is not a JSON path( \(see character \d+\))?; write one like \$\.items"
+        ):
             values(wrong)
 
 
@@ -478,7 +480,7 @@ def test_lines_of_json_are_a_list_and_other_texts_are_refused(ann: AgentMemory) 
     key = ann.store_detail('{"level": "info"}\n\n{"level": "error"}\n').key
     assert json.loads(ann.read_detail(key, json_path="$[*].level").content) == ["info", "error"]
 
-    with pytest.raises(Invalid, match=r"no JSON \(line 1, column 1\); read it with lines="):
+    with pytest.raises(Invalid, match=r"not JSON \(line 1, column 1\); read it with lines="):
         ann.read_detail(ann.store_detail("plain text\n").key, json_path="$")
     with pytest.raises(Invalid, match="nested too deeply"):
         ann.read_detail(ann.store_detail("[" * 100_000).key, json_path="$")
@@ -496,7 +498,7 @@ def test_lines_of_json_are_a_list_and_other_texts_are_refused(ann: AgentMemory) 
         ({"lines": "0-3"}, "the first line is 1"),
         ({"lines": "7-3"}, "Name lines as"),
         ({"lines": "a"}, "Name lines as"),
-        ({"offset": -1}, "offset is a whole number"),
+        ({"offset": -1}, "offset must be a whole number"),
         ({"limit": 0}, "limit is a whole number from 1 to 1,000,000"),
         ({"limit": 1_000_001}, "limit is a whole number"),
         ({"head": 0}, "head is a whole number"),
@@ -514,7 +516,7 @@ def test_behind_the_end_there_is_nothing_and_that_is_said(ann: AgentMemory, key:
     for part in ({"offset": len(LOG)}, {"offset": 10**12}, {"lines": "20001-20002"}):
         page = ann.read_detail(key, **part)
         assert (page.content, page.next_offset, page.total) == ("", None, len(LOG))
-        assert "Nothing stands here" in page.remaining
+        assert "There is no text at this offset" in page.remaining
     assert ann.read_detail(ann.store_detail("short").key).remaining == "This is all of it."
 
 
@@ -549,7 +551,7 @@ def part(**said: Any) -> Part:
 
 @given(TEXTS, st.integers(1, 40), st.integers(0, 40))
 def test_any_lines_of_any_text(text: str, first: int, more: int) -> None:
-    small = parts.Text(Small(text))
+    small = parts.StoredText(Small(text))
 
     got = parts.read_lines("k", small, part(lines=(first, first + more)))
     assert got.content == "".join(lines_of(text)[first - 1 : first + more])
@@ -561,7 +563,7 @@ def test_any_lines_of_any_text(text: str, first: int, more: int) -> None:
 
 @given(TEXTS, st.integers(0, 70), st.integers(1, 70))
 def test_any_page_of_any_text(text: str, offset: int, limit: int) -> None:
-    page = parts.read_page("k", parts.Text(Small(text)), part(offset=offset, limit=limit))
+    page = parts.read_page("k", parts.StoredText(Small(text)), part(offset=offset, limit=limit))
 
     assert page.content == text[offset : offset + limit]
     assert page.next_offset == (offset + limit if offset + limit < len(text) else None)
@@ -574,7 +576,7 @@ def test_grep_finds_the_lines_that_match_in_any_text(text: str, pattern: str, co
     wanted = [number for number, line in enumerate(every, 1) if expression.search(line)]
     near = {each for number in wanted for each in range(number - context, number + context + 1)}
 
-    page = read_matches("k", parts.Text(Small(text)), part(grep=pattern, context=context))
+    page = read_matches("k", parts.StoredText(Small(text)), part(grep=pattern, context=context))
 
     shown = [line for line in page.content.splitlines() if line != "--"]
     assert [int(line.partition(":")[0]) for line in shown if re.match(r"\d+:", line)] == wanted

@@ -346,7 +346,7 @@ def test_there_is_one_runner_at_a_time(fresh_place: Place) -> None:
         said(one.agent("ann"), "something")
 
         def also_run() -> None:
-            with pytest.raises(Conflict, match="Another process is doing maintenance"):
+            with pytest.raises(Conflict, match="Another process is running maintenance"):
                 two.maintain()
             refusals.append(True)
 

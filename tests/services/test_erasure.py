@@ -296,7 +296,7 @@ def test_a_memory_goes_with_its_history_and_what_was_made_of_it(acme: TenantMemo
     made = atlas.apply_proposal(proposal.id).memory_id
     acme.agent("bob").remember("Another m-1")
 
-    with pytest.raises(Invalid, match="2 agents have a memory m-1; say whose: memory:atlas/m-1"):
+    with pytest.raises(Invalid, match="2 agents have a memory m-1; name the agent: memory:atlas/m-1"):
         acme.erase("m-1")
     shown = acme.erase("memory:atlas/m-1", dry_run=True)
     receipt = acme.erase("memory:atlas/m-1")
@@ -419,7 +419,7 @@ def test_what_is_written_meanwhile_goes_too(acme: TenantMemory, atlas: AgentMemo
     receipt = acme.erase(NAME)
 
     assert atlas.list(limit=200) == []
-    assert not [each for each in receipt.remnants if "again and again" in each]
+    assert not [each for each in receipt.remnants if "during every round" in each]
 
 
 def add_parents(tenant: TenantMemory, agent: AgentMemory) -> dict[str, int]:

@@ -355,7 +355,7 @@ def test_what_is_trusted_little_cannot_end_a_core_memory_from_outside(ann: Agent
     core = ann.remember("I never share plans", kind="core")
 
     for origin in ("tool", "import", "model"):
-        with pytest.raises(Invalid, match="does not correct a core memory"):
+        with pytest.raises(Invalid, match="cannot correct a core memory"):
             ann.remember("I share everything", origin=origin, supersedes=core.id)
 
     assert [memory.id for memory in ann.list(kind="core")] == [core.id]

@@ -18,8 +18,8 @@ from tests.waiting import LIMIT, eventually
 OPENED = """import os, sys, atexit
 from datetime import datetime
 from recollect import AsyncRecollect, Recollect
-from recollect.services import later
-later.PAUSE = 600  # so that nothing is written before the end
+from recollect.services.background import writer
+writer.PAUSE = 600  # so that nothing is written before the end
 """
 AT = f"clock = lambda: datetime.fromisoformat('{START.isoformat()}')\n"
 RECALL = "agent.recall('which indentation?')\nagent.context('s-1', 'which indentation?')\n"
@@ -137,7 +137,7 @@ def only_to_be_read(file: Path) -> None:
 def test_who_closes_in_the_moment_before_a_write_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "PAUSE", 0.01)
     written: list[str] = []
-    ours = writer.Later[str, str](
+    ours = writer.BackgroundWriter[str, str](
         lambda key, value: written.append(value), merge=lambda older, newer: newer, name="ours", failed="not written"
     )
     closing = threading.Thread(target=ours.close)
@@ -151,7 +151,7 @@ def test_who_closes_in_the_moment_before_a_write_is_not_waited_for_for_ever(monk
             eventually(lambda: not ours._lock.locked())
             super().clear()
 
-    ours._wanted = Cleared()
+    ours._wakeup = Cleared()
     ours.add("key", "all")
 
     eventually(lambda: bool(written))

@@ -370,7 +370,7 @@ def test_ids_that_clash_refuse_all_of_it_or_are_left_out(
     ann.remember("another first note")
     ann.log_turn("s-1", user="another conversation", assistant="indeed")
 
-    with pytest.raises(Conflict, match="rows of the file have ids that something else has here"):
+    with pytest.raises(Conflict, match="rows of the file have ids that are already in use"):
         arrived.import_(export)
     assert len(ann.list(state="all")) == 1
 
@@ -400,11 +400,11 @@ TORN: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
     "half of it": (cut(0.5), "is cut off"),
     "without its last line": (lambda all_lines: all_lines[:-1], "is cut off"),
     "within a line": (lambda all_lines: [*all_lines[:5], all_lines[5][:20]], "is cut off"),
-    "a line less": (lambda all_lines: [*all_lines[:5], *all_lines[6:]], "checksum does not fit"),
+    "a line less": (lambda all_lines: [*all_lines[:5], *all_lines[6:]], "checksum does not match"),
     "a word changed": (lambda all_lines: [each.replace(b"tabs", b"dots") for each in all_lines], "checksum"),
-    "more behind it": (lambda all_lines: [*all_lines, b"{}\n"], "behind the last line"),
+    "more behind it": (lambda all_lines: [*all_lines, b"{}\n"], "continues after the last line"),
     "no JSON": (lambda all_lines: [all_lines[0], b"nonsense\n", *all_lines[1:]], "Line 2 is not JSON"),
-    "no row": (lambda all_lines: [all_lines[0], b"[1]\n", *all_lines[1:]], "Line 2 is no row"),
+    "no row": (lambda all_lines: [all_lines[0], b"[1]\n", *all_lines[1:]], "Line 2 is not a row"),
     "NaN": (lambda all_lines: [all_lines[0], b'{"a": NaN}\n', *all_lines[1:]], "Line 2 is not JSON"),
     "too deep": (lambda all_lines: [all_lines[0], DEEP, *all_lines[1:]], "line 2 of the export is nested too deeply"),
     "of a later version": (

@@ -1,1 +1,1 @@
-"""What recollect does, one module for each verb. Services know records, policy and ports; no SQL, socket or face."""
+"""Services: the operations of recollect, independent of SQL, sockets and user interfaces."""

@@ -1,4 +1,4 @@
-"""Going over everything a tenant has, page by page."""
+"""Iteration over a tenant's agents, page by page."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from recollect.model import Owner
 from recollect.ports import AgentStore
 
 Progress = Callable[[int, int], None]
-"""Is told how much is done, of how much."""
+"""Callback that receives the number of steps done and the total."""
 
 
 def owners(store: AgentStore, tenant: str) -> Iterator[Owner]:
-    """Every agent of a tenant, by id."""
+    """Yield the owner of every agent of a tenant, ordered by id."""
     after = ""
     while agents := store.list_agents(tenant, after=after):
         yield from (agent.owner for agent in agents)

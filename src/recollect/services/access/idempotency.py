@@ -1,4 +1,4 @@
-"""Idempotency keys: a request that is sent again is answered again, and not carried out again.
+"""Idempotency keys: a repeated request gets the stored answer and is not executed again.
 
 While a request runs under `claiming`, the store records its key in the same transaction as its first write (see
 `store.units`). So there are three cases for a retry: no record means that nothing was written and the request can run;
@@ -21,29 +21,29 @@ from recollect.ports.history import CLAIM, Claim, KeptAnswer
 
 KEPT_FOR = timedelta(hours=24)
 DEAD_AFTER = timedelta(minutes=1)
-"""A request that wrote and for this time has neither recorded its answer nor said that it is still at work is taken
-for one that never will."""
+"""Time after which a request that wrote, but neither recorded its answer nor renewed its claim, counts as dead."""
 
 MAX_TENANT_BYTES = 256 * 1024 * 1024
-"""What one tenant's keys and answers may take up; beyond it the oldest are dropped before their time."""
+"""Maximum size of one tenant's keys and answers; beyond it, the oldest are dropped early."""
 
 PRUNE_SHARE = 1 / 256
-"""How many of the answers that are kept are followed by pruning. By chance, so that nobody can choose which."""
+"""Probability of pruning after an answer is stored; random, so that no client can control it."""
 
 PRUNE_EVERY = timedelta(minutes=5)
-"""The time after which the next answer that is kept is followed by pruning anyway."""
+"""Interval after which the next stored answer always triggers pruning."""
 
 MAX_TENANTS = 10_000
-"""Tenants of which the time of the latest pruning is remembered."""
+"""Maximum number of tenants with a remembered pruning time."""
 
 
 class Idempotency:
-    """The idempotency keys of every tenant."""
+    """Service for the idempotency keys of every tenant."""
 
     def __init__(self, store: Store, now: Clock) -> None:
         self._store = store
         self._now = now
-        self._pruned: dict[str, datetime] = {}  # two threads that both find a tenant due prune twice, no more
+        # Time of the last pruning per tenant. Unlocked: a race only prunes twice.
+        self._pruned: dict[str, datetime] = {}
 
     def claim(self, tenant: str, key: str) -> Claim:
         """Return a claim to `key`; it is recorded when something is written under it."""
@@ -57,7 +57,7 @@ class Idempotency:
         )
 
     def find(self, claim: Claim) -> KeptAnswer | None:
-        """Return what became of an earlier request with the same key; None if this is the first to write.
+        """Return the record of an earlier request with the same key; None if it has not written anything.
 
         Raises: RequestInProgress.
         """
@@ -77,13 +77,13 @@ class Idempotency:
             CLAIM.reset(token)
 
     def renew(self, claim: Claim) -> None:
-        """Record that the request is still at work, if it wrote anything. Call it more often than `DEAD_AFTER`."""
+        """Record that a request that wrote is still running. Call it more often than `DEAD_AFTER`."""
         if claim.is_written:
             now = self._now()
             self._store.renew_key(claim, at=now, expires_at=now + KEPT_FOR)
 
     def keep(self, claim: Claim, answer: KeptAnswer) -> None:
-        """Record the answer that retries get, and drop expired ones now and then."""
+        """Store the answer for retries, and prune expired ones occasionally."""
         self._store.keep_answer(claim, answer)
         pruned = self._pruned.get(claim.tenant)
         if pruned is None or claim.at - pruned >= PRUNE_EVERY or random.random() < PRUNE_SHARE:

@@ -1,8 +1,8 @@
-"""Keys: made, looked up for each request, revoked.
+"""API keys: issue, verify and revoke.
 
-A key that was found good is good for a second more without asking the store, so that a busy client costs one look-up a
-second. Revoked here, it is refused at once; revoked by another process, within that second. When it was last used is
-written down every few minutes, by a thread, never by the request.
+A verified key is cached for one second, so that a busy client costs one query per second. A key revoked in this process
+is refused at once; one revoked by another process, within that second. The time of the last use is written every few
+minutes by a thread, never by the request.
 """
 
 from __future__ import annotations
@@ -32,31 +32,39 @@ from recollect.policy.keys import (
 )
 from recollect.policy.memories.trust import check_claim, is_within
 from recollect.ports import Clock, Place, Store
-from recollect.services.background.writer import Later
+from recollect.services.background.writer import BackgroundWriter
 from recollect.services.memories.drafts import checked_moment
 
-REFUSED = "This key is not valid (any more); ask whoever runs the server for another one."
-GOOD_FOR = timedelta(seconds=1)
-NOTED_EVERY = timedelta(minutes=5)
+REFUSED = "This key is not valid or has expired; ask the operator of the server for a new one."
+CACHE_TIME = timedelta(seconds=1)
+MARK_INTERVAL = timedelta(minutes=5)
+"""Interval at which the time of the last use of a key is written."""
+
 MAX_KNOWN = 10_000
+"""Maximum number of cached keys."""
+
 NO_HASH = "0" * 64
+"""Hash compared when a key does not exist, so that the response takes as long."""
 
 
 class Keys:
-    """The keys of one store."""
+    """Service for the API keys of one store."""
 
     def __init__(self, store: Store, now: Clock) -> None:
         self._store = store
         self._now = now
         self._lock = threading.Lock()
-        self._known: dict[str, tuple[ApiKey, datetime]] = {}  # by hash; when it was looked up
-        self._revoked = 0  # so many keys were, or had their names changed: what was looked up before may be out of date
-        self._noted: dict[tuple[str, str], datetime] = {}  # which use was last written down
-        self._later = Later[tuple[str, str], datetime](
+        # Records and the time of their lookup, by hash.
+        self._known: dict[str, tuple[ApiKey, datetime]] = {}
+        # Incremented when keys change: a record looked up before must not be cached.
+        self._revoked = 0
+        # Time of the last written use, by tenant and key id.
+        self._marked: dict[tuple[str, str], datetime] = {}
+        self._writer = BackgroundWriter[tuple[str, str], datetime](
             lambda who, at: store.mark_used(who[0], [who[1]], at=at),
             merge=lambda older, newer: newer,
             name="keys",
-            failed="When keys were last used could not be written down",
+            failed="The last use of API keys could not be recorded",
             max_size=MAX_KNOWN,
         )
 
@@ -70,7 +78,10 @@ class Keys:
         agents: Collection[str] | None = None,
         trust: str | None = None,
     ) -> IssuedKey:
-        """Raises: Invalid; Forbidden when it could do more than the caller."""
+        """Issue a key.
+
+        Raises: Invalid; Forbidden when it would allow more than the caller may.
+        """
         now, caller, allowed = self._now(), current_caller(), checked_scope(scope)
         limited_to, highest = checked_limits(agents, trust, allowed)
         _check_scope(caller, allowed)
@@ -90,21 +101,25 @@ class Keys:
             trust=highest,
         )
         limits = {"agents": list(limited_to)} if limited_to else {}
-        told = {"scope": allowed.value, **limits, **({} if highest is None else {"trust": highest.value})}
+        meta = {"scope": allowed.value, **limits, **({} if highest is None else {"trust": highest.value})}
         key = key_text(tenant, record.id, secrets.token_bytes(SECRET_BYTES))
 
         def add() -> None:
             self._store.add_key(record, key_hash(key))
-            self._store.add_event(self._event(record.tenant, record.id, "key.add", "made", **told))
+            self._store.add_event(self._event(record.tenant, record.id, "key.add", "made", **meta))
 
         self._store.transaction(tenant, add)
         return IssuedKey(record=record, key=key)
 
     def list(self, tenant: str, *, after: Place | None = None, limit: int | None = None) -> Sequence[ApiKey]:
+        """Return a tenant's keys, oldest first."""
         return self._store.list_keys(tenant, after=after, limit=limit)
 
     def revoke(self, tenant: str, id: str) -> None:
-        """Raises: NotFound; Forbidden when it allows more than the caller's."""
+        """Revoke a key.
+
+        Raises: NotFound; Forbidden when it allows more than the caller may.
+        """
         caller, found = current_caller(), self._store.find_key(tenant, id)
         if found is not None:
             _check_scope(caller, found[0].scope)
@@ -121,22 +136,24 @@ class Keys:
             self._known.clear()
 
     def forget(self, tenant: str) -> None:
-        """Look a tenant's keys up again when they are next shown: their names may have changed."""
+        """Drop the cached keys of a tenant, because their names may have changed."""
         with self._lock:
             self._revoked += 1
             self._known = {hash: found for hash, found in self._known.items() if found[0].tenant != tenant}
 
     def recent(self, key: str, *, at_any_age: bool = False) -> ApiKey | None:
-        """The key's record if it was found good a moment ago, or `at_any_age`; asks nobody, so it may be called where
-        waiting is not allowed."""
+        """Return the record of a key verified within the last second, or ever with `at_any_age`; else None.
+
+        Does not access the store, so it can be called from the event loop.
+        """
         found = self._known.get(key_hash(key))
         now = self._now()
         if found is None or not is_valid(found[0], now):
             return None
-        return found[0] if at_any_age or timedelta() <= now - found[1] < GOOD_FOR else None
+        return found[0] if at_any_age or timedelta() <= now - found[1] < CACHE_TIME else None
 
     def verify(self, key: str) -> ApiKey:
-        """What a key opens.
+        """Verify a key and return its record.
 
         Raises: Unauthorized.
         """
@@ -145,7 +162,8 @@ class Keys:
             raise Unauthorized(REFUSED)
         now, hash, revoked = self._now(), key_hash(key), self._revoked
         record, stored = self._store.find_key(*named) or (None, NO_HASH)
-        is_same = is_same_hash(hash, stored)  # also when there is none: it should not answer sooner
+        # Compare even if there is no such key, so that the response time does not reveal it.
+        is_same = is_same_hash(hash, stored)
         if record is None or not is_same or not is_valid(record, now):
             raise Unauthorized(REFUSED)
         with self._lock:
@@ -153,11 +171,11 @@ class Keys:
                 self._known.clear()
             if revoked == self._revoked:
                 self._known[hash] = (record, now)
-        self._note(record, now)
+        self._mark_used(record, now)
         return record
 
     def current(self, tenant: str, id: str) -> ApiKey:
-        """The key of this id, for whoever has shown it before.
+        """Return the record of a key that was verified before, by its id.
 
         Raises: Unauthorized when it was revoked or has expired since.
         """
@@ -165,42 +183,47 @@ class Keys:
         record, _ = self._store.find_key(tenant, id) or (None, NO_HASH)
         if record is None or not is_valid(record, now):
             raise Unauthorized(REFUSED)
-        self._note(record, now)
+        self._mark_used(record, now)
         return record
 
     def is_any_valid(self) -> bool:
-        """Whether there is a key that opens something, in whatever tenant."""
+        """Return True if any tenant has a valid key."""
         now = self._now()
         return any(is_valid(key, now) for tenant in self._store.list_tenants() for key in self._store.list_keys(tenant))
 
     def status(self) -> BackgroundStatus:
-        return self._later.status()
+        """Return the state of the background writer."""
+        return self._writer.status()
 
     def close(self) -> None:
-        """Write down what is still to be.
+        """Write the queued times and stop the thread.
 
         Raises: StoreError.
         """
-        self._later.close()
+        self._writer.close()
 
-    def _note(self, key: ApiKey, now: datetime) -> None:
+    def _mark_used(self, key: ApiKey, now: datetime) -> None:
+        """Queue the time of use, unless one was written recently."""
         who = (key.tenant, key.id)
         with self._lock:
-            last = self._noted.get(who, key.last_used_at)
-            if last is not None and timedelta() <= now - last < NOTED_EVERY:
+            last = self._marked.get(who, key.last_used_at)
+            if last is not None and timedelta() <= now - last < MARK_INTERVAL:
                 return
-            if len(self._noted) >= MAX_KNOWN:
-                self._noted.clear()
-            self._noted[who] = now
-        self._later.add(who, now)
+            if len(self._marked) >= MAX_KNOWN:
+                self._marked.clear()
+            self._marked[who] = now
+        self._writer.add(who, now)
 
     def _event(self, tenant: str, id: str, action: str, done: str, **meta: Any) -> AuditEvent:
-        """The key's id only: its name may tell whose it is."""
+        """Return an audit event that contains only the id of the key; its name may identify a person."""
         message = f"Key {id} was {done}."
         return AuditEvent(tenant=tenant, at=self._now(), action=action, message=message, meta={"id": id, **meta})
 
 
 def _check_scope(caller: Caller, scope: KeyScope) -> None:
-    """Raises: Forbidden."""
+    """Check that the caller may manage keys of this scope.
+
+    Raises: Forbidden.
+    """
     if caller.scope is not None and not allows(caller.scope, scope):
-        raise Forbidden(f"A key with the scope {caller.scope.value} has no say over one with the scope {scope.value}.")
+        raise Forbidden(f"A key with the scope {caller.scope.value} cannot manage one with the scope {scope.value}.")

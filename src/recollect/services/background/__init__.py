@@ -1,1 +1,1 @@
-"""Work done on background threads: writing, embedding, resting after failures."""
+"""Work done on background threads: writing, embedding, pausing after failures."""

@@ -1,11 +1,11 @@
-"""Vectors for texts, without ever standing in the way of a write.
+"""Vectors for texts, computed without delaying writes.
 
-A local embedder answers at once. One that fails, or lives across a network, does not hold a memory up: the memory is
-stored without its vector, found by its words meanwhile, and a thread fills the vector in later. A remote embedder is
-introduced to the store with its first vectors, so it may be out of reach when the store is opened.
+A local embedder answers at once. A remote or failing one does not delay a write: the memory is stored without its
+vector and found by its words, and a thread adds the vector later. A remote embedder is registered in the store with its
+first vectors, so it may be unreachable when the store is opened.
 
-When a batch fails, a short question tells a failing embedder, which is left alone for a while, from a text it refuses:
-that one is searched for by halves and skipped, and all others get their vectors.
+When a batch fails, a short probe distinguishes a failing embedder, which is paused, from a text it refuses. A refused
+text is located by bisection and skipped; all others get their vectors.
 """
 
 from __future__ import annotations
@@ -21,129 +21,136 @@ from recollect.errors import ModelError, ModelRefused, RecollectError, SchemaMis
 from recollect.model import BackgroundStatus, RefusedText
 from recollect.ports import Clock, Embedder, EmbeddingStore, Unembedded, Vector
 from recollect.services.background.refusals import Key, Refusals, key_of
-from recollect.services.background.resting import Rest
+from recollect.services.background.resting import CircuitBreaker
 
 BATCH = 64
 FIRST_RETRY = 1.0
 LONGEST_RETRY = 300.0
 
 PATIENCE = 30.0
-"""Seconds without any progress after which maintenance leaves what waits to the thread."""
+"""Seconds without progress after which maintenance stops waiting for the thread."""
 
 PROBE = "recollect"
-"""A text no embedder has a reason to refuse."""
+"""Text that no embedder has a reason to refuse."""
 
 EXAMINED = 20
-"""Texts that are looked at to name those that are refused."""
+"""Number of waiting texts that `find_refused` tries."""
 
 STORE_FAILURES = 2
-"""Tenants that may meet a failing store before a pass ends: each may have waited for a timeout."""
+"""Number of tenants that may fail in the store before a pass ends; each may have waited for a timeout."""
 
-HANGS = "The embedder has not answered for a while; what waits is embedded in the background as soon as it does."
+HANGS = "The embedder has not answered for a while; waiting texts are embedded in the background once it does."
 
 CLOSE_PATIENCE = 1.0
-"""How long closing waits for a vector that is on its way; without it, the memory waits for the next time."""
+"""Seconds that `close` waits for a running batch; unfinished texts are embedded in the next run."""
 
 log = logging.getLogger("recollect")
 
 
 class Embedding:
-    """One store's embedder, or none, and the queue of what waits for it."""
+    """Embedder of one store, if any, and the background thread that fills in missing vectors."""
 
     def __init__(self, store: EmbeddingStore, embedder: Embedder | None, now: Clock) -> None:
-        """A local embedder is the one the store uses already; a remote one is made that with its first vectors."""
+        """Set up; a local embedder is already registered in the store, a remote one is with its first vectors."""
         self._store = store
         self._embedder = embedder
         self.is_remote = bool(getattr(embedder, "is_remote", False))
         self.may_hang = embedder is not None and not getattr(embedder, "is_builtin", False)
         self._is_used = not self.is_remote
-        self._rest = Rest(now)  # searches do not wait again for a remote one that failed
-        self._wanted = threading.Event()
+        # Searches skip a remote embedder that failed recently.
+        self._breaker = CircuitBreaker(now)
+        self._wakeup = threading.Event()
         self._closed = threading.Event()
         self._lock = threading.Lock()
         self._use_lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._hurry = threading.Event()  # ends a pause after a failure
+        # Ends the pause after a failure.
+        self._hurry = threading.Event()
         self._pid = os.getpid()
         self._refusals = Refusals()
-        self._failed: set[str] = set()  # tenants whose store failed at the last pass
-        self._changed = threading.Condition()  # notified at each batch and at the end of a pass
-        self._begun = self._ended = 0  # passes of the thread
-        self._error: Exception | None = None  # of the last pass
-        self._behind_since: float | None = None  # since when nothing has moved though something waits
+        # Tenants that failed in the last pass.
+        self._failed: set[str] = set()
+        # Notified after each batch and at the end of a pass.
+        self._changed = threading.Condition()
+        # Numbers of passes the thread has started and finished, and the error of the last one.
+        self._passes_started = self._passes_ended = 0
+        self._error: Exception | None = None
+        # Time of the last progress while texts are waiting; None when none are.
+        self._behind_since: float | None = None
         self._in_hand = 0
         self._failures = 0
         self._last_error = ""
         self._success_at: float | None = None
-        self.problem = ""  # why the embedder failed when it was last asked, as a sentence
+        # Sentence that describes the failure of the last call; empty after a success.
+        self.problem = ""
 
     def of_texts(self, texts: Sequence[str]) -> Sequence[Vector | None]:
-        """A vector for each text, or None for each if they have to come later: store them, then `wake`."""
+        """Return a vector for each text, or None for each if they come later: store the texts, then call `wake`."""
         if self._embedder is None:
             return [None] * len(texts)
         if not self.is_remote:
             try:
-                return list(self._asked(texts))
+                return list(self._embed(texts))
             except ModelError as error:
-                log.warning("Stored without vectors, to be embedded later: %s", error)
+                log.warning("Stored without vectors; embedding is retried later: %s", error)
         return [None] * len(texts)
 
     def of_query(self, text: str) -> Vector | None:
-        """The vector to search with; None when there is no embedder or it fails, and words alone have to do.
+        """Return the vector of a query; None, for a search by words alone, without an embedder or when it fails.
 
         Raises: SchemaMismatch when a remote embedder turns out not to be the one the stored vectors come from.
         """
-        if self._embedder is None or not self._rest.allows():
+        if self._embedder is None or not self._breaker.allows():
             return None
         ask: Callable[[str], Vector] | None = getattr(self._embedder, "embed_query", None)
         try:
-            vector = self._asked([text])[0] if ask is None else self._noted(lambda: ask(text))
-            self._use()
+            vector = self._embed([text])[0] if ask is None else self._track(lambda: ask(text))
+            self._register()
         except ModelRefused as error:
             log.warning("Searched by words alone: %s", error)
-            self._rest.end()
+            self._breaker.reset()
             return None
         except ModelError as error:
             log.warning("Searched by words alone: %s", error)
             if self.is_remote:
-                self._rest.begin(str(error))
+                self._breaker.trip(str(error))
             return None
-        self._rest.end()
+        self._breaker.reset()
         return cast("Vector", vector)
 
     def embed_waiting(self, tenant: str | None = None) -> int:
-        """Embed everything that waits, in one tenant or in every one, also what was refused before; return how many
-        got their vector.
+        """Embed all waiting texts of one tenant or of all, also those refused before; return the number embedded.
 
-        Raises: ModelError when the embedder fails altogether; StoreError.
+        Raises: ModelError when the embedder itself fails; StoreError.
         """
         return 0 if self._embedder is None else self._embed_all([tenant] if tenant else None, is_eager=True)
 
     def catch_up(self, tenant: str | None = None) -> int:
-        """Have the thread embed what waits, and return how many got their vector. An embedder that hangs is not waited
-        for beyond `PATIENCE`.
+        """Have the thread embed the waiting texts, and return the number embedded.
+
+        Stops waiting after `PATIENCE` seconds without progress.
 
         Raises: ModelError; StoreError.
         """
         if self._embedder is None:
             return 0
-        if problem := self._rest.problem:
+        if problem := self._breaker.problem:
             raise ModelError(problem)
         before = self._count(tenant)
         with self._changed:
-            wanted = self._begun + 1
+            awaited = self._passes_started + 1
         self.wake()
         self._hurry.set()
         with self._changed:
-            while self._ended < wanted and self._changed.wait(PATIENCE):
+            while self._passes_ended < awaited and self._changed.wait(PATIENCE):
                 pass
-            error = self._error if self._ended >= wanted else ModelError(HANGS)
+            error = self._error if self._passes_ended >= awaited else ModelError(HANGS)
         if isinstance(error, ModelError | StoreError):
             raise error
         return max(0, before - self._count(tenant))
 
     def find_refused(self) -> Sequence[RefusedText]:
-        """Ask for the vectors of some texts that wait, store none, and return those that are refused.
+        """Embed some waiting texts without storing the vectors, and return all refused texts.
 
         Raises: ModelError; StoreError.
         """
@@ -155,7 +162,7 @@ class Embedding:
         return self._refusals.list()
 
     def refused(self, tenant: str | None = None) -> Sequence[RefusedText]:
-        """Return the texts the embedder has refused so far."""
+        """Return the texts that the embedder has refused so far."""
         return self._refusals.list(tenant)
 
     def status(self) -> BackgroundStatus:
@@ -177,19 +184,19 @@ class Embedding:
         )
 
     def count_waiting(self) -> int:
-        """How many texts have no vector yet, in every tenant."""
+        """Return the number of texts without a vector, in all tenants."""
         return self._count(None)
 
     def close(self) -> None:
-        """Stop, without waiting long for an embedder that does not answer."""
+        """Stop the thread, without waiting long for an embedder that does not answer."""
         self._closed.set()
-        self._wanted.set()
+        self._wakeup.set()
         self._hurry.set()
         if self._thread is not None:
             self._thread.join(CLOSE_PATIENCE)
 
-    def _use(self) -> None:
-        """Tell the store whose vectors these are, once. What waits since an earlier run is embedded now, too."""
+    def _register(self) -> None:
+        """Register the embedder in the store, once, and wake the thread for texts of an earlier run."""
         if self._is_used:
             return
         assert self._embedder is not None
@@ -203,19 +210,22 @@ class Embedding:
         return sum(map(self._store.count_unembedded, [tenant] if tenant else self._store.list_tenants()))
 
     def _embed_all(self, tenants: Sequence[str] | None, *, is_eager: bool) -> int:
-        """Embed what waits in each tenant, whatever happens in another. `is_eager`: also what rests after a refusal."""
+        """Embed the waiting texts of each tenant; a failure in one does not stop the others.
+
+        With `is_eager`, also retry refused texts that are not yet due.
+        """
         done, errors = 0, list[Exception]()
         if tenants is None:
             tenants = self._store.list_tenants()
             self._refusals.keep_tenants(tenants)
-        # Those that failed last time come last, so that they cannot end every pass before the others.
+        # Tenants that failed last time come last, so that they cannot end every pass before the others.
         for tenant in sorted(tenants, key=self._failed.__contains__):
             self._failed.discard(tenant)
             try:
                 done += self._embed_tenant(tenant, is_eager=is_eager)
             except (ModelError, SchemaMismatch):
                 raise
-            except Exception as error:  # noqa: BLE001  raised again when the other tenants have had their turn
+            except Exception as error:  # noqa: BLE001  raised again after the other tenants
                 errors.append(error)
                 self._failed.add(tenant)
                 if sum(isinstance(each, StoreError) for each in errors) == STORE_FAILURES:
@@ -228,7 +238,7 @@ class Embedding:
         done, before, seen = 0, self._refusals.keys(tenant), set[Key]()
 
         def store(texts: Sequence[Unembedded], vectors: Vector) -> int:
-            self._use()
+            self._register()
             is_closed = self._closed.is_set()
             return 0 if is_closed else self._store.set_vectors(tenant, list(zip(texts, vectors, strict=True)))
 
@@ -238,39 +248,39 @@ class Embedding:
         if self._closed.is_set():
             return done
         self._refusals.remove(before - seen)
-        # Last and one by one: what was refused once must not cost others anything again.
+        # Retry refused texts last and one by one, so that they cannot make a batch fail again.
         for text in (text for page in (self._pages(tenant) if seen else ()) for text in page):
             if key_of(text) in seen and (is_eager or not self._refusals.is_resting(text)):
                 done += self._try_each([text], store)
         return done
 
     def _pages(self, tenant: str) -> Iterator[Sequence[Unembedded]]:
-        """Walk over what waits in a tenant, a batch at a time, until this is closed."""
+        """Yield the waiting texts of a tenant in batches, until closed."""
         after = None
         while not self._closed.is_set() and (page := self._store.list_unembedded(tenant, after=after, limit=BATCH)):
             yield page
             after = page[-1]
 
     def _try_each(self, texts: Sequence[Unembedded], store: Callable[[Sequence[Unembedded], Vector], int]) -> int:
-        """Embed texts; if that fails though the embedder works, find out by halves for which of them.
+        """Embed texts; if that fails though the embedder works, bisect to find the refused ones.
 
-        Raises: ModelError when the embedder fails altogether; StoreError.
+        Raises: ModelError when the embedder itself fails; StoreError.
         """
         if not texts or self._closed.is_set():
             return 0
         self._in_hand = len(texts)
         try:
-            done = store(texts, self._asked([text.text for text in texts]))
+            done = store(texts, self._embed([text.text for text in texts]))
         except StoreError:
             raise
-        except Exception as error:  # noqa: BLE001  an answer of somebody else's program may be wrong in any way
+        except Exception as error:  # noqa: BLE001  a foreign embedder may fail in any way
             if self._closed.is_set():
                 return 0
-            self._check_works()
+            self._probe()
             if len(texts) == 1:
                 problem = str(error) if isinstance(error, RecollectError) else f"a fault ({type(error).__name__})"
                 if self._refusals.add(texts[0], problem) == 1 and len(self._refusals) <= EXAMINED:
-                    log.warning("A text is refused by the embedder, and is tried again later: %s", problem)
+                    log.warning("The embedder refused a text; it is retried later: %s", problem)
                 return 0
             middle = len(texts) // 2
             return self._try_each(texts[:middle], store) + self._try_each(texts[middle:], store)
@@ -283,25 +293,28 @@ class Embedding:
         self._behind_since = None if self._behind_since is None else self._success_at
         return done
 
-    def _check_works(self) -> None:
-        """Raises: ModelError when the embedder does not even answer a short question."""
+    def _probe(self) -> None:
+        """Probe the embedder with a short text.
+
+        Raises: ModelError when it fails.
+        """
         embedder = self._embedder
         assert embedder is not None
         ask: Callable[[str], Vector] | None = getattr(embedder, "embed_query", None)
         try:
-            self._noted(lambda: embedder.embed([PROBE]) if ask is None else ask(PROBE))
+            self._track(lambda: embedder.embed([PROBE]) if ask is None else ask(PROBE))
         except ModelError as error:
             if self.is_remote:
-                self._rest.begin(str(error))
+                self._breaker.trip(str(error))
             raise
 
-    def _asked(self, texts: Sequence[str]) -> Vector:
+    def _embed(self, texts: Sequence[str]) -> Vector:
         embedder = self._embedder
         assert embedder is not None
-        return self._noted(lambda: embedder.embed(texts))
+        return self._track(lambda: embedder.embed(texts))
 
-    def _noted(self, ask: Callable[[], Vector]) -> Vector:
-        """Ask, and remember whether it went well."""
+    def _track(self, ask: Callable[[], Vector]) -> Vector:
+        """Call the embedder and update `problem`."""
         try:
             vectors = ask()
         except ModelError as error:
@@ -311,7 +324,7 @@ class Embedding:
         return vectors
 
     def wake(self) -> None:
-        """Have what was stored without a vector embedded soon, in the background."""
+        """Have the thread embed texts that were stored without a vector."""
         if self._embedder is None:
             return
         with self._lock:
@@ -319,50 +332,50 @@ class Embedding:
                 self._start()
         if self._behind_since is None:
             self._behind_since = time.monotonic()
-        self._wanted.set()
+        self._wakeup.set()
 
     def _start(self) -> None:
-        """The lock must be held. A forked child cannot use the store, so it gets no thread."""
+        """Start the thread. The lock must be held; a forked child cannot use the store and gets no thread."""
         if os.getpid() == self._pid:
-            self._wanted.set()
-            self._thread = threading.Thread(target=self._serve, name="recollect-embedding", daemon=True)
+            self._wakeup.set()
+            self._thread = threading.Thread(target=self._run, name="recollect-embedding", daemon=True)
             self._thread.start()
 
-    def _serve(self) -> None:
+    def _run(self) -> None:
         pause = FIRST_RETRY
         while True:
-            self._wanted.wait(self._refusals.seconds_to_next())
-            self._wanted.clear()
+            self._wakeup.wait(self._refusals.seconds_to_next())
+            self._wakeup.clear()
             if self._closed.is_set():
                 return
-            error = self._pass()
+            error = self._run_pass()
             if error is None:
                 pause = FIRST_RETRY
                 continue
             if self._closed.is_set():
                 return
             self._last_error = str(error) if isinstance(error, RecollectError) else f"a fault ({type(error).__name__})"
-            log.warning("Embedding will be tried again in %.0f s: %s", pause, self._last_error)
+            log.warning("Embedding failed; retrying in %.0f s: %s", pause, self._last_error)
             self._hurry.wait(pause)
             pause = min(2 * pause, LONGEST_RETRY)
-            self._wanted.set()
+            self._wakeup.set()
 
-    def _pass(self) -> Exception | None:
-        """Embed all that waits and is due; return what went wrong."""
+    def _run_pass(self) -> Exception | None:
+        """Embed all waiting texts that are due; return the error, if any."""
         error: Exception | None = None
         self._hurry.clear()
         with self._changed:
-            self._begun += 1
+            self._passes_started += 1
         try:
             if self._embed_all(None, is_eager=False):
-                self._rest.end()  # it answers again
-        except Exception as failure:  # noqa: BLE001  a thread that ends would leave everybody without vectors
+                self._breaker.reset()
+        except Exception as failure:  # noqa: BLE001  if the thread ended, no text would get its vector
             self._failures += 1
             error = failure
         with self._changed:
-            self._ended, self._error = self._begun, error
+            self._passes_ended, self._error = self._passes_started, error
             if error is None:
                 self._last_error = ""
-                self._behind_since = time.monotonic() if self._wanted.is_set() else None
+                self._behind_since = time.monotonic() if self._wakeup.is_set() else None
             self._changed.notify_all()
         return error

@@ -1,4 +1,4 @@
-"""Texts the embedder refuses though it works: skipped, and tried again after a rest that doubles each time."""
+"""Texts that a working embedder refuses: skipped, and retried with exponential backoff."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ FIRST_REST = 60.0
 LONGEST_REST = 3600.0
 
 MAX_KNOWN = 10_000
-"""Beyond, the one that was refused first is forgotten, and found out again."""
+"""Maximum number of remembered refusals; the oldest is dropped first and will be refused again."""
 
 Key = tuple[str, str, int, int]
-"""Tenant, agent, number and version: an edited text is another one."""
+"""Tenant, agent, sequence number and version; an edited text has another key."""
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class _Refusal:
 
 
 class Refusals:
-    """The refused texts of one process, by id; no text is kept here."""
+    """Refused texts of this process, by id. The texts themselves are not kept."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -39,10 +39,11 @@ class Refusals:
         return len(self._known)
 
     def add(self, text: Unembedded, problem: str) -> int:
-        """Count a refusal; return how many that makes."""
+        """Record a refusal and return the number of refusals of this text."""
         with self._lock:
             before = self._known.pop(key_of(text), None)
             tries = 1 if before is None else before.tries + 1
+            # The delay doubles with each refusal; the exponent is capped to keep the number small.
             rest = min(FIRST_REST * 2 ** min(tries - 1, 10), LONGEST_REST)
             self._known[key_of(text)] = _Refusal(tries, time.monotonic() + rest, problem)
             if len(self._known) > MAX_KNOWN:
@@ -56,27 +57,28 @@ class Refusals:
                 self._known.pop(key, None)
 
     def keep_tenants(self, tenants: Collection[str]) -> None:
-        """Forget those of other tenants: they were erased."""
+        """Drop the refusals of all other tenants, which were erased."""
         with self._lock:
             self._known = {key: each for key, each in self._known.items() if key[0] in tenants}
 
     def keys(self, tenant: str) -> set[Key]:
-        """Return what the refused texts of a tenant are known by."""
+        """Return the keys of a tenant's refused texts."""
         with self._lock:
             return {key for key in self._known if key[0] == tenant}
 
     def is_resting(self, text: Unembedded) -> bool:
+        """Return True if the text is not yet due for a retry."""
         known = self._known.get(key_of(text))
         return known is not None and time.monotonic() < known.due_at
 
     def seconds_to_next(self) -> float | None:
-        """Return how long until the next one is due; None if there is none."""
+        """Return the seconds until the next retry is due; None if there is none."""
         with self._lock:
             due = min((each.due_at for each in self._known.values()), default=None)
         return None if due is None else max(0.0, due - time.monotonic())
 
     def list(self, tenant: str | None = None) -> Sequence[RefusedText]:
-        """Return the refused texts of a tenant, or of all."""
+        """Return the refused texts of a tenant, or of all tenants."""
         with self._lock:
             known = [(key, each) for key, each in self._known.items() if tenant in (None, key[0])]
         return [
@@ -92,5 +94,5 @@ class Refusals:
 
 
 def key_of(text: Unembedded) -> Key:
-    """Return what a text is known by."""
+    """Return the key of a text."""
     return (text.owner.tenant, text.owner.agent, text.seq, text.version)

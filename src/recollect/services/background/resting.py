@@ -1,7 +1,7 @@
-"""Leaving alone what failed: for 30 seconds nobody waits for a model or an embedder that did not answer.
+"""Circuit breaker for models and embedders: after a failure, skip calls for 30 seconds.
 
-When the time is over, one caller tries again while the others still do without it. Something that went wrong with one
-text only (a refusal, an answer that makes no sense) keeps nobody but those who ask about that text from trying.
+When the time is over, one caller tries again while the others still skip the call. A failure that concerns one text
+only (a refusal, an invalid answer) blocks only calls about that text.
 """
 
 from __future__ import annotations
@@ -15,75 +15,80 @@ from recollect.model import Json
 from recollect.ports import Clock, Model
 
 REST = timedelta(seconds=30)
-EVERYBODY = ""
+ALL_CALLS = ""
+"""Key of the failure that blocks every call."""
+
 MAX_TEXTS = 1_000
-"""How many texts that went wrong are remembered; the oldest is forgotten first."""
+"""Maximum number of remembered texts that failed; the oldest is dropped first."""
 
 
 class ModelResting(ModelError):
-    """The model failed a moment ago, and was not asked."""
+    """The model failed recently and was not called."""
 
 
-class Rest:
-    """Remembers what failed, and until when it is left alone."""
+class CircuitBreaker:
+    """Record of recent failures that decides if a call may be tried."""
 
     def __init__(self, now: Clock) -> None:
         self._now = now
         self._lock = threading.Lock()
-        self._since: dict[int | str, datetime] = {}  # by a hash: nobody's names are kept here
+        # Keys are hashes, so no names or texts are kept here.
+        self._since: dict[int | str, datetime] = {}
         self._reason = ""
 
     @property
     def problem(self) -> str:
-        """Why everybody does without it at the moment; empty if nobody has to."""
-        return self._reason if self._is_resting(EVERYBODY) else ""
+        """Reason why every call is skipped now; empty if calls are allowed."""
+        return self._reason if self._is_open(ALL_CALLS) else ""
 
     def allows(self, about: Hashable = None) -> bool:
-        """Return True if this caller should try. It then says how that went: `begin` or `end`."""
+        """Return True if this caller should try. The caller then reports the result with `trip` or `reset`."""
         with self._lock:
-            if self._is_resting(EVERYBODY) or self._is_resting(hash(about)):
+            if self._is_open(ALL_CALLS) or self._is_open(hash(about)):
                 return False
-            if EVERYBODY in self._since:
-                self._since[EVERYBODY] = self._now()  # one tries, the others rest on
+            if ALL_CALLS in self._since:
+                # Only this caller tries; the others wait for another period.
+                self._since[ALL_CALLS] = self._now()
             return True
 
-    def begin(self, reason: str) -> None:
-        """Leave it alone from now on."""
+    def trip(self, reason: str) -> None:
+        """Block every call from now on."""
         with self._lock:
             self._reason = reason
-            self._since[EVERYBODY] = self._now()
+            self._since[ALL_CALLS] = self._now()
 
-    def begin_for(self, about: Hashable) -> None:
-        """Do not ask it about this text from now on."""
+    def trip_for(self, about: Hashable) -> None:
+        """Block calls about this text from now on."""
         if about is None:
             return
         with self._lock:
-            self._since.pop(hash(about), None)  # so that the oldest stands first
+            # Remove the entry first, so that the oldest stays at the front.
+            self._since.pop(hash(about), None)
             self._since[hash(about)] = self._now()
             if len(self._since) > MAX_TEXTS:
-                del self._since[next(each for each in self._since if each != EVERYBODY)]
+                del self._since[next(each for each in self._since if each != ALL_CALLS)]
 
-    def end(self) -> None:
-        """Let everybody try: it answers."""
+    def reset(self) -> None:
+        """Allow all calls again."""
         with self._lock:
-            self._since.pop(EVERYBODY, None)
+            self._since.pop(ALL_CALLS, None)
 
-    def _is_resting(self, about: int | str) -> bool:
+    def _is_open(self, about: int | str) -> bool:
         since = self._since.get(about)
         return since is not None and timedelta() <= self._now() - since < REST
 
 
 class RestedModel:
-    """A model that nobody waits for again right after it failed."""
+    """Model behind a circuit breaker."""
 
     def __init__(self, model: Model, now: Clock) -> None:
         self._model = model
-        self._rest = Rest(now)
+        self._breaker = CircuitBreaker(now)
 
     @property
     def problem(self) -> str:
-        """Why it is left alone at the moment; empty if it is not."""
-        return self._rest.problem
+        """Reason why the model is skipped now; empty if it is not."""
+        return self._breaker.problem
 
     def complete(
         self,
@@ -93,24 +98,28 @@ class RestedModel:
         about: Hashable = None,
         find_problem: Callable[[str], str] = lambda answer: "",
     ) -> str:
-        """Return the answer. `about` names what is asked about, if that may be asked again; `find_problem` says what is
-        wrong with an answer.
+        """Return the model's answer.
+
+        `about` identifies the subject of the call, to block a repetition after a failure. `find_problem` returns a
+        description of what is wrong with an answer, or an empty string.
 
         Raises: ModelResting, ModelError.
         """
-        if not self._rest.allows(about):
-            raise ModelResting(f"The model {self._model.name!r} is left alone for a moment. {self.problem}".rstrip())
+        if not self._breaker.allows(about):
+            raise ModelResting(
+                f"The model {self._model.name!r} failed recently and is skipped for now. {self.problem}".rstrip()
+            )
         try:
             answer = self._model.complete(messages, max_tokens=max_tokens)
         except ModelRefused:
-            self._rest.end()
-            self._rest.begin_for(about)
+            self._breaker.reset()
+            self._breaker.trip_for(about)
             raise
         except ModelError as error:
-            self._rest.begin(str(error))
+            self._breaker.trip(str(error))
             raise
-        self._rest.end()
+        self._breaker.reset()
         if problem := find_problem(answer):
-            self._rest.begin_for(about)
+            self._breaker.trip_for(about)
             raise ModelError(f"the model {self._model.name!r} failed: {problem}.")
         return answer

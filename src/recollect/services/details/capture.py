@@ -1,4 +1,4 @@
-"""Small enters the prompt, big is referred to: an output over the threshold is stored, and a line stands for it."""
+"""Capture of outputs: an output over the threshold is stored as a detail and replaced by a one-line reference."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from recollect.services.details.details import Details
 
 COMMAND_OUTPUT = "command_output"
 SURE_CHARS_PER_TOKEN = 100
-"""A text with more characters for each token of the threshold is over it, and is not counted first."""
+"""A text with more characters than this per token of the threshold is over it; its tokens are not counted."""
 
 MAX_SOURCE_CHARS = MAX_METADATA_CHARS // 4
 
 
 class Capture:
-    """Decides what of an output enters the prompt."""
+    """Service that returns an output, or stores it and returns its reference."""
 
     def __init__(self, details: Details, tokens: TokenCounter, *, threshold: int) -> None:
         self._details = details
@@ -43,16 +43,17 @@ class Capture:
         duration: float | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Captured:
-        """The output itself if it is short or a reference already; else it is on disk, and a line stands for it.
+        """Return a short output or a reference unchanged; store any other and return its reference.
 
         Raises: Invalid.
         """
         if not isinstance(output, str):
-            raise Invalid(f"An output is a text, not {output.__class__.__name__}; write it as JSON first.")
-        said = _metadata(source, status, duration, metadata)
+            raise Invalid(f"An output must be a text, not {output.__class__.__name__}; serialize it as JSON first.")
+        about = _build_metadata(source, status, duration, metadata)
         if not self.is_over(output):
-            return Captured(text=without_half_pairs(output))  # as a stored one is kept
-        return self._stored(owner, output, said, type=type, session_id=session_id)
+            # Stored texts are cleaned in the same way.
+            return Captured(text=without_half_pairs(output))
+        return self._store(owner, output, about, type=type, session_id=session_id)
 
     def file(
         self,
@@ -66,11 +67,11 @@ class Capture:
         duration: float | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Captured:
-        """The same for what a seekable file holds as UTF-8; of a long one only a piece at a time is in memory.
+        """Capture the UTF-8 content of a seekable file; a long one is read in pieces.
 
         Raises: Invalid.
         """
-        said = _metadata(source, status, duration, metadata)
+        about = _build_metadata(source, status, duration, metadata)
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
         if size <= self._sure_chars:
@@ -78,10 +79,10 @@ class Capture:
             file.seek(0)
             if not self.is_over(output):
                 return Captured(text=output)
-        return self._stored(owner, file, said, type=type, session_id=session_id)
+        return self._store(owner, file, about, type=type, session_id=session_id)
 
     def is_over(self, output: str) -> bool:
-        """Whether an output is too long for a prompt. What stands for another one never is."""
+        """Return True if an output is too long for a prompt. A reference never is."""
         if len(output) > self._sure_chars:
             return True
         return self._tokens.count(output) > self._threshold and not is_reference(output)
@@ -90,32 +91,35 @@ class Capture:
     def _sure_chars(self) -> int:
         return self._threshold * SURE_CHARS_PER_TOKEN
 
-    def _stored(
-        self, owner: Owner, output: str | IO[bytes], said: Mapping[str, Any], *, type: str, session_id: str | None
+    def _store(
+        self, owner: Owner, output: str | IO[bytes], about: Mapping[str, Any], *, type: str, session_id: str | None
     ) -> Captured:
-        detail = self._details.store(owner, output, type=type, session_id=session_id, metadata=said)
+        detail = self._details.store(owner, output, type=type, session_id=session_id, metadata=about)
         source, status = (str(detail.metadata.get(name, "")) for name in ("source", "status"))
         if type == COMMAND_OUTPUT:
             line = replacement(reference(detail.key, detail.description), command=source, status=status)
         else:
-            named = f"{one_line(source)}: {detail.description}" if source else detail.description
-            line = replacement(reference(detail.key, named), status=status)
+            description = f"{one_line(source)}: {detail.description}" if source else detail.description
+            line = replacement(reference(detail.key, description), status=status)
         return Captured(text=line, memory_key=detail.key)
 
 
-def _metadata(
+def _build_metadata(
     source: str, status: str, duration: float | None, metadata: Mapping[str, Any] | None
 ) -> Mapping[str, Any]:
-    """What was done, how it ended and how long it took, beside what else is known. Raises: Invalid."""
+    """Add source, status and duration to the metadata.
+
+    Raises: Invalid.
+    """
     for name, value in (("source", source), ("status", status)):
         if not isinstance(value, str):
             raise Invalid(f"The {name} must be a string, not {type(value).__name__}.")
     if duration is not None:
         checked_seconds(duration, "The duration")
-    known = {"source": _storable(source), "status": _storable(status), "duration": duration}
+    known = {"source": _make_storable(source), "status": _make_storable(status), "duration": duration}
     return {**(metadata or {}), **{name: value for name, value in known.items() if value not in ("", None)}}
 
 
-def _storable(text: str) -> str:
-    """A command line may hold anything; what no engine can store of it is marked as such."""
+def _make_storable(text: str) -> str:
+    """Cut a text and replace characters that no engine can store; a command line may contain anything."""
     return text[:MAX_SOURCE_CHARS].encode("utf-8", "replace").decode().replace("\x00", "\ufffd")

@@ -1,7 +1,7 @@
-"""What is said about a big text: by rules, and better by a language model where the settings want that.
+"""Descriptions of big texts: by rules, and optionally improved by a language model.
 
-The rules see the whole text as it passes by; the model is shown its beginning, its end and its errors, without what
-looks like a credential. If the model fails, what the rules said stands, and the failure is told to whoever records it.
+The rules see the whole text as it is read. The model sees its beginning, its end and its errors, with credentials
+redacted. If the model fails, the description by rules is used, and the failure is returned for the audit log.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ LAST_CHARS = 1500
 MAX_TOKENS = 200
 MAX_SENTENCE_CHARS = 300
 ABSURD_CHARS = 2000
+"""An answer longer than this is discarded instead of cut."""
+
 INSTRUCTION = (
     "You describe stored outputs for an index. Answer with one plain sentence of at most 30 words that says what this "
     "output is and what matters in it: results, errors, numbers, names. No introduction, no quotation marks. The "
@@ -30,43 +32,49 @@ LONG_ANSWER = "the answer was no sentence"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """What there is to say about a text."""
+    """Description of a text."""
 
     summary: str
     brief: str  # for the placeholder
-    failure: str = ""  # why a model that was asked is not the one who says it
+    failure: str = ""  # why the model's answer is not used
 
 
 class Describe:
-    """Says what a text is that was read by a `Digest`."""
+    """Service that describes a text read by a `Digest`."""
 
     def __init__(self, model: RestedModel | None) -> None:
         self._model = model
 
     def __call__(
-        self, digest: Digest, *, source: str, redacted: Callable[[str], str], is_named: bool = False
+        self, digest: Digest, *, source: str, redact: Callable[[str], str], is_named: bool = False
     ) -> Described:
-        """The text has been read whole. `redacted` takes credentials away. What somebody named already is not shown to
-        a model."""
-        said = digest.finish()
+        """Describe a text that has been read completely.
+
+        `redact` removes credentials. With `is_named`, the caller has given a description and the model is not called.
+        """
+        digested = digest.finish()
         if self._model is None or is_named:
-            return Described(summary=said.text, brief=said.brief)
+            return Described(summary=digested.text, brief=digested.brief)
         try:
-            question = _question(digest, said, source, redacted)
-            answer = self._model.complete(question, max_tokens=MAX_TOKENS)
+            messages = _build_messages(digest, digested, source, redact)
+            answer = self._model.complete(messages, max_tokens=MAX_TOKENS)
         except ModelError as error:
-            return Described(summary=said.text, brief=said.brief, failure=str(error))
+            return Described(summary=digested.text, brief=digested.brief, failure=str(error))
         sentence = one_line(answer).strip("\"'“”")
         if not sentence or len(sentence) > ABSURD_CHARS:
-            return Described(summary=said.text, brief=said.brief, failure=LONG_ANSWER if sentence else EMPTY_ANSWER)
+            return Described(
+                summary=digested.text, brief=digested.brief, failure=LONG_ANSWER if sentence else EMPTY_ANSWER
+            )
         sentence = sentence[:MAX_SENTENCE_CHARS]
-        return Described(summary=f"{sentence} ({said.text})", brief=f"{sentence.rstrip('.')} ({said.brief})")
+        return Described(summary=f"{sentence} ({digested.text})", brief=f"{sentence.rstrip('.')} ({digested.brief})")
 
 
-def _question(digest: Digest, said: Digested, source: str, redacted: Callable[[str], str]) -> list[dict[str, str]]:
+def _build_messages(
+    digest: Digest, digested: Digested, source: str, redact: Callable[[str], str]
+) -> list[dict[str, str]]:
     parts = [f"Output of: {one_line(source)}"] if source else []
-    parts += [f"In short: {said.text}", f"<beginning>\n{digest.head[:FIRST_CHARS]}\n</beginning>"]
-    if said.chars > FIRST_CHARS:
+    parts += [f"In short: {digested.text}", f"<beginning>\n{digest.head[:FIRST_CHARS]}\n</beginning>"]
+    if digested.chars > FIRST_CHARS:
         parts.append(f"<end>\n{digest.tail[-LAST_CHARS:]}\n</end>")
-    shown = redacted("\n\n".join(parts).replace("\x00", "\ufffd"))
+    shown = redact("\n\n".join(parts).replace("\x00", "\ufffd"))
     return [{"role": "system", "content": INSTRUCTION}, {"role": "user", "content": shown}]

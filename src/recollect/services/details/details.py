@@ -1,7 +1,7 @@
-"""Big texts behind references: stored whole, described in a few lines, read in parts.
+"""Details: big texts that are stored completely, described in a few lines and read in parts.
 
-The text goes to the store as it comes, piece by piece, and is kept as it is. What is said about it reaches prompts, so
-description, summary and metadata lose whatever looks like a credential.
+A text is streamed to the store piece by piece and kept unchanged. Its description, summary and metadata may enter
+prompts, so credentials in them are redacted.
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ from recollect.ports import Clock, ContentDraft, Store
 from recollect.services.details.describe import Describe, Described
 from recollect.services.details.grep import read_matches
 from recollect.services.details.json_path import read_json
-from recollect.services.details.parts import Text, read_lines, read_page
-from recollect.services.details.pieces import Text as GivenText
-from recollect.services.details.pieces import pieces
+from recollect.services.details.parts import StoredText, read_lines, read_page
+from recollect.services.details.pieces import Text, pieces
 from recollect.services.memories.secrets import SecretGuard
 
 NO_SUCH_DETAIL = "There is no such detail."
-EMPTY = "There is nothing to store: the content is empty."
+EMPTY = "The content is empty; there is nothing to store."
 MAX_OFFSET = 1_000_000_000
 MAX_WORDS = 20
 KEY_ATTEMPTS = 5
@@ -36,7 +35,7 @@ NOT_A_CHARACTER = "\ufffd"
 
 
 class Details:
-    """Everything that stores, finds and reads details."""
+    """Service that stores, finds, reads and deletes details."""
 
     def __init__(self, store: Store, guard: SecretGuard, describe: Describe, now: Clock) -> None:
         self._store = store
@@ -47,20 +46,21 @@ class Details:
     def store(
         self,
         owner: Owner,
-        content: GivenText,
+        content: Text,
         *,
         description: str = "",
         type: str = "text",
         session_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Detail:
-        """Keep a text; when this returns, it is on disk. Of a stream, only the piece at hand is in memory. Without a
-        description, what the text itself shows of its kind and size is its description.
+        """Store a text; it is on disk when this returns. A stream is read in pieces.
+
+        Without a description, one is generated from the text.
 
         Raises: Invalid.
         """
-        about = self._redacted(owner, rules.checked_metadata(metadata))
-        line = self._redacted(owner, rules.checked_description(description))
+        clean_metadata = self._redact(owner, rules.checked_metadata(metadata))
+        line = self._redact(owner, rules.checked_description(description))
         type, session_id = rules.checked_type(type), rules.checked_session(session_id)
         draft, digest, chars = self._store.begin_content(owner.tenant), Digest(), 0
         try:
@@ -71,18 +71,18 @@ class Details:
             draft.seal()
             if not chars:
                 raise Invalid(EMPTY)
-            described = self._described(owner, digest, _source(about), is_named=bool(line))
+            described = self._describe_text(owner, digest, _source(clean_metadata), is_named=bool(line))
             detail = Detail(
-                key=rules.slug(line) or rules.slug(_source(about)) or rules.slug(type),
+                key=rules.slug(line) or rules.slug(_source(clean_metadata)) or rules.slug(type),
                 owner=owner,
                 type=type,
                 description=line or described.brief,
                 summary=described.summary,
                 session_id=session_id,
-                metadata=about,
+                metadata=clean_metadata,
                 created_at=self._now(),
             )
-            return self._added(detail, draft, failure=described.failure)
+            return self._add_unique(detail, draft, failure=described.failure)
         finally:
             draft.close()
 
@@ -100,7 +100,7 @@ class Details:
         context: int = 2,
         json_path: str | None = None,
     ) -> DetailPage:
-        """A part of the text, and what remains of it.
+        """Return a part of the text, and a note on the rest.
 
         Raises: NotFound; Invalid; StoreError when the text is missing or damaged.
         """
@@ -116,7 +116,7 @@ class Details:
         )
         if not self.get(owner, key).is_active:
             raise NotFound(NO_SUCH_DETAIL)
-        text = Text(self._store.open_content(owner, key))
+        text = StoredText(self._store.open_content(owner, key))
         if part.grep is not None:
             return read_matches(key, text, part)
         if part.json_path is not None:
@@ -126,7 +126,10 @@ class Details:
         return read_page(key, text, part)
 
     def get(self, owner: Owner, key: str) -> Detail:
-        """Raises: NotFound."""
+        """Return a detail by its key.
+
+        Raises: NotFound.
+        """
         if not rules.is_key(key):
             raise NotFound(NO_SUCH_DETAIL)
         return self._store.get_detail(owner, key)
@@ -134,23 +137,24 @@ class Details:
     def search(
         self, owner: Owner, query: str = "", *, session_id: str | None = None, offset: int = 0, limit: int = 20
     ) -> Sequence[Detail]:
-        """Those in whose key, type, description, summary or source most of the words stand; without words the newest,
-        from the first one on.
+        """Return details by the number of words found in key, type, description, summary or source.
+
+        Without words, return the newest.
 
         Raises: Invalid.
         """
         words = list(dict.fromkeys(fold(checked_text(query, what="query")).split()))[:MAX_WORDS]
         session = rules.checked_session(session_id)
         if type(offset) is not int or not 0 <= offset <= MAX_OFFSET:
-            raise Invalid(f"offset is a whole number from 0 to {MAX_OFFSET:,}.")
+            raise Invalid(f"offset must be a whole number from 0 to {MAX_OFFSET:,}.")
         if not words:
             if offset:
-                raise Invalid("offset goes with words to look for; list the details to see all of them.")
+                raise Invalid("offset needs words to search for; list the details to see all of them.")
             return self._store.list_details(owner, session_id=session, limit=limit)
         return self._store.search_details(owner, words, session_id=session, offset=offset, limit=limit)
 
     def set_active(self, owner: Owner, key: str, is_active: bool) -> Detail:
-        """Hide a detail, which is then kept but neither found nor read, or show it again.
+        """Hide a detail, so that it is kept but neither found nor read, or show it again.
 
         Raises: NotFound.
         """
@@ -165,7 +169,7 @@ class Details:
         return self._store.transaction(owner.tenant, change)
 
     def delete(self, owner: Owner, key: str) -> None:
-        """Delete a detail, and its text unless another detail has the same.
+        """Delete a detail, and its text unless another detail shares it.
 
         Raises: NotFound.
         """
@@ -180,20 +184,22 @@ class Details:
         deleted = self._store.transaction(owner.tenant, delete)
         self._store.drop_content(owner.tenant, deleted.content_hash)
 
-    def _described(self, owner: Owner, digest: Digest, source: str, *, is_named: bool) -> Described:
-        redacted = partial(self._guard.redacted, owner.tenant)
-        described = self._describe(digest, source=source, redacted=redacted, is_named=is_named)
-        summary, brief = (self._redacted(owner, _storable(each)) for each in (described.summary, described.brief))
+    def _describe_text(self, owner: Owner, digest: Digest, source: str, *, is_named: bool) -> Described:
+        """Return summary and description of a text, redacted and storable by every engine."""
+        redact = partial(self._guard.redact, owner.tenant)
+        described = self._describe(digest, source=source, redact=redact, is_named=is_named)
+        summary, brief = (self._redact(owner, _make_storable(each)) for each in (described.summary, described.brief))
         return replace(described, summary=summary, brief=brief[: rules.MAX_DESCRIPTION_CHARS])
 
-    def _added(self, detail: Detail, draft: ContentDraft, *, failure: str) -> Detail:
-        """Under the key it has, made unique."""
+    def _add_unique(self, detail: Detail, draft: ContentDraft, *, failure: str) -> Detail:
+        """Add a detail with a random suffix to its key, so that the key is unique."""
         for attempt in range(KEY_ATTEMPTS):
             suffix = "".join(choice(rules.SUFFIX_ALPHABET) for _ in range(rules.SUFFIX_CHARS))
             named = replace(detail, key=f"{detail.key}-{suffix}")
             try:
                 return self._store.transaction(detail.owner.tenant, partial(self._add, named, draft, failure))
-            except Conflict:  # the agent has a detail of that key
+            # The agent already has a detail with this key.
+            except Conflict:
                 if attempt == KEY_ATTEMPTS - 1:
                     raise
         raise AssertionError("the last attempt returns or raises")
@@ -202,22 +208,22 @@ class Details:
         added = self._store.add_detail(detail, draft)
         self._record(added, "detail.add", "stored", added.created_at)
         if failure:
-            done = f"described by rules alone, as the model could not: {failure.rstrip('.')}"
+            done = f"described by rules alone, because the model failed: {failure.rstrip('.')}"
             self._record(added, "detail.describe", done, added.created_at)
         return added
 
-    def _redacted(self, owner: Owner, value: Any) -> Any:
-        """The same without what looks like a credential, in texts, lists and mappings."""
+    def _redact(self, owner: Owner, value: Any) -> Any:
+        """Redact credentials in texts, lists and mappings."""
         if isinstance(value, str):
-            return self._guard.redacted(owner.tenant, value)
+            return self._guard.redact(owner.tenant, value)
         if isinstance(value, list):
-            return [self._redacted(owner, each) for each in value]
+            return [self._redact(owner, each) for each in value]
         if isinstance(value, dict):
-            return {name: self._redacted(owner, each) for name, each in value.items()}
+            return {name: self._redact(owner, each) for name, each in value.items()}
         return value
 
     def _record(self, detail: Detail, action: str, done: str, now: datetime) -> None:
-        """By the random end of the key: its beginning are words of the description."""
+        """Record an audit event that names only the random suffix of the key; its start quotes the description."""
         suffix = detail.key.rpartition("-")[2]
         message = f"Detail …-{suffix} ({detail.type}, {detail.chars:,} characters) was {done}."
         meta = {"key_suffix": suffix, "type": detail.type, "chars": detail.chars}
@@ -226,8 +232,8 @@ class Details:
         self._store.add_event(event)
 
 
-def _storable(text: str) -> str:
-    """Of what is quoted from any text, only what every engine can store."""
+def _make_storable(text: str) -> str:
+    """Replace characters that not every engine can store."""
     return text.encode("utf-8", "replace").decode().replace("\x00", NOT_A_CHARACTER)
 
 

@@ -1,4 +1,4 @@
-"""Asking a stored JSON text for values by JSON path (RFC 9535)."""
+"""Query a stored JSON text by JSON path (RFC 9535)."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from recollect.errors import Invalid
 from recollect.model import DetailPage
 from recollect.policy.details.keys import Part
 from recollect.policy.json_values import count_json_parts
-from recollect.services.details.parts import Text
+from recollect.services.details.parts import StoredText
 
 MAX_JSON_CHARS = 10_000_000
 MAX_JSON_PARTS = 500_000
-"""Brackets and commas of a document. It is parsed whole, and each of them may cost 120 bytes of memory."""
+"""Maximum number of brackets and commas in a document; each may take 120 bytes of memory when it is parsed."""
 
 BIG_PARTS = 50_000
-"""Brackets and commas from which on a document counts as big."""
+"""Number of brackets and commas from which a document counts as big."""
 
 MAX_BIG = 2
-"""Big documents in memory at a time, each of another tenant: a path that takes long holds up nobody else's."""
+"""Big documents in memory at a time, each of another tenant, so that a slow path does not hold up other tenants."""
 
 MAX_PATH_CHARS = 500
 MAX_SELECTORS = 64
 MAX_VALUES = 10_000
 BIG = 200_000
-"""Characters from which on a path that walks the document again and again is refused."""
+"""Texts with more characters refuse a path that walks the document repeatedly."""
 
 SPARE_STEPS = 200_000
-"""A path may visit so many values, and besides as many as the document has."""
+"""Number of values a path may visit in addition to the number of values in the document."""
 
 STEPS_BETWEEN_CHECKS = 64
 MAX_ANSWER_CHARS = 10_000_000
 LOOKAHEAD_CHARS = 1_000_000
-"""Characters of an answer that are made behind the page that was asked for, to count what remains."""
+"""Characters of the answer that are generated after the requested page, to count the rest."""
 
 TOO_MANY_STEPS = "The JSON path visits too many values of this text; name what you want, with fewer * and .."
 
@@ -48,15 +48,15 @@ _busy: set[str] = set()  # tenants with a big document in memory
 _encoder = json.JSONEncoder(ensure_ascii=False, indent=2)
 
 
-def read_json(tenant: str, key: str, text: Text, part: Part) -> DetailPage:
-    """Return the values a JSON path names, as a JSON list that is paged through with offset and limit.
+def read_json(tenant: str, key: str, text: StoredText, part: Part) -> DetailPage:
+    """Return the values that a JSON path selects, as a JSON list that is paged with offset and limit.
 
-    Only the page that was asked for is kept. Behind it the answer is counted, up to a limit.
+    Only the requested page is kept. The answer after it is counted, up to a limit.
     Raises: Invalid.
     """
     assert part.json_path is not None
     answer = _Answer(part.offset, part.offset + part.limit)
-    if all(answer.add(value) for value in islice(_values(tenant, part.json_path, text), MAX_VALUES)):
+    if all(answer.add(value) for value in islice(_find_values(tenant, part.json_path, text), MAX_VALUES)):
         answer.end()
     content = answer.content
     stop = part.offset + len(content)
@@ -68,26 +68,26 @@ def read_json(tenant: str, key: str, text: Text, part: Part) -> DetailPage:
         next_offset=stop if stop < min(answer.chars, MAX_ANSWER_CHARS) else None,
         total_lines=text.lines,
         matches=answer.count,
-        remaining=_remaining(answer, stop),
+        remaining=_describe_rest(answer, stop),
     )
 
 
-def _remaining(answer: _Answer, stop: int) -> str:
-    said = f"{answer.count:,} {'value' if answer.count == 1 else 'values'}"
+def _describe_rest(answer: _Answer, stop: int) -> str:
+    sentence = f"{answer.count:,} {'value' if answer.count == 1 else 'values'}"
     if answer.count == MAX_VALUES:
-        said = f"The first {said}"
-    said += "." if answer.is_whole else " so far; there is more than is counted here."
+        sentence = f"The first {sentence}"
+    sentence += "." if answer.is_whole else " so far; there is more than is counted here."
     following = answer.chars - stop
     if stop >= MAX_ANSWER_CHARS:
-        return f"{said} No more than {MAX_ANSWER_CHARS:,} characters of an answer can be read; use a narrower path."
+        return f"{sentence} No more than {MAX_ANSWER_CHARS:,} characters of an answer can be read; use a narrower path."
     if following > 0:
         count = f"{following:,}" if answer.is_whole else f"At least {following:,}"
-        said += f" {count} characters of this answer follow; go on with the same path, offset={stop}."
-    return said
+        sentence += f" {count} characters of this answer follow; go on with the same path, offset={stop}."
+    return sentence
 
 
 class _Answer:
-    """A JSON list that is written value by value. Keeps the characters from `start` to `stop`, counts the others."""
+    """JSON list that is written value by value; keeps the characters from `start` to `stop` and counts the others."""
 
     def __init__(self, start: int, stop: int) -> None:
         self.chars = 0
@@ -103,7 +103,7 @@ class _Answer:
         return "".join(self._kept)
 
     def add(self, value: Any) -> bool:
-        """Write a value; False if the answer is as long as it may be."""
+        """Write a value; return False if the answer has reached its maximum length."""
         self._write(",\n  " if self.count else "[\n  ")
         self.count += 1
         for number, piece in enumerate(_encoder.iterencode(value)):
@@ -111,7 +111,7 @@ class _Answer:
                 check_deadline()
             if self.chars >= self._most:
                 return False
-            # Inside strings a line break is an escape, and so has to be what is half a surrogate pair.
+            # JSON escapes line breaks in strings; half surrogate pairs must be escaped too.
             piece = piece if piece.isascii() else piece.encode("utf-8", "backslashreplace").decode()
             self._write(piece.replace("\n", "\n  "))
         return True
@@ -127,8 +127,8 @@ class _Answer:
             self._kept.append(piece[max(0, self._start - begin) : self._stop - begin])
 
 
-def _values(tenant: str, path: str, text: Text) -> Iterator[Any]:
-    """Yield what the path names, one value at a time.
+def _find_values(tenant: str, path: str, text: StoredText) -> Iterator[Any]:
+    """Yield the values that the path selects.
 
     Raises: Invalid.
     """
@@ -141,21 +141,24 @@ def _values(tenant: str, path: str, text: Text) -> Iterator[Any]:
         raise Invalid(f"A JSON path has at most {MAX_PATH_CHARS} characters.")
     path = _from_root(path)
     if text.chars > BIG and (path.count("..") > 1 or path.count("$") > 1):
-        raise Invalid('So long a text takes at most one ".." in a JSON path, and "$" only at its beginning.')
+        raise Invalid('For a text of this length, a JSON path may contain ".." once and "$" only at its beginning.')
     jsonpath = import_module("jsonpath")
     parts = _count_parts(text)
-    query = _compiled(jsonpath, path, most_steps=SPARE_STEPS + parts)
+    query = _compile(jsonpath, path, most_steps=SPARE_STEPS + parts)
     with _room_for(tenant, parts):
         try:
-            for match in query.finditer(_document(text)):
+            for match in query.finditer(_parse_document(text)):
                 yield match.obj
         except (jsonpath.JSONPathError, RecursionError) as error:
-            said = str(error).partition("\n")[0]
-            raise Invalid(f"The JSON path cannot be followed ({said}).") from error
+            reason = str(error).partition("\n")[0]
+            raise Invalid(f"The JSON path cannot be evaluated ({reason}).") from error
 
 
-def _count_parts(text: Text) -> int:
-    """Raises: Invalid if the document would take too much memory."""
+def _count_parts(text: StoredText) -> int:
+    """Return the number of brackets and commas.
+
+    Raises: Invalid if the document would take too much memory.
+    """
     count = 0
     for position in range(text.chunks):
         count += count_json_parts(text.chunk(position))
@@ -189,14 +192,18 @@ def _room_for(tenant: str, parts: int) -> Iterator[None]:
             _big.notify_all()
 
 
-def _compiled(jsonpath: Any, path: str, *, most_steps: int) -> Any:
-    """Raises: Invalid."""
+def _compile(jsonpath: Any, path: str, *, most_steps: int) -> Any:
+    """Compile a path.
+
+    Raises: Invalid.
+    """
     environment = _environment(jsonpath, most_steps)
     try:
         query = environment.compile(path)
-    except jsonpath.JSONPathError as error:  # its own sentence speaks of tokens, and cannot be made of an empty path
+    # The library's message names internal tokens, and fails for an empty path.
+    except jsonpath.JSONPathError as error:
         place = f" (see character {error.token.index + 1})" if path and error.token is not None else ""
-        raise Invalid(f"{path[:80]!r} is no JSON path{place}; one looks like $.items[0].name.") from error
+        raise Invalid(f"{path[:80]!r} is not a JSON path{place}; write one like $.items[0].name.") from error
     except RecursionError as error:
         raise Invalid("The JSON path is nested too deeply.") from error
     if environment.parser.selectors > MAX_SELECTORS:
@@ -205,7 +212,7 @@ def _compiled(jsonpath: Any, path: str, *, most_steps: int) -> Any:
 
 
 def _from_root(path: str) -> str:
-    """The path as the standard writes it, also when its beginning was taken for granted.
+    """Add the `$` of the standard to a path that omits it.
 
     >>> _from_root("items[0].name"), _from_root("[0]"), _from_root(".items"), _from_root("$..name"), _from_root(" ")
     ('$.items[0].name', '$[0]', '$.items', '$..name', '')
@@ -217,12 +224,12 @@ def _from_root(path: str) -> str:
 
 
 def _environment(jsonpath: Any, most_steps: int) -> Any:
-    """Return RFC 9535 and nothing else, with patterns run by RE2, and a limit on the values one path visits."""
-    environment = _bounded(jsonpath, most_steps)(strict=True)
+    """Return a strict RFC 9535 environment that runs patterns with RE2 and limits the values a path visits."""
+    environment = _bounded_class(jsonpath, most_steps)(strict=True)
     re2 = import_module("re2")
 
     class Matching(jsonpath.function_extensions.Match):  # type: ignore[misc]
-        """`match()` and `search()` with a pattern that is compiled by RE2."""
+        """Functions `match()` and `search()` with a pattern compiled by RE2."""
 
         def __init__(self, *, is_whole: bool) -> None:
             super().__init__()
@@ -231,7 +238,8 @@ def _environment(jsonpath: Any, most_steps: int) -> Any:
         def __call__(self, value: object, pattern: object) -> bool:
             if not isinstance(value, str) or not isinstance(pattern, str):
                 return False
-            check_deadline()  # a value may be as long as the text
+            # A value may be as long as the text.
+            check_deadline()
             try:
                 compiled = re2.compile(pattern)
             except re2.error:
@@ -243,12 +251,12 @@ def _environment(jsonpath: Any, most_steps: int) -> Any:
     return environment
 
 
-def _bounded(jsonpath: Any, most_steps: int) -> Any:
-    """Return a class of environments that count every value a path visits, also inside its filters."""
+def _bounded_class(jsonpath: Any, most_steps: int) -> Any:
+    """Return an environment class that counts every value a path visits, also inside filters."""
     steps = 0
 
     class Node(jsonpath.JSONPathMatch):  # type: ignore[misc]
-        """A value that was visited. The library's own keeps its path and its children, which add up."""
+        """Visited value. Unlike the library's class, it does not keep its path and children, which would add up."""
 
         __slots__ = ()
 
@@ -258,7 +266,7 @@ def _bounded(jsonpath: Any, most_steps: int) -> Any:
             self.obj = obj  # type: ignore[misc]
 
         def filter_context(self) -> Any:
-            """Count a step: the library asks for this whenever a filter is tried on a value."""
+            """Count a step; the library calls this whenever it applies a filter to a value."""
             nonlocal steps
             steps += 1
             if steps > most_steps:
@@ -272,37 +280,37 @@ def _bounded(jsonpath: Any, most_steps: int) -> Any:
             return Node(self, obj)
 
         def add_child(self, *children: object) -> None:
-            """Forget them."""
+            """Do nothing; children are not kept."""
 
     class Parser(jsonpath.Parser):  # type: ignore[misc]
-        """Lets every query begin with a `Node`, whose descendants are all of its class."""
+        """Parser that starts every query with a `Node`, so that all descendants are nodes."""
 
         selectors = 0
 
         def parse_query(self, stream: Any) -> Iterator[Any]:
             for place, segment in enumerate(super().parse_query(stream)):
                 self.selectors += len(segment.selectors)
-                yield segment if place else begun(segment)
+                yield segment if place else with_nodes(segment)
 
-    def begun(segment: Any) -> Any:
-        class Begun(type(segment)):  # type: ignore[misc]
-            """The first segment of a query."""
+    def with_nodes(segment: Any) -> Any:
+        class FirstSegment(type(segment)):  # type: ignore[misc]
+            """First segment of a query."""
 
             def resolve(self, nodes: Any) -> Any:
                 return super().resolve(Node(node, node.obj) for node in nodes)
 
-        return Begun(env=segment.env, token=segment.token, selectors=segment.selectors)
+        return FirstSegment(env=segment.env, token=segment.token, selectors=segment.selectors)
 
     class Environment(jsonpath.JSONPathEnvironment):  # type: ignore[misc]
-        """The library's, with our parser."""
+        """Environment of the library, with our parser."""
 
         parser_class = Parser
 
     return Environment
 
 
-def _document(text: Text) -> Any:
-    """The JSON document; a text of one document a line is a list of them.
+def _parse_document(text: StoredText) -> Any:
+    """Parse the JSON document; one document per line becomes a list.
 
     Raises: Invalid.
     """
@@ -311,21 +319,23 @@ def _document(text: Text) -> Any:
         return json.loads(whole)
     except (ValueError, RecursionError) as error:
         try:
-            lines = list(_line_documents(whole))
+            lines = list(_parse_lines(whole))
         except (ValueError, RecursionError):
             lines = []
         if len(lines) < 2:
-            raise Invalid(f"This text is no JSON ({_place(error)}); read it with lines=, grep= or offset=.") from error
+            raise Invalid(
+                f"This text is not JSON ({_error_place(error)}); read it with lines=, grep= or offset=."
+            ) from error
         return lines
 
 
-def _line_documents(whole: str) -> Iterator[Any]:
+def _parse_lines(whole: str) -> Iterator[Any]:
     for line in whole.splitlines():
         if line.strip():
             yield json.loads(line)
 
 
-def _place(error: Exception) -> str:
+def _error_place(error: Exception) -> str:
     return (
         f"line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else "nested too deeply"
     )

@@ -1,4 +1,4 @@
-"""Reading a part of a stored text: only the chunks it lies in are unpacked."""
+"""Read a part of a stored text, decompressing only the chunks it needs."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from recollect.policy.details.keys import Part
 from recollect.ports import Content
 
 KEPT_CHUNKS = 3
-"""Of one reading, in memory at a time."""
+"""Number of chunks that one read keeps in memory."""
 
 _BREAK = re.compile("\n")
 
 
 class _Chunk:
-    """A chunk that is in memory."""
+    """Chunk of a text in memory."""
 
     def __init__(self, text: str) -> None:
         self.text = text
 
     @cached_property
     def breaks(self) -> Sequence[int]:
-        """Where its line breaks are."""
+        """Positions of the line breaks."""
         return array("I", (match.start() for match in _BREAK.finditer(self.text)))
 
 
-class Text:
-    """A stored text, read by characters and by lines."""
+class StoredText:
+    """Stored text with access by character offset and by line."""
 
     def __init__(self, content: Content) -> None:
         self.chars = content.chars
@@ -43,6 +43,7 @@ class Text:
         self._kept: OrderedDict[int, _Chunk] = OrderedDict()
 
     def chunk(self, position: int) -> str:
+        """Return the text of a chunk."""
         return self._chunk(position).text
 
     def _chunk(self, position: int) -> _Chunk:
@@ -54,7 +55,7 @@ class Text:
         return self._kept[position]
 
     def between(self, start: int, stop: int) -> str:
-        """The characters from `start` to before `stop`."""
+        """Return the characters from `start` up to, but not including, `stop`."""
         stop = min(stop, self.chars)
         if start >= stop:
             return ""
@@ -65,18 +66,18 @@ class Text:
         return "".join(parts)
 
     def line_start(self, line: int) -> int:
-        """Where a line begins, counted from 1; behind the last one: where the text ends."""
+        """Return the offset at which a line starts, counted from 1; after the last line, the end of the text."""
         if line <= 1:
             return 0
         if line > self.lines:
             return self.chars
-        # The line begins behind the line break number `line - 1`; before its chunk there are fewer than that.
+        # The line starts after line break number `line - 1`; the chunks before its chunk contain fewer line breaks.
         position = bisect_left(self._content.newlines, line - 1) - 1
         breaks = self._chunk(position).breaks
         return position * self.chunk_chars + breaks[line - 2 - self._content.newlines[position]] + 1
 
     def line_at(self, offset: int) -> int:
-        """The number of the line the character at `offset` belongs to."""
+        """Return the number of the line that contains the character at `offset`."""
         if not self.chars:
             return 1
         position = min(offset, self.chars - 1) // self.chunk_chars
@@ -84,39 +85,41 @@ class Text:
         return self._content.newlines[position] + before + 1
 
 
-def read_page(key: str, text: Text, part: Part) -> DetailPage:
-    """From a character on."""
+def read_page(key: str, text: StoredText, part: Part) -> DetailPage:
+    """Return a page that starts at a character offset."""
     start = min(part.offset, text.chars)
-    return _page(key, text, start, min(start + part.limit, text.chars))
+    return _make_page(key, text, start, min(start + part.limit, text.chars))
 
 
-def read_lines(key: str, text: Text, part: Part) -> DetailPage:
-    """Certain lines, or the first ones, or the last ones."""
+def read_lines(key: str, text: StoredText, part: Part) -> DetailPage:
+    """Return a range of lines, the first lines or the last lines."""
     if part.tail is not None:
         return _read_tail(key, text, part.tail, part.limit)
     first, last = part.lines or (1, part.head)
     start = text.line_start(first)
-    wanted = text.chars if last is None else text.line_start(last + 1)
-    stop = min(wanted, start + part.limit)
-    if stop < wanted and (at := text.between(start, stop).rfind("\n")) >= 0:
-        stop = start + at + 1  # whole lines, if there is room for one
+    end = text.chars if last is None else text.line_start(last + 1)
+    stop = min(end, start + part.limit)
+    if stop < end and (at := text.between(start, stop).rfind("\n")) >= 0:
+        # Return whole lines if at least one fits.
+        stop = start + at + 1
     rest = None
-    if stop < wanted:
-        following = text.line_at(stop)
-        end = "" if last is None else min(last, text.lines)
-        rest = f'Not all of these lines fit; go on with lines="{following}-{end}" or offset={stop}.'
-    return _page(key, text, start, stop, rest=rest)
+    if stop < end:
+        next_line = text.line_at(stop)
+        last_line = "" if last is None else min(last, text.lines)
+        rest = f'Not all of these lines fit; go on with lines="{next_line}-{last_line}" or offset={stop}.'
+    return _make_page(key, text, start, stop, rest=rest)
 
 
-def _read_tail(key: str, text: Text, count: int, limit: int) -> DetailPage:
-    wanted = text.line_start(max(1, text.lines - count + 1))
-    start = max(wanted, text.chars - limit)
-    if start > wanted and (at := text.between(start, text.chars - 1).find("\n")) >= 0:
+def _read_tail(key: str, text: StoredText, count: int, limit: int) -> DetailPage:
+    first = text.line_start(max(1, text.lines - count + 1))
+    start = max(first, text.chars - limit)
+    # Return whole lines if at least one fits.
+    if start > first and (at := text.between(start, text.chars - 1).find("\n")) >= 0:
         start += at + 1
-    return _page(key, text, start, text.chars)
+    return _make_page(key, text, start, text.chars)
 
 
-def _page(key: str, text: Text, start: int, stop: int, *, rest: str | None = None) -> DetailPage:
+def _make_page(key: str, text: StoredText, start: int, stop: int, *, rest: str | None = None) -> DetailPage:
     content = text.between(start, stop)
     first = text.line_at(start) if content else None
     last = text.line_at(stop - 1) if content else None
@@ -130,17 +133,17 @@ def _page(key: str, text: Text, start: int, stop: int, *, rest: str | None = Non
         first_line=first,
         last_line=last,
         total_lines=text.lines,
-        remaining=rest or _remaining(text, start, stop),
+        remaining=rest or _describe_rest(text, start, stop),
     )
 
 
-def _remaining(text: Text, start: int, stop: int) -> str:
+def _describe_rest(text: StoredText, start: int, stop: int) -> str:
     if start >= text.chars:
         lines = f"{text.lines:,} line{'' if text.lines == 1 else 's'}"
-        return f"Nothing stands here: the text has {text.chars:,} characters in {lines}."
+        return f"There is no text at this offset: the text has {text.chars:,} characters in {lines}."
     before = f"{start:,} characters come before it (offset=0)" if start else ""
     after = f"{text.chars - stop:,} characters follow; go on with offset={stop}" if stop < text.chars else ""
     if not before and not after:
         return "This is all of it."
-    said = " and ".join(each for each in (before, after) if each)
-    return f"{said[0].upper()}{said[1:]}. Also: lines=, head=, tail=, grep=, json_path=."
+    sentence = " and ".join(each for each in (before, after) if each)
+    return f"{sentence[0].upper()}{sentence[1:]}. Also: lines=, head=, tail=, grep=, json_path=."

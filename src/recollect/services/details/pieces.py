@@ -1,4 +1,4 @@
-"""A text from wherever it comes, piece by piece, so that a big one is never in memory as a whole."""
+"""Read a text from any source in pieces, so that a big one is never in memory as a whole."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ PIECE = 128 * 1024
 """Characters or bytes read at a time."""
 
 Text = str | bytes | os.PathLike[str] | IO[str] | IO[bytes] | Iterable[str] | Iterable[bytes]
-"""A text; or a path, an open file or anything else that gives it in parts. Bytes are read as UTF-8."""
+"""Text, path, open file or iterable of parts. Bytes are decoded as UTF-8."""
 
 
 def pieces(content: Text) -> Iterator[str]:
-    """Bytes that are not UTF-8, and halves of surrogate pairs, become U+FFFD.
+    """Yield the text in pieces. Invalid UTF-8 and halves of surrogate pairs become U+FFFD.
 
     Raises: Invalid.
     """
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    for piece in _parts(content):
+    for piece in _raw_parts(content):
         if isinstance(piece, str):
             yield without_half_pairs(piece)
         elif isinstance(piece, bytes | bytearray | memoryview):
             yield decoder.decode(bytes(piece))
         else:
-            raise Invalid(f"A detail's content is text or bytes, not {type(piece).__name__}.")
+            raise Invalid(f"A detail's content must be text or bytes, not {type(piece).__name__}.")
     if rest := decoder.decode(b"", True):
         yield rest
 
 
-def _parts(content: Any) -> Iterable[Any]:
+def _raw_parts(content: Any) -> Iterable[Any]:
     if isinstance(content, str):
         return (content[start : start + PIECE] for start in range(0, len(content), PIECE))
     if isinstance(content, bytes | bytearray | memoryview):
         return (content[start : start + PIECE] for start in range(0, len(content), PIECE))
     if isinstance(content, os.PathLike):
-        return _parts_of_file(Path(content))
+        return _read_file(Path(content))
     if hasattr(content, "read"):
         return iter(lambda: content.read(PIECE) or None, None)
     if isinstance(content, Iterable) and not isinstance(content, dict):
         return content
     raise Invalid(
-        f"A detail's content is a text, a path, an open file or parts of a text, not {type(content).__name__}."
+        f"A detail's content must be a text, a path, an open file or parts of a text, not {type(content).__name__}."
     )
 
 
-def _parts_of_file(path: Path) -> Iterator[bytes]:
+def _read_file(path: Path) -> Iterator[bytes]:
     try:
         with path.open("rb") as file:
             while part := file.read(PIECE):

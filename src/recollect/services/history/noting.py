@@ -1,4 +1,4 @@
-"""Audit events that accompany a read: a store that cannot be written must not keep anybody from reading."""
+"""Audit events that accompany a read, which must not fail in a read-only store."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ log = logging.getLogger("recollect")
 
 
 def note(store: AuditStore, event: AuditEvent) -> None:
-    """Add an event to the audit log or, where nothing can be written, to the program's."""
+    """Add an event to the audit log; if the store is read-only, log a warning instead."""
     try:
         store.add_event(event)
     except ReadOnly as error:
-        log.warning("Not in the audit log (%s): %s", error, event.action)
+        log.warning("Event not added to the audit log (%s): %s", error, event.action)

@@ -1,8 +1,8 @@
-"""Spans for whoever traces their agents with OpenTelemetry, by its conventions for GenAI memory.
+"""OpenTelemetry spans, by the semantic conventions for GenAI memory.
 
-They say which operation, on whose memory, on how many records, and whether it failed: never a text, a question or an
-error's words. Nothing is imported for it. Only where the program around us has loaded OpenTelemetry and given it
-somewhere to send spans to are there any.
+A span contains the operation, the owner of the memory, the number of records and the error type, but never a text, a
+query or an error message. OpenTelemetry is not imported here; spans are only made if the host program has loaded and
+configured it.
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ T = TypeVar("T")
 
 
 def traced(operation: str) -> Callable[[Callable[Concatenate[S, P], T]], Callable[Concatenate[S, P], T]]:
-    """Make a verb of an agent's memory an operation of the conventions, such as `search_memory`."""
+    """Decorate a method of an agent's memory with a span for an operation such as `search_memory`."""
 
-    def decorated(verb: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+    def decorate(verb: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
         @wraps(verb)
         def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-            tracer = _tracer()
+            tracer = _get_tracer()
             if tracer is None:
                 return verb(self, *args, **kwargs)
-            begun = tracer.start_as_current_span(
+            # The message of an exception may quote the text to be stored, so it is not recorded.
+            context = tracer.start_as_current_span(
                 operation,
                 attributes=_attributes(operation, self.owner),
-                record_exception=False,  # its words may quote what was to be stored
+                record_exception=False,
                 set_status_on_exception=False,
             )
-            with begun as span:
+            with context as span:
                 try:
                     result = verb(self, *args, **kwargs)
                 except RecollectError as error:
@@ -49,11 +50,11 @@ def traced(operation: str) -> Callable[[Callable[Concatenate[S, P], T]], Callabl
 
         return call
 
-    return decorated
+    return decorate
 
 
-def _tracer() -> Any:
-    """None unless somebody wants spans."""
+def _get_tracer() -> Any:
+    """Return a tracer; None unless OpenTelemetry is configured."""
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None:
         return None
@@ -71,10 +72,11 @@ def _attributes(operation: str, owner: Owner) -> dict[str, str]:
 
 
 def _describe(span: Any, result: object, args: Sequence[object]) -> None:
-    """How many records it was about, and which if it was one."""
+    """Set the number of records and, for a single one, its id."""
     if isinstance(result, Memory):
         span.set_attribute("gen_ai.memory.record.id", result.id)
-    elif result is None and args:  # a deletion, whose first argument is the id
+    # The first argument of a deletion is the id.
+    elif result is None and args:
         span.set_attribute("gen_ai.memory.record.id", str(args[0]))
     count = len(result) if isinstance(result, Sequence) else 1
     span.set_attribute("gen_ai.memory.record.count", count)

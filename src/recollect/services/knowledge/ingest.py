@@ -1,8 +1,8 @@
-"""The one way a document gets into a tenant's knowledge, is changed and leaves it.
+"""The single write path for a tenant's documents.
 
-Before the transaction: the file is read into parts, searched for credentials, cut into passages, and those are given
-vectors; if the embedder fails, the document is stored without and a thread fills them in later. The same content again
-changes nothing. Other content from the same place takes the document's place: id and beginning stay.
+Before the transaction, a file is read into parts, scanned for credentials, split into passages, and those are embedded.
+If the embedder fails, the document is stored without vectors and a thread adds them later. Ingesting the same content
+again changes nothing. New content from the same source replaces the document, which keeps its id and creation time.
 """
 
 from __future__ import annotations
@@ -38,14 +38,12 @@ from recollect.services.walk import Progress
 
 PAGE = 500
 CHANGES = {Change.ADDED: ("document.add", "added"), Change.UPDATED: ("document.update", "updated")}
-NO_TEXT = "has no text; if it holds pictures of text, make them text first (OCR)"
-
-"""Told after each file: how many are done, and of how many."""
+NO_TEXT = "has no text; if it contains images of text, run OCR first"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """What is said about a document besides its text; None: as it is, or as the document says itself."""
+    """Attributes of a document besides its text; None keeps the stored value or takes it from the document."""
 
     title: str | None = None
     category: str | None = None
@@ -53,7 +51,7 @@ class Wishes:
 
 
 class Ingest:
-    """Everything that changes a tenant's documents."""
+    """Service for every change to a tenant's documents."""
 
     def __init__(
         self, store: Store, embedding: Embedding, guard: SecretGuard, files: DocumentFiles, now: Clock
@@ -64,21 +62,21 @@ class Ingest:
         self._files = files
         self._now = now
 
-    def __call__(self, tenant: str, given: str | Path, wishes: Wishes) -> IngestedDocument:
-        """A text, or the file at a path.
+    def __call__(self, tenant: str, given: str | Path, options: Wishes) -> IngestedDocument:
+        """Ingest a text, or the file at a path.
 
         Raises: Invalid, SecretRejected.
         """
         path = self._files.locate(given)
         if path is None:
             text = checked_text(str(given))
-            return self.content(tenant, text.encode(), wishes, name="", source="")
-        return self.content(tenant, self._files.load(path), wishes, name=path.name, source=_source(given))
+            return self.content(tenant, text.encode(), options, name="", source="")
+        return self.content(tenant, self._files.load(path), options, name=path.name, source=_normalize_source(given))
 
     def is_folder(self, given: str | Path) -> bool:
-        """Whether this names a folder.
+        """Return True if `given` names a folder.
 
-        Raises: Invalid when it can only be a path, and nothing is there.
+        Raises: Invalid when it can only be a path and does not exist.
         """
         path = self._files.locate(given)
         return path is not None and self._files.is_folder(path)
@@ -87,25 +85,25 @@ class Ingest:
         self,
         tenant: str,
         folder: Path,
-        wishes: Wishes,
+        options: Wishes,
         *,
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
         is_pruned: bool = False,
         progress: Progress | None = None,
     ) -> Ingested:
-        """Every file of a folder and below it. What fails is told at the end and keeps nothing else from getting in.
+        """Ingest every file below a folder. Files that fail are reported and do not stop the others.
 
         Raises: Invalid when the folder cannot be read.
         """
-        root, place = _source(folder), Path(folder).expanduser()
+        root, place = _normalize_source(folder), Path(folder).expanduser()
         found = self._files.walk(place, include=include, exclude=exclude)
         documents, failures = [], []
         for count, path in enumerate(found, start=1):
             source = f"{root}/{path.as_posix()}"
             try:
                 content = self._files.load(place / path)
-                documents.append(self.content(tenant, content, wishes, name=path.name, source=source))
+                documents.append(self.content(tenant, content, options, name=path.name, source=source))
             except Invalid as error:
                 failures.append(IngestFailure(source=source, reason=str(error)))
             if progress is not None:
@@ -113,8 +111,8 @@ class Ingest:
         removed = self._prune(tenant, root, place) if is_pruned else ()
         return Ingested(documents=tuple(documents), failures=tuple(failures), removed=tuple(removed))
 
-    def content(self, tenant: str, content: bytes, wishes: Wishes, *, name: str, source: str) -> IngestedDocument:
-        """The content of a file of this name; a text has no name and is read as Markdown.
+    def content(self, tenant: str, content: bytes, options: Wishes, *, name: str, source: str) -> IngestedDocument:
+        """Ingest the content of a file; a text has no name and is read as Markdown.
 
         Raises: Invalid, SecretRejected.
         """
@@ -125,39 +123,42 @@ class Ingest:
         known = self._store.find_documents(tenant, [document_id(source=source, title="")]) if source else {}
         old = next(iter(known.values()), None)
         if old is not None and old.content_hash == digest:
-            return self._changed(old, wishes)
+            return self._update(old, options)
         reading = self._files.read(content, name=file_name if name else "")
-        title = title_of(wishes.title, reading.title, Path(name).stem, reading.parts)
+        title = title_of(options.title, reading.title, Path(name).stem, reading.parts)
         if not any(part.text.strip() for part in reading.parts):
             raise Invalid(f"{name or 'The text'} {NO_TEXT}.")
         id = document_id(source=source, title=title)
         old = old or self._store.find_documents(tenant, [id]).get(id)
         if old is not None and old.content_hash == digest:
-            return self._changed(old, wishes)
+            return self._update(old, options)
         now = self._now()
         document = Document(
             id=id,
             tenant=tenant,
             title=title,
-            category=_category(wishes, old),
+            category=_choose_category(options, old),
             source=source,
             content_hash=digest,
-            is_published=wishes.is_published if wishes.is_published is not None else old is None or old.is_published,
+            is_published=options.is_published if options.is_published is not None else old is None or old.is_published,
             created_at=now,
             updated_at=now,
         )
-        document, reading = self._without_secrets(document, reading, name)
+        document, reading = self._check_secrets(document, reading, name)
         return self._put(document, passages(document.title, reading.parts))
 
-    def update(self, tenant: str, id: str, wishes: Wishes) -> Document:
-        """Change a document's title or category, publish it or take it back.
+    def update(self, tenant: str, id: str, options: Wishes) -> Document:
+        """Change a document's title or category, publish or unpublish it.
 
         Raises: NotFound, Invalid, SecretRejected.
         """
-        return self._changed(self._store.get_document(tenant, id), wishes).document
+        return self._update(self._store.get_document(tenant, id), options).document
 
     def delete(self, tenant: str, id: str) -> None:
-        """Raises: NotFound, Forbidden."""
+        """Delete a document.
+
+        Raises: NotFound, Forbidden.
+        """
 
         def delete() -> None:
             there = self._store.get_document(tenant, id)
@@ -167,26 +168,26 @@ class Ingest:
 
         self._store.transaction(tenant, delete)
 
-    def _changed(self, old: Document, wishes: Wishes) -> IngestedDocument:
-        """The document with other things said about it, its text as it was."""
+    def _update(self, old: Document, options: Wishes) -> IngestedDocument:
+        """Change a document's attributes without changing its text."""
         new = replace(
             old,
-            title=old.title if wishes.title is None else checked_title(wishes.title),
-            category=_category(wishes, old),
-            is_published=old.is_published if wishes.is_published is None else wishes.is_published,
+            title=old.title if options.title is None else checked_title(options.title),
+            category=_choose_category(options, old),
+            is_published=old.is_published if options.is_published is None else options.is_published,
         )
         chunks = self._store.list_chunks(old.tenant, old.id)
         if new == old:
             return IngestedDocument(document=old, change=Change.UNCHANGED, passages=len(chunks))
         if new.title != old.title or new.category != old.category:
-            self._checked_names(new)
+            self._check_names(new)
         texts = [retitled(chunk.text, old.title, new.title) for chunk in chunks]
         return self._put(replace(new, updated_at=self._now()), texts, was=chunks)
 
     def _put(self, document: Document, texts: Sequence[str], *, was: Sequence[Chunk] | None = None) -> IngestedDocument:
-        """Store the document, computing everything before the transaction that all other writers of a file wait for.
+        """Store the document. Everything is computed before the transaction, because that blocks other writers.
 
-        `was`: only if these are still the document's passages, which `texts` were made of.
+        With `was`, the passages that `texts` were made of, store it only if the document still has them.
 
         Raises: Invalid, Conflict.
         """
@@ -206,13 +207,15 @@ class Ingest:
             check_deadline()
             there = self._store.hold_document(tenant, id, now=document.updated_at)
             if was is not None and self._store.list_chunks(tenant, id) != was:
-                self._store.get_document(tenant, id)  # it may be gone
-                raise Conflict("Someone else changed this document meanwhile; try again.")
+                # Raises NotFound if the document was deleted.
+                self._store.get_document(tenant, id)
+                raise Conflict("This document was changed in the meantime; try again.")
             if (
                 there is not None
                 and replace(document, created_at=there.created_at, updated_at=there.updated_at) == there
             ):
-                return there, Change.UNCHANGED  # somebody else was given the same, and was quicker
+                # A concurrent call stored the same content first.
+                return there, Change.UNCHANGED
             _check_change(document, there)
             stored = write()
             change = Change.ADDED if there is None else Change.UPDATED
@@ -226,7 +229,7 @@ class Ingest:
         return IngestedDocument(document=stored, change=change, passages=len(texts))
 
     def _prune(self, tenant: str, root: str, place: Path) -> Sequence[str]:
-        """Delete the documents whose file is gone from the folder; their ids."""
+        """Delete documents with a file that no longer exists in the folder; return their ids."""
         there = {f"{root}/{path.as_posix()}" for path in self._files.walk(place, include=("*",), exclude=())}
         removed = []
         after = ""
@@ -238,25 +241,30 @@ class Ingest:
                 removed.append(document.id)
         return removed
 
-    def _without_secrets(self, document: Document, reading: Reading, name: str) -> tuple[Document, Reading]:
-        """The document as it may be stored: unchanged, redacted, or flagged with the rule that saw something.
+    def _check_secrets(self, document: Document, reading: Reading, name: str) -> tuple[Document, Reading]:
+        """Return the document unchanged, redacted, or flagged with the matching rule.
 
-        Raises: SecretRejected, which says where, never what.
+        Raises: SecretRejected, with the place but not the secret.
         """
-        self._checked_names(document)
+        self._check_names(document)
         parts: list[Part] = []
         for part in checked_steps(reading.parts):
             found = self._guard.findings(document.tenant, part.text)
             if found and self._guard.mode == "reject":
-                self._refuse(document, f"{_place(part, found[0].start)} of {name or 'the text'}", found[0].rule)
+                self._refuse(
+                    document, f"{_describe_place(part, found[0].start)} of {name or 'the text'}", found[0].rule
+                )
             if found and self._guard.mode == "flag":
                 document = replace(document, flag=document.flag or f"{FLAG}: {found[0].rule}")
-            text = self._guard.redacted(document.tenant, part.text) if self._guard.mode == "redact" else part.text
+            text = self._guard.redact(document.tenant, part.text) if self._guard.mode == "redact" else part.text
             parts.append(replace(part, text=text))
         return document, replace(reading, parts=parts)
 
-    def _checked_names(self, document: Document) -> None:
-        """Raises: SecretRejected, whatever the mode: there is no redacting a name."""
+    def _check_names(self, document: Document) -> None:
+        """Check title, category and path, which cannot be redacted.
+
+        Raises: SecretRejected in every mode.
+        """
         for what, name in (("title", document.title), ("category", document.category), ("path", document.source)):
             if found := self._guard.findings(document.tenant, name):
                 self._refuse(document, f"the {what}", found[0].rule)
@@ -271,30 +279,34 @@ class Ingest:
 
 
 def _check_change(document: Document, there: Document | None) -> None:
-    """Raises: Forbidden when the caller may not put `document`, in place of `there` if that is not None."""
+    """Check that the caller may store `document`, or replace `there` by it.
+
+    Raises: Forbidden.
+    """
     caller = current_caller()
-    if WHITEBOARD in (document.category, there and there.category):  # it is in every agent's prompt
+    # The whiteboard is in every agent's prompt.
+    if WHITEBOARD in (document.category, there and there.category):
         caller.check_whole_tenant()
         check_decision(caller.trust)
     if there is not None:
         check_document_change(caller.trust)
 
 
-def _category(wishes: Wishes, old: Document | None) -> str:
-    if wishes.category is not None:
-        return checked_category(wishes.category)
+def _choose_category(options: Wishes, old: Document | None) -> str:
+    if options.category is not None:
+        return checked_category(options.category)
     return "" if old is None else old.category
 
 
-def _source(path: str | Path) -> str:
-    """What a document from this path is known by: the path as it was given, made whole where it leads out of here."""
+def _normalize_source(path: str | Path) -> str:
+    """Return the normalized path that identifies a document; absolute if it leads out of the working directory."""
     normal = os.path.normpath(os.path.expanduser(path))
     outside = normal == os.curdir or normal.split(os.sep)[0] == os.pardir
     return Path(os.path.abspath(normal) if outside else normal).as_posix()
 
 
-def _place(part: Part, start: int) -> str:
-    """Where in a file something stands, as far as that is known."""
+def _describe_place(part: Part, start: int) -> str:
+    """Describe a position in a file, as far as it is known."""
     if not part.number:
         return f"the part that begins with {' '.join(part.text.split())[:30]!r}" if start > 30 else "a part"
     below = part.text.count("\n", 0, start) if part.place == "line" else 0

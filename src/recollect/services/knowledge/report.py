@@ -1,4 +1,4 @@
-"""What taking in documents did."""
+"""Results of ingesting documents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from recollect.model import Document
 
 
 class Change(StrEnum):
-    """What taking in a document did to the store."""
+    """Effect of ingesting a document."""
 
     ADDED = "added"
     UPDATED = "updated"
@@ -18,7 +18,7 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestedDocument:
-    """One document that was taken in."""
+    """Result for one ingested document."""
 
     document: Document
     change: Change
@@ -27,7 +27,7 @@ class IngestedDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestFailure:
-    """One file that could not be taken in, and why."""
+    """File that could not be ingested, with the reason."""
 
     source: str
     reason: str
@@ -35,17 +35,18 @@ class IngestFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingested:
-    """What became of a text, a file or a folder of files."""
+    """Result of ingesting a text, a file or a folder."""
 
     documents: tuple[IngestedDocument, ...] = ()
     failures: tuple[IngestFailure, ...] = ()
-    removed: tuple[str, ...] = ()  # ids of documents whose file is gone
+    removed: tuple[str, ...] = ()  # ids of documents with a deleted file
 
     @property
     def document(self) -> Document:
-        """The one document of a text or a file; of a folder, the first."""
+        """Document of a text or a file; of a folder, the first."""
         return self.documents[0].document
 
     @property
     def id(self) -> str:
+        """Id of `document`."""
         return self.document.id

@@ -15,15 +15,15 @@ from recollect.services.memories.loop_guard import Echoes
 from recollect.services.recall.recall import checked_limit, checked_query
 
 CANDIDATES = 50
-"""How many passages each way of searching proposes at least: the fewer, the more one of them misses of the other's."""
+"""Minimum candidates of each search; with fewer, each search misses more of the other's passages."""
 
 MEANING_FLOOR = 0.3
-"""A passage without a word of the question has to be this close to it: unrelated texts come near this."""
+"""Minimum similarity of a passage that shares no word with the query; unrelated texts reach nearly this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A passage that fits a question, and how well: 0 to 1."""
+    """Passage that matches a query, with its similarity from 0 to 1."""
 
     chunk: Chunk
     document: Document
@@ -31,19 +31,20 @@ class Passage:
 
     @property
     def id(self) -> str:
+        """Id of the document and position of the passage."""
         return f"{self.document.id}#{self.chunk.position}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundPassages:
-    """The best first, and how near the nearest came by meaning alone."""
+    """Passages, best first, and the similarities of the nearest by meaning alone."""
 
     passages: Sequence[Passage] = ()
     nearness: Sequence[float] = ()
 
 
 class Passages:
-    """Passages of published documents, by words and by meaning."""
+    """Search for passages of published documents, by words and by meaning."""
 
     def __init__(self, store: Store, *, words_share: float) -> None:
         self._store = store
@@ -52,7 +53,7 @@ class Passages:
     def find(
         self, tenant: str, query: str, vector: Vector | None, *, categories: Collection[str] = (), limit: int
     ) -> FoundPassages:
-        """No category means all of them."""
+        """Return the best passages. Without categories, search all of them."""
         depth = max(CANDIDATES, limit)
         words = _scores(self._store.search_chunks(tenant, query, categories=categories, limit=depth))
         nearest = (
@@ -73,7 +74,7 @@ class Passages:
     def for_agent(
         self, owner: Owner, query: str, vector: Vector | None, *, categories: Collection[str] = (), limit: int
     ) -> FoundPassages:
-        """The same, within the categories the agent is limited to: others are as if they were not there."""
+        """Return the best passages within the categories the agent is limited to."""
         agent = self._store.find_agent(owner)
         limits = set(agent.knowledge_categories) if agent is not None else set()
         if limits:
@@ -90,11 +91,11 @@ def _scores(matches: Sequence[Match]) -> dict[int, float]:
 WEIGHTS = {"similarity": 1.0}
 
 SPARE = 10
-"""How many times more passages are read if some read like instructions."""
+"""Factor of passages read over passages returned, if some of them are unverified."""
 
 
 class SearchKnowledge:
-    """Passages that fit a question best, ranked by how well they fit and nothing else."""
+    """Service that returns the passages most similar to a query."""
 
     def __init__(self, passages: Passages, embedding: Embedding, echoes: Echoes) -> None:
         self._passages = passages
@@ -102,29 +103,33 @@ class SearchKnowledge:
         self._echoes = echoes
 
     def __call__(self, tenant: str, query: str, *, categories: Collection[str] = (), limit: int = 5) -> Sequence[Hit]:
-        """Raises: Invalid."""
-        query, wanted = checked_query(query), checked_categories(categories)
-        checked_limit(limit)
-        vector = self._embedding.of_query(query)
-        return _hits(self._passages.find(tenant, query, vector, categories=wanted, limit=limit))
-
-    def for_agent(self, owner: Owner, query: str, *, categories: Collection[str] = (), limit: int = 5) -> Sequence[Hit]:
-        """Within the categories the agent is limited to.
+        """Return the best passages of a tenant.
 
         Raises: Invalid.
         """
-        query, wanted = checked_query(query), checked_categories(categories)
+        query, categories = checked_query(query), checked_categories(categories)
         checked_limit(limit)
         vector = self._embedding.of_query(query)
-        hits = _hits(self._passages.for_agent(owner, query, vector, categories=wanted, limit=limit))
-        if any(map(is_unverified, hits)):  # it only gets the places that others leave
-            more = self._passages.for_agent(owner, query, vector, categories=wanted, limit=SPARE * limit)
-            hits = sorted(_hits(more), key=is_unverified)[:limit]
+        return _make_hits(self._passages.find(tenant, query, vector, categories=categories, limit=limit))
+
+    def for_agent(self, owner: Owner, query: str, *, categories: Collection[str] = (), limit: int = 5) -> Sequence[Hit]:
+        """Return the best passages within the categories the agent is limited to.
+
+        Raises: Invalid.
+        """
+        query, categories = checked_query(query), checked_categories(categories)
+        checked_limit(limit)
+        vector = self._embedding.of_query(query)
+        hits = _make_hits(self._passages.for_agent(owner, query, vector, categories=categories, limit=limit))
+        # Unverified passages only get places that are left.
+        if any(map(is_unverified, hits)):
+            more = self._passages.for_agent(owner, query, vector, categories=categories, limit=SPARE * limit)
+            hits = sorted(_make_hits(more), key=is_unverified)[:limit]
         self._echoes.shown(owner, [hit.text for hit in hits])
         return hits
 
 
-def _hits(found: FoundPassages) -> Sequence[Hit]:
+def _make_hits(found: FoundPassages) -> Sequence[Hit]:
     return [
         Hit(
             source=Source.KNOWLEDGE,

@@ -1,8 +1,8 @@
-"""Skills: what agents are taught by files, held in memory, the same for every tenant.
+"""Skills: instructions for agents, loaded from files and shared by all tenants.
 
-They are read when the store is opened, and a file that is wrong then is an error. Later every use compares the files'
-stamps with what is held and reads again what has changed. An edit that breaks a file leaves the last good version in
-use and is reported; a skill is never cut and never expires.
+Skills are read when the store is opened; an invalid file is an error then. Later, every use compares the stamps of the
+files and reads the changed ones again. If an edit makes a file invalid, the last valid version stays in use and the
+problem is reported. A skill is never cut and never expires.
 """
 
 from __future__ import annotations
@@ -19,15 +19,20 @@ log = logging.getLogger("recollect")
 
 
 class Skills:
-    """Every skill there is, as fresh as the files."""
+    """Cache of all skills, refreshed when their files change."""
 
     def __init__(self, files: SkillFiles) -> None:
-        """Raises: Invalid when a folder or a file is not right."""
+        """Read all skills.
+
+        Raises: Invalid when a folder or a file is invalid.
+        """
         self._files = files
         self._lock = threading.Lock()
         self._stamps: dict[str, Hashable] = {}
-        self._held: dict[str, Skill] = {}  # by path
-        self._broken: dict[str, str] = {}  # what is wrong with a file, by its path; "" for a folder's
+        # Skills by path.
+        self._held: dict[str, Skill] = {}
+        # Problems of files by path, with "" for the folder, and names used twice.
+        self._broken: dict[str, str] = {}
         self._doubled: dict[str, str] = {}
         self._by_name: Sequence[Skill] = ()
         self._is_in_use = False
@@ -36,16 +41,16 @@ class Skills:
         self._is_in_use = True
 
     def __call__(self) -> Sequence[Skill]:
-        """All of them, by name."""
+        """Return all skills, ordered by name."""
         self._refresh()
         return self._by_name
 
     def for_agent(self, owner: Owner) -> Sequence[Skill]:
-        """Those an agent gets, by name: what names no agents, and what names this one."""
+        """Return the skills of an agent, ordered by name: those that name it, and those that name no agents."""
         return [skill for skill in self() if not skill.agents or owner.agent in skill.agents]
 
     def problems(self) -> Sequence[str]:
-        """What is wrong with the files at the moment, each as a sentence that names the file and the line."""
+        """Return the current problems, each a sentence that names the file and the line."""
         self._refresh()
         with self._lock:
             return [*self._broken.values(), *self._doubled.values()]
@@ -54,7 +59,8 @@ class Skills:
         with self._lock:
             try:
                 stamps = dict(self._files.stamps())
-            except Invalid as error:  # a folder that is gone for a moment takes no skill away
+            # Keep the skills if the folder is missing for a moment.
+            except Invalid as error:
                 self._report(self._broken, "", str(error))
                 return
             self._broken.pop("", None)
@@ -66,7 +72,7 @@ class Skills:
             for path in (path for path, stamp in stamps.items() if self._stamps.get(path) != stamp):
                 self._read(path)
             self._stamps = stamps
-            self._by_name = self._named()
+            self._by_name = self._sort_by_name()
 
     def _read(self, path: str) -> None:
         try:
@@ -76,8 +82,8 @@ class Skills:
         else:
             self._broken.pop(path, None)
 
-    def _named(self) -> Sequence[Skill]:
-        """By name. Of two that share one, the first file's is used and the other is reported."""
+    def _sort_by_name(self) -> Sequence[Skill]:
+        """Return the skills ordered by name. Of two with the same name, use the first file's and report the other."""
         named: dict[str, Skill] = {}
         doubled = self._doubled
         self._doubled = {}
@@ -90,5 +96,5 @@ class Skills:
 
     def _report(self, where: dict[str, str], path: str, problem: str, *, is_known: bool = False) -> None:
         if self._is_in_use and where.get(path) != problem and not is_known:
-            log.warning("A skill was not read; what was read before stays in use. %s", problem)
+            log.warning("A skill could not be read; its last valid version stays in use. %s", problem)
         where[path] = problem

@@ -1,8 +1,8 @@
-"""Folding what an agent was told many times into what it keeps for good.
+"""Consolidation: merge repeated memories into one lasting memory.
 
-Proposals are made by rules or by a model, always outside a transaction, and kept until somebody decides. Applying one
-ends the memories it takes in, each only if it is still the version the proposal was made from, and writes the one that
-stands for them; nothing is deleted, so it can be undone.
+Rules or a model make the proposals, always outside a transaction, and the store keeps them until a caller decides.
+Applying a proposal ends the memories it folds, each only if its version has not changed since, and writes the memory
+that replaces them. Nothing is deleted, so a proposal can be undone.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ else:
     duplicates = LazyModule("recollect.policy.memories.duplicates")
 
 EXAMINED: Mapping[Kind, int] = {Kind.NOTE: 500, Kind.JOURNAL: 200, Kind.EPISODE: 500}
-"""How many memories of each kind one run looks at, the newest."""
+"""Number of newest memories of each kind that one run examines."""
 
 DECIDED = 500
-"""How many earlier proposals are looked at, so that what was rejected is not proposed again."""
+"""Number of earlier proposals compared, so that a rejected one is not proposed again."""
 
 MAX_ANSWER_TOKENS = 2000
 
@@ -41,7 +41,7 @@ Policy = Literal["propose", "apply"]
 
 
 class Consolidate:
-    """Proposes, applies, rejects and undoes."""
+    """Service that proposes consolidations, and applies, rejects and undoes them."""
 
     def __init__(
         self,
@@ -60,31 +60,34 @@ class Consolidate:
         self._now = now
         self._model = model
         self._policy = policy
-        self._is_noted = is_noted  # False: notes live in a file, which keeps no past to return to
+        # False when notes live in a file: the file keeps no history to undo to.
+        self._is_noted = is_noted
 
     def __call__(self, owner: Owner) -> Sequence[Proposal]:
-        """The new proposals; where the policy is "apply", those that are trusted enough are applied at once."""
+        """Add and return new proposals; with the policy "apply", apply the trusted ones at once."""
         earlier = self._store.list_proposals(owner, limit=DECIDED)
         open_ids = {fold.id for each in earlier if each.state is ProposalState.OPEN for fold in each.folds}
-        suggestions = self._suggestions(owner, open_ids)
-        refused = {_taken_in(each.folds) for each in earlier if each.state is not ProposalState.OPEN}
-        fresh = [_proposal(owner, each, self._now) for each in suggestions]
-        added = self._add(owner, [each for each in fresh if _taken_in(each.folds) not in refused])
+        suggestions = self._suggest(owner, open_ids)
+        decided = {_fold_key(each.folds) for each in earlier if each.state is not ProposalState.OPEN}
+        fresh = [_make_proposal(owner, each, self._now) for each in suggestions]
+        added = self._add(owner, [each for each in fresh if _fold_key(each.folds) not in decided])
         if self._policy == "propose":
             return added
-        return [self._applied_if_trusted(owner, each) for each in added]
+        return [self._apply_if_trusted(owner, each) for each in added]
 
     def apply(self, owner: Owner, id: str) -> Proposal:
-        """Let the proposed memory stand for those it takes in.
+        """Store the proposed memory and end the memories it folds.
 
         Raises: NotFound; Conflict when it is not open, or a memory was edited or deleted since it was made.
         """
-        proposal = self._open(owner, id)
+        proposal = self._get_open(owner, id)
         found = self._store.find_memories(owner, [memory_seq(fold.id) or 0 for fold in proposal.folds])
         memories = {memory.id: memory for memory in found.values()}
         for fold in proposal.folds:
             if fold.id not in memories or memories[fold.id].version != fold.version:
-                raise Conflict(f"Memory {fold.id} has changed since {id} was proposed; reject it, and propose anew.")
+                raise Conflict(
+                    f"Memory {fold.id} has changed since {id} was proposed; reject it and consolidate again."
+                )
         folded = [memories[fold.id] for fold in proposal.folds]
         draft = Draft(
             text=proposal.text,
@@ -100,24 +103,24 @@ class Consolidate:
                 for fold, before, after in zip(proposal.folds, folded, ended, strict=True)
             )
             applied = replace(proposal, folds=folds, memory_id=made.id, is_new=is_new)
-            message = f"Proposal {id} was applied: {made.id} stands for {len(folds)} memories."
-            return self._decided(applied, ProposalState.APPLIED, message, was=ProposalState.OPEN)
+            message = f"Proposal {id} was applied: {made.id} replaces {len(folds)} memories."
+            return self._decide(applied, ProposalState.APPLIED, message, was=ProposalState.OPEN)
 
         return self._remember.fold(owner, draft, folded=folded, also=also)
 
     def reject(self, owner: Owner, id: str) -> Proposal:
-        """Leave everything as it is; the same is not proposed again.
+        """Reject a proposal: no memory changes, and the same folds are not proposed again.
 
         Raises: NotFound; Conflict when it is not open.
         """
-        proposal, message = self._open(owner, id), f"Proposal {id} was rejected."
+        proposal, message = self._get_open(owner, id), f"Proposal {id} was rejected."
         return self._store.transaction(
             owner.tenant,
-            lambda: self._decided(proposal, ProposalState.REJECTED, message, was=ProposalState.OPEN),
+            lambda: self._decide(proposal, ProposalState.REJECTED, message, was=ProposalState.OPEN),
         )
 
     def undo(self, owner: Owner, id: str) -> Proposal:
-        """Take an applied proposal back: what it took in is as it was, and what it made is gone.
+        """Undo an applied proposal: restore the memories it folded and delete the memory it made.
 
         Raises: NotFound; Conflict when it is not applied, or one of its memories was edited or deleted since.
         """
@@ -128,19 +131,20 @@ class Consolidate:
         seqs = [memory_seq(each) or 0 for each in (*(fold.id for fold in proposal.folds), *((made,) if made else ()))]
         memories = {memory.id: memory for memory in self._store.find_memories(owner, seqs).values()}
         if made is not None and (made not in memories or memories[made].version != 1):
-            raise Conflict(f"Memory {made} was edited or deleted since; put right by hand what {id} took in.")
+            raise Conflict(f"Memory {made} was edited or deleted since; restore by hand the memories that {id} folded.")
         for fold in proposal.folds:
             if fold.id not in memories or memories[fold.id].version != fold.ended_version:
                 raise Conflict(f"Memory {fold.id} was edited or deleted since {id} was applied.")
         restored = [replace(memories[fold.id], valid_to=fold.valid_to) for fold in proposal.folds]
 
         def also() -> Proposal:
-            message = f"Proposal {id} was undone: {len(restored)} memories are as they were."
-            return self._decided(proposal, ProposalState.UNDONE, message, was=ProposalState.APPLIED)
+            message = f"Proposal {id} was undone: {len(restored)} memories were restored."
+            return self._decide(proposal, ProposalState.UNDONE, message, was=ProposalState.APPLIED)
 
         return self._remember.unfold(owner, restored, made=made, also=also)
 
-    def _suggestions(self, owner: Owner, open_ids: Collection[str]) -> list[Suggestion]:
+    def _suggest(self, owner: Owner, open_ids: Collection[str]) -> list[Suggestion]:
+        """Return suggestions of the model, then of the rules for the memories it left, omitting those in `open_ids`."""
         now = self._now()
         memories = [
             memory
@@ -148,14 +152,14 @@ class Consolidate:
             for memory in self._store.list_memories(owner, kind=kind, now=now, limit=limit)
             if memory.id not in open_ids
         ]
-        suggested = self._asked(owner, memories)
-        taken = {memory.id for each in suggested for memory in each.folds}
-        rest = [memory for memory in memories if memory.id not in taken]
-        ruled = consolidation.by_rules(rest, is_same=_is_same, now=now, is_noted=self._is_noted)
-        return [*suggested, *ruled]
+        by_model = self._ask_model(owner, memories)
+        folded = {memory.id for each in by_model for memory in each.folds}
+        rest = [memory for memory in memories if memory.id not in folded]
+        by_rules = consolidation.by_rules(rest, is_same=_is_same, now=now, is_noted=self._is_noted)
+        return [*by_model, *by_rules]
 
-    def _asked(self, owner: Owner, memories: Sequence[Memory]) -> list[Suggestion]:
-        """What a model suggests. One that fails or answers nonsense is in the audit log, and the rules do without."""
+    def _ask_model(self, owner: Owner, memories: Sequence[Memory]) -> list[Suggestion]:
+        """Return the model's suggestions; record a failure or an invalid answer and return none."""
         sources = [memory for memory in memories if memory.kind in consolidation.SOURCES]
         if self._model is None or len(sources) < consolidation.MIN_REPEATS:
             return []
@@ -163,15 +167,17 @@ class Consolidate:
         try:
             question = consolidation.question(sources)
             answer = self._model.complete(question, max_tokens=MAX_ANSWER_TOKENS, about=(owner, "consolidation"))
-            suggested = consolidation.from_answer(answer, sources[: consolidation.MAX_ASKED])
-            for each in suggested:
-                self._guard.checked(checked(Draft(text=each.text, kind=each.kind), owner, self._now()))
+            suggestions = consolidation.from_answer(answer, sources[: consolidation.MAX_ASKED])
+            for each in suggestions:
+                self._guard.check(checked(Draft(text=each.text, kind=each.kind), owner, self._now()))
         except ModelError as error:
-            self._record(owner, "consolidation.fail", f"A model could not be asked to consolidate: {error}", {})
+            self._record(
+                owner, "consolidation.fail", f"The model did not answer the consolidation request: {error}", {}
+            )
         except (Invalid, SecretRejected) as error:
-            self._record(owner, "consolidation.fail", f"A model's proposals were not used: {error}", {})
+            self._record(owner, "consolidation.fail", f"The model's proposals were discarded: {error}", {})
         else:
-            return suggested
+            return suggestions
         return []
 
     def _add(self, owner: Owner, proposals: Sequence[Proposal]) -> Sequence[Proposal]:
@@ -187,22 +193,23 @@ class Consolidate:
 
         return self._store.transaction(owner.tenant, add)
 
-    def _applied_if_trusted(self, owner: Owner, proposal: Proposal) -> Proposal:
+    def _apply_if_trusted(self, owner: Owner, proposal: Proposal) -> Proposal:
+        """Apply a proposal unless it needs review or its memories changed; it then stays open."""
         if trust.reason_to_hold(proposal.kind, proposal.origin):
-            return proposal  # somebody has to look at it
+            return proposal
         try:
             return self.apply(owner, proposal.id)
-        except (Conflict, NotFound):  # changed in between: it stays open, for a person to see
+        except (Conflict, NotFound):
             return proposal
 
-    def _open(self, owner: Owner, id: str) -> Proposal:
+    def _get_open(self, owner: Owner, id: str) -> Proposal:
         proposal = self._store.get_proposal(owner, id)
         if proposal.state is not ProposalState.OPEN:
-            raise Conflict(f"Proposal {id} is {proposal.state.value} already.")
+            raise Conflict(f"Proposal {id} is already {proposal.state.value}.")
         return proposal
 
-    def _decided(self, proposal: Proposal, state: ProposalState, message: str, *, was: ProposalState) -> Proposal:
-        """Inside a transaction: the proposal in its new state, which the audit log tells."""
+    def _decide(self, proposal: Proposal, state: ProposalState, message: str, *, was: ProposalState) -> Proposal:
+        """Store the proposal's new state and record an audit event. The caller holds a transaction."""
         decided = self._store.decide_proposal(replace(proposal, state=state, decided_at=self._now()), was=was)
         self._record(proposal.owner, f"consolidation.{state.value}", message, {"id": proposal.id})
         return decided
@@ -214,7 +221,7 @@ class Consolidate:
         self._store.add_event(event)
 
 
-def _proposal(owner: Owner, suggestion: Suggestion, now: Clock) -> Proposal:
+def _make_proposal(owner: Owner, suggestion: Suggestion, now: Clock) -> Proposal:
     return Proposal(
         owner=owner,
         kind=suggestion.kind,
@@ -228,11 +235,15 @@ def _proposal(owner: Owner, suggestion: Suggestion, now: Clock) -> Proposal:
 
 
 def _is_same(one: str, other: str) -> bool:
-    """Compare two texts, if there is still time: long ones take long."""
+    """Return True if two texts are near-duplicates.
+
+    Long texts take a while to compare, so the deadline is checked first.
+    """
     check_deadline()
     return duplicates.is_near_duplicate(one, other)
 
 
-def _taken_in(folds: Sequence[Fold]) -> frozenset[tuple[str, int]]:
-    """What tells one set of memories from another. Undoing leaves a memory two versions on, saying what it said."""
+def _fold_key(folds: Sequence[Fold]) -> frozenset[tuple[str, int]]:
+    """Return a key that identifies a set of memories and their text, also after an undo."""
+    # Applying and undoing each add a version without changing the text, so an undone fold counts two versions later.
     return frozenset((fold.id, (fold.ended_version or fold.version - 1) + 1) for fold in folds)

@@ -1,4 +1,4 @@
-"""A memory as the caller gives it, and what the rules of its kind make of it."""
+"""Drafts of memories, and their validation by the rules of their kind."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A memory as the caller gives it: unchecked, and with gaps the rules of its kind will fill."""
+    """Unvalidated input for a memory; the rules of its kind fill in missing fields."""
 
     text: str
     kind: str = Kind.NOTE
@@ -47,70 +47,75 @@ class Draft:
 
 
 def checked(draft: Draft, owner: Owner, now: datetime) -> Memory:
-    """The memory a draft describes.
+    """Validate a draft and return the memory it describes.
 
     Raises: Invalid.
     """
     kind = kinds.checked_kind(draft.kind)
-    created_at = _checked_time(draft.created_at, "created_at") or now
+    created_at = _check_time(draft.created_at, "created_at") or now
     text = kinds.checked_content(draft.text, kind)
-    role = _choice(Role, draft.role, Role.USER)
-    origin = trust.lowered(_choice(Origin, draft.origin, Origin.USER), current_caller().trust)
-    category, weight, expires_at = _judged(draft, kind, text, role, created_at)
+    role = _parse_choice(Role, draft.role, Role.USER)
+    origin = trust.lowered(_parse_choice(Origin, draft.origin, Origin.USER), current_caller().trust)
+    category, weight, expires_at = _classify(draft, kind, text, role, created_at)
     held = trust.reason_to_hold(kind, origin)
     return Memory(
         owner=owner,
         kind=kind,
         text=text,
         tags=kinds.checked_tags(draft.tags),
-        scope=_choice(Scope, draft.scope, Scope.WORKSPACE),
+        scope=_parse_choice(Scope, draft.scope, Scope.WORKSPACE),
         role=role,
-        session_id=_checked_name(draft.session_id, "session_id"),
+        session_id=_check_name(draft.session_id, "session_id"),
         importance=weight,
         category=category,
         origin=origin,
         created_at=created_at,
         expires_at=expires_at,
-        supersedes=_checked_id(draft.supersedes),
-        valid_from=_checked_time(draft.valid_from, "valid_from"),
+        supersedes=_check_id(draft.supersedes),
+        valid_from=_check_time(draft.valid_from, "valid_from"),
         held_at=now if held else None,
         flag=held,
     )
 
 
-def _judged(
+def _classify(
     draft: Draft, kind: Kind, text: str, role: Role, created_at: datetime
 ) -> tuple[str | None, float, datetime | None]:
-    """Category, importance and end of life: as given, or by the rules of the kind."""
-    category = _checked_name(draft.category, "category")
+    """Return category, importance and expiry: as given, or by the rules of the kind."""
+    category = _check_name(draft.category, "category")
     weight = None if draft.importance is None else kinds.checked_importance(draft.importance)
-    expires_at = _checked_time(draft.expires_at, "expires_at")
+    expires_at = _check_time(draft.expires_at, "expires_at")
     if kind is not Kind.EPISODE:
         return (
             category,
             kinds.RULES[kind].importance if weight is None else weight,
             expires_at or kinds.expiry(kind, created_at),
         )
-    judged = importance.categorise(text, role) if category is None else importance.Category.ROUTINE
-    known = importance.known_category(category) or judged  # one of the caller's own lives as long as routine does
+    # A category of the caller's own lives as long as routine does.
+    fallback = importance.categorise(text, role) if category is None else importance.Category.ROUTINE
+    known = importance.known_category(category) or fallback
     weight = importance.importance_of(text, role, known) if weight is None else weight
     lifetime = importance.TTL[known]
     return category or known.value, weight, expires_at or (None if lifetime is None else created_at + lifetime)
 
 
-def _choice(choices: type[Choice], value: str | None, default: Choice) -> Choice:
+def _parse_choice(choices: type[Choice], value: str | None, default: Choice) -> Choice:
+    """Return the enum member named `value`, or the default.
+
+    Raises: Invalid.
+    """
     if value is None:
         return default
     try:
         return choices(value)
     except ValueError:
-        # A long value is no mistyped word; it might be anything, and errors end up in logs.
+        # Do not quote a long value: it is no typo, may be anything, and error messages end up in logs.
         word, given = choices.__name__.lower(), str(value)
         named = f"{word} {given!r}" if len(given) <= MAX_NAMED_CHARS else f"such {word}"
         raise Invalid(f"There is no {named}; choose {', '.join(choices)}.") from None
 
 
-def _checked_name(value: str | None, what: str) -> str | None:
+def _check_name(value: str | None, what: str) -> str | None:
     if value is None:
         return None
     if not checked_text(value, what=what).strip() or len(value) > MAX_NAME_CHARS or not value.isprintable():
@@ -118,20 +123,24 @@ def _checked_name(value: str | None, what: str) -> str | None:
     return value
 
 
-def _checked_id(value: str | None) -> str | None:
+def _check_id(value: str | None) -> str | None:
     if value is not None and memory_seq(value) is None:
         raise Invalid("`supersedes` is the id of a memory, such as m-7.")
     return value
 
 
-def _checked_time(value: datetime | None, what: str) -> datetime | None:
+def _check_time(value: datetime | None, what: str) -> datetime | None:
     return None if value is None else checked_moment(value, what)
 
 
 def checked_moment(value: object, what: str) -> datetime:
-    """Raises: Invalid."""
+    """Check a time and return it in UTC.
+
+    Raises: Invalid.
+    """
     if not isinstance(value, datetime) or value.tzinfo is None:
-        raise Invalid(f"{what} must be a time that says its zone, for example 2026-01-31T12:00:00Z.")
-    if not MINYEAR < value.year < MAXYEAR:  # a year to spare, for time zones and lifetimes
+        raise Invalid(f"{what} must be a time with a zone, for example 2026-01-31T12:00:00Z.")
+    # Keep a year to spare at both ends, for time zones and lifetimes.
+    if not MINYEAR < value.year < MAXYEAR:
         raise Invalid(f"{what} must lie within the years {MINYEAR + 1} to {MAXYEAR - 1}.")
     return value.astimezone(UTC)

@@ -1,4 +1,4 @@
-"""What memory has put into prompts lately, so that it is recognised when it comes back."""
+"""Loop guard: recognise text that memory itself recently put into a prompt."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ else:
 TEXTS_PER_OWNER = 200
 OWNERS = 1_000
 GUARDED = (Origin.AGENT, Origin.TOOL, Origin.MODEL)
-"""A person may repeat what they said; a program that does is only hearing itself."""
+"""Origins the guard applies to: a person may repeat a statement, a program would only store its own output again."""
 
 ECHO_REFUSED = "This came out of memory, so it is remembered already; nothing was stored. Store only what is new."
 
 
 class Echoes:
-    """The latest texts each agent was shown, bounded."""
+    """Bounded record of the latest texts shown to each agent."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._shown: OrderedDict[Owner, deque[str]] = OrderedDict()
 
     def shown(self, owner: Owner, texts: Iterable[str]) -> None:
-        """Say that these texts went into a prompt or an answer."""
+        """Record texts that went into a prompt or an answer."""
         with self._lock:
             latest = self._shown.setdefault(owner, deque(maxlen=TEXTS_PER_OWNER))
             latest.extend(texts)
@@ -40,13 +40,13 @@ class Echoes:
                 self._shown.popitem(last=False)
 
     def forget(self, tenant: str) -> None:
-        """Let go of every text a tenant's agents were shown."""
+        """Drop the recorded texts of a tenant's agents."""
         with self._lock:
             for owner in [owner for owner in self._shown if owner.tenant == tenant]:
                 del self._shown[owner]
 
     def is_echo(self, memory: Memory) -> bool:
-        """Whether a program says only what it has lately been shown."""
+        """Return True if a program only repeats text it was recently shown."""
         return memory.origin in GUARDED and loop_guard.is_echo(memory.text, self._latest(memory.owner))
 
     def _latest(self, owner: Owner) -> Sequence[str]:

@@ -1,8 +1,9 @@
-"""The one write path for every kind of memory.
+"""The single write path for every kind of memory.
 
-A draft is checked by the rules of its kind, held against what memory itself has said (echoes), searched for secrets
-and given a vector; all of that before the transaction. Inside it: a note or core memory that says the same as another
-is that other one, a correction ends what it corrects, the oldest make room, and the audit log tells what happened.
+Before the transaction, a draft is validated by the rules of its kind, compared with texts memory itself has shown
+(echoes), scanned for secrets and embedded. Inside the transaction, a note or core memory with the text of an existing
+one becomes that one, a correction ends the memory it corrects, the oldest memories beyond the limit are deleted, and an
+audit event is recorded.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ T = TypeVar("T")
 AfterFold: TypeAlias = Callable[[Memory, Sequence[Memory], bool], T]
 
 CORE_NOT_CORRECTED = (
-    "What came from a tool, an import or a model does not correct a core memory; store it as core, to be reviewed."
+    "A memory from a tool, an import or a model cannot correct a core memory; store it as core, to be reviewed."
 )
 
 NO_ROOM = (
-    "Memory is full of notes that are trusted more than this one, and those do not make room for it; forget some, or "
-    "raise max_total."
+    "Memory is full of notes that are trusted more than this one and are not deleted to make room for it; forget some, "
+    "or raise max_total."
 )
 MAX_NAMED = 100
-"""How many of the memories that were corrected or made room an event names."""
+"""Maximum number of corrected or deleted memories that an audit event names."""
 
 
 class Remember:
-    """Everything that changes an agent's memories."""
+    """Service for every change to an agent's memories."""
 
     def __init__(
         self,
@@ -62,37 +63,37 @@ class Remember:
         self._suspicious = suspicious
 
     def __call__(self, owner: Owner, drafts: Sequence[Draft]) -> Sequence[Memory]:
-        """All of them in one transaction, or none.
+        """Store the drafts in one transaction, all or none.
 
-        Raises: Invalid, SecretRejected; NotFound when a draft supersedes what is not there; Forbidden when that is
-        trusted more than the caller, or only what is trusted more could make room.
+        Raises: Invalid, SecretRejected; NotFound when a superseded memory does not exist; Forbidden when that memory is
+        trusted more than the caller, or only more trusted memories could make room.
         """
         now = self._now()
-        memories = [self._admitted(checked(draft, owner, now), now) for draft in drafts]
-        ended = self._ended(memories)
+        memories = [self._admit(checked(draft, owner, now), now) for draft in drafts]
+        ended = self._find_corrected(memories)
         vectors = self._embedding.of_texts([memory.text for memory in (*memories, *ended)])
 
         def write() -> Sequence[Memory]:
             self._end(ended, vectors[len(memories) :], now)
             return self._add(owner, memories, vectors[: len(memories)], now)
 
-        return self._written(owner, write, vectors)
+        return self._run_transaction(owner, write, vectors)
 
-    def with_episodes(self, owner: Owner, drafts: Sequence[Draft], work: Callable[[], T]) -> T:
-        """What `work` answers, done in one transaction with keeping the drafts. What only echoes memory is left out.
+    def run_with_episodes(self, owner: Owner, drafts: Sequence[Draft], work: Callable[[], T]) -> T:
+        """Run `work` and store the drafts in one transaction; return its result. Drafts that echo memory are skipped.
 
-        Raises: Invalid, SecretRejected, and whatever `work` raises, in which case nothing is kept.
+        Raises: Invalid, SecretRejected, and any error of `work`, in which case nothing is stored.
         """
         now = self._now()
-        wanted = [memory for draft in drafts if not self._echoes.is_echo(memory := checked(draft, owner, now))]
-        memories = [self._screened(memory, now) for memory in wanted]
+        new = [memory for draft in drafts if not self._echoes.is_echo(memory := checked(draft, owner, now))]
+        memories = [self._screen(memory, now) for memory in new]
         vectors = self._embedding.of_texts([memory.text for memory in memories])
 
         def write() -> T:
             self._add(owner, memories, vectors, now)
             return work()
 
-        return self._written(owner, write, vectors)
+        return self._run_transaction(owner, write, vectors)
 
     def update(
         self,
@@ -104,28 +105,28 @@ class Remember:
         importance: float | None = None,
         version: int | None = None,
     ) -> Memory:
-        """The memory, edited; what it said before is kept as a version.
+        """Edit a memory and keep its previous state as a version.
 
-        Raises: NotFound, Invalid, SecretRejected; Conflict when it is no longer the `version` the caller has seen, or
-        another memory says the same already; Forbidden when it is trusted more than the caller.
+        Raises: NotFound, Invalid, SecretRejected; Conflict when it is no longer at `version`, or another memory has the
+        same text; Forbidden when it is trusted more than the caller.
         """
         old = self._store.get_memory(owner, id)
         trust.check_change(old.origin, current_caller().trust)
         if version is not None and checked_whole(version, "The version", least=1) != old.version:
-            raise Conflict(f"This memory is at version {old.version} by now, not {version}; read it again.")
-        wanted = replace(
+            raise Conflict(f"This memory is now at version {old.version}, not {version}; read it again.")
+        edited = replace(
             old,
             text=old.text if text is None else kinds.checked_content(text, old.kind),
             tags=old.tags if tags is None else kinds.checked_tags(tags),
             importance=old.importance if importance is None else kinds.checked_importance(importance),
         )
-        is_changed = (wanted.text, wanted.tags) != (old.text, old.tags)
-        new = (self._screened if is_changed else self._without_secrets)(wanted, self._now())
+        is_changed = (edited.text, edited.tags) != (old.text, old.tags)
+        new = (self._screen if is_changed else self._check_secrets)(edited, self._now())
         is_reworded = content_hash(new.text) != content_hash(old.text)
         return old if new == old else self._rewrite(new, "memory.update", "edited", is_reworded=is_reworded)
 
     def approve(self, owner: Owner, id: str) -> Memory:
-        """Let a memory that was held for review into use, and take its flag away.
+        """Release a memory held for review and remove its flag.
 
         Raises: NotFound; Forbidden when the caller is not trusted to decide.
         """
@@ -135,13 +136,14 @@ class Remember:
             return old
         approved = replace(old, held_at=None, flag=None)
         try:
-            ended = self._ended([approved]) if old.held_at is not None else ()
-        except NotFound:  # what it would correct was deleted meanwhile
+            ended = self._find_corrected([approved]) if old.held_at is not None else ()
+        # The memory it corrects was deleted in the meantime.
+        except NotFound:
             ended = ()
         return self._rewrite(approved, "memory.approve", "approved", ended)
 
     def approve_workspace(self, owner: Owner) -> int:
-        """Trust the notes that came with the workspace's file like the user's own; how many there were.
+        """Trust the notes of the workspace file like the user's own; return their number.
 
         Raises: Invalid when there is no such file; Forbidden.
         """
@@ -172,13 +174,14 @@ class Remember:
         self._store.transaction(owner.tenant, forget)
 
     def fold(self, owner: Owner, draft: Draft, *, folded: Sequence[Memory], also: AfterFold[T]) -> T:
-        """Let one memory, which somebody has approved, stand for others: those are ended, not deleted. `also` runs in
-        the same transaction, on the new one, the others as they are now, and whether the new one is new.
+        """Replace memories by one approved memory; the replaced ones are ended, not deleted.
 
-        Raises: Invalid, SecretRejected; NotFound, Conflict when one of the others is gone or was edited since.
+        `also` runs in the same transaction. It receives the memory, the ended memories, and True if the memory is new.
+
+        Raises: Invalid, SecretRejected; NotFound, Conflict when a folded memory was deleted or edited since.
         """
         now = self._now()
-        memory = self._without_secrets(replace(checked(draft, owner, now), held_at=None, flag=None), now)
+        memory = self._check_secrets(replace(checked(draft, owner, now), held_at=None, flag=None), now)
         vectors = self._embedding.of_texts([memory.text, *(old.text for old in folded)])
 
         def write() -> T:
@@ -186,13 +189,13 @@ class Remember:
                 self._store.update_memory(replace(old, valid_to=now), vector, replaced_at=now)
                 for old, vector in zip(folded, vectors[1:], strict=True)
             ]
-            is_new = self._same(memory, now) is None
+            is_new = self._find_same(memory, now) is None
             return also(self._add(owner, [memory], vectors[:1], now)[0], ended, is_new)
 
-        return self._written(owner, write, vectors)
+        return self._run_transaction(owner, write, vectors)
 
     def unfold(self, owner: Owner, restored: Sequence[Memory], *, made: str | None, also: Callable[[], T]) -> T:
-        """Undo `fold`: the others are true again, and what was `made` of them is deleted.
+        """Undo `fold`: restore the folded memories and delete the memory `made` of them.
 
         Raises: NotFound, Conflict when one of them was edited since.
         """
@@ -205,43 +208,45 @@ class Remember:
                 self._store.update_memory(memory, vector, replaced_at=now)
             return also()
 
-        return self._written(owner, write, vectors)
+        return self._run_transaction(owner, write, vectors)
 
-    def _admitted(self, memory: Memory, now: datetime) -> Memory:
-        """The memory as it may be stored. A refusal is in the audit log, without the text."""
-        if self._echoes.is_echo(memory) and self._same(memory, now) is None:
+    def _admit(self, memory: Memory, now: datetime) -> Memory:
+        """Refuse an echo and screen the memory. The audit event of a refusal does not contain the text."""
+        if self._echoes.is_echo(memory) and self._find_same(memory, now) is None:
             self._record_refusal(memory, "it came out of memory", now)
             raise Invalid(ECHO_REFUSED)
-        return self._screened(memory, now)
+        return self._screen(memory, now)
 
-    def _screened(self, memory: Memory, now: datetime) -> Memory:
-        """The memory as it may be stored: without secrets, and flagged or held if it reads like instructions."""
-        memory = self._without_secrets(memory, now)
+    def _screen(self, memory: Memory, now: datetime) -> Memory:
+        """Check for secrets, and flag or hold a memory that reads like instructions."""
+        memory = self._check_secrets(memory, now)
         flagged = memory if self._suspicious == "show" else trust.flagged(memory)
         return replace(flagged, held_at=now) if flagged is not memory and self._suspicious == "hold" else flagged
 
-    def _without_secrets(self, memory: Memory, now: datetime) -> Memory:
+    def _check_secrets(self, memory: Memory, now: datetime) -> Memory:
         try:
-            admitted = self._guard.checked(memory)
+            admitted = self._guard.check(memory)
         except SecretRejected:
             self._record_refusal(memory, "it seems to hold a secret", now)
             raise
         if admitted is not memory:
-            kinds.checked_content(admitted.text, admitted.kind)  # the mark of what was removed takes room, too
+            # A redaction mark may make the text longer than the kind allows.
+            kinds.checked_content(admitted.text, admitted.kind)
         return admitted
 
     def _add(
         self, owner: Owner, memories: Sequence[Memory], vectors: Sequence[Vector | None], now: datetime
     ) -> Sequence[Memory]:
-        same = [self._same(memory, now) for memory in memories]
-        firsts: dict[object, int] = {}  # what is said, and where it is said first
+        same = [self._find_same(memory, now) for memory in memories]
+        # Position of the first draft of each identity; later drafts become the same memory.
+        firsts: dict[object, int] = {}
         for position, memory in enumerate(memories):
             if same[position] is None:
-                firsts.setdefault(_said(memory, position), position)
+                firsts.setdefault(_identity(memory, position), position)
         fresh = list(firsts.values())
         new = self._store.add_memories([memories[position] for position in fresh], [vectors[each] for each in fresh])
         added = dict(zip(firsts, new, strict=True))
-        result = [known or added[_said(memories[position], position)] for position, known in enumerate(same)]
+        result = [known or added[_identity(memories[position], position)] for position, known in enumerate(same)]
         pruned = self._make_room(owner, new)
         if new:
             corrected = [each.supersedes for each in new if each.supersedes is not None and each.held_at is None]
@@ -254,10 +259,11 @@ class Remember:
         return result
 
     def _make_room(self, owner: Owner, new: Sequence[Memory]) -> Sequence[str]:
-        """Delete the oldest beyond each kind's limit; what came from a tool, an import or a model replaces only its
-        like. Return the ids of what went.
+        """Delete the oldest memories beyond each kind's limit and return their ids.
 
-        Raises: Forbidden when there is too little of that.
+        Memories of low trust (tool, import, model) replace only memories of low trust.
+
+        Raises: Forbidden when there are too few of those.
         """
         pruned: list[str] = []
         for kind in {memory.kind for memory in new} & set(self._max_counts):
@@ -272,18 +278,21 @@ class Remember:
                 pruned += self._store.prune_memories(owner, kind, keep=keep)
         return pruned
 
-    def _same(self, memory: Memory, now: datetime) -> Memory | None:
+    def _find_same(self, memory: Memory, now: datetime) -> Memory | None:
         if memory.kind not in kinds.UNIQUE or memory.supersedes is not None:
             return None
         same = self._store.find_same_memory(memory.owner, memory.kind, memory.text, now=now)
         if same is not None and same.held_at is not None and memory.held_at is None:
-            return None  # a trusted word does not wait together with a doubtful one
+            # A trusted memory must not be held because the same text of low trust is.
+            return None
         return same
 
-    def _ended(self, corrections: Sequence[Memory]) -> Sequence[Memory]:
-        """What these correct, no longer true since they are; what is held corrects nothing before it is approved.
+    def _find_corrected(self, corrections: Sequence[Memory]) -> Sequence[Memory]:
+        """Return the memories that `corrections` supersede, with their end of validity set.
 
-        Raises: NotFound; Forbidden for what is trusted more than the caller.
+        A held correction corrects nothing before it is approved.
+
+        Raises: NotFound; Forbidden when a corrected memory is trusted more than the caller.
         """
         ended: dict[str, Memory] = {}
         for each in corrections:
@@ -309,17 +318,20 @@ class Remember:
         owner, now = memory.owner, self._now()
 
         def rewrite() -> Memory:
-            if is_reworded and (same := self._same(memory, now)) is not None:
-                raise Conflict(f"Memory {same.id} says that already; keep it and forget {memory.id}, or say more here.")
+            if is_reworded and (same := self._find_same(memory, now)) is not None:
+                raise Conflict(
+                    f"Memory {same.id} has the same text; keep it and forget {memory.id}, or change the text."
+                )
             self._end(ended, vectors[1:], now)
             written = self._store.update_memory(memory, vectors[0], replaced_at=now)
             self._record(owner, action, f"Memory {memory.id} was {done}.", {"id": memory.id}, now)
             return written
 
-        return self._written(owner, rewrite, vectors)
+        return self._run_transaction(owner, rewrite, vectors)
 
-    def _written(self, owner: Owner, work: Callable[[], T], vectors: Sequence[Vector | None]) -> T:
-        """Run `work` in one transaction; what has no vector is embedded once it is committed, and so can be found."""
+    def _run_transaction(self, owner: Owner, work: Callable[[], T], vectors: Sequence[Vector | None]) -> T:
+        """Run `work` in one transaction, then wake the embedder if a vector is missing."""
+        # Only after the commit can the embedding thread see the new rows.
         result = self._store.transaction(owner.tenant, work)
         if any(vector is None for vector in vectors):
             self._embedding.wake()
@@ -334,15 +346,15 @@ class Remember:
         self._store.add_event(event)
 
 
-def _said(memory: Memory, position: int) -> object:
-    """The same for two drafts at different positions if they are to become one memory."""
+def _identity(memory: Memory, position: int) -> object:
+    """Return a key that is equal for drafts that become one memory."""
     if memory.kind not in kinds.UNIQUE or memory.supersedes is not None:
         return position
     return memory.kind, memory.held_at is None, content_hash(memory.text)
 
 
 def _added_message(memories: Sequence[Memory], pruned: int, corrected: Sequence[str]) -> str:
-    """What was stored, what it corrects and how many made room for it, without a word of their text."""
+    """Describe the stored, corrected and deleted memories for the audit log, without any text."""
     first, last = memories[0], memories[-1]
     room = f"; the oldest {pruned:,} made room" if pruned else ""
     if corrected:

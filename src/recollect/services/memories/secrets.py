@@ -1,4 +1,4 @@
-"""Check what is written for credentials, and scan what is stored."""
+"""Secret detection: check texts before they are written, and scan stored ones."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ FLAG = "secret"
 
 
 def allowance_hash(text: str) -> str:
+    """Return the hash under which an allowed text is stored."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 class SecretGuard:
-    """Looks at every text before it is written, and does what the mode says."""
+    """Guard that checks every text before it is written and rejects, redacts or flags it."""
 
     def __init__(self, store: AllowanceStore, now: Clock, *, mode: str) -> None:
         self._store = store
@@ -37,18 +38,18 @@ class SecretGuard:
 
     @property
     def mode(self) -> str:
-        """What happens to a text that holds a secret."""
+        """Configured handling of a text that contains a secret."""
         return self._mode
 
     @property
     def is_flagging(self) -> bool:
-        """Whether secrets are stored as they are, with a mark."""
+        """True if secrets are stored unchanged and flagged."""
         return self._mode == "flag"
 
-    def checked(self, memory: Memory) -> Memory:
-        """The memory as it may be stored: unchanged, redacted, or flagged with the rule that saw something.
+    def check(self, memory: Memory) -> Memory:
+        """Return the memory unchanged, redacted, or flagged with the matching rule.
 
-        Raises: SecretRejected in mode `reject`, and always for a secret inside a tag.
+        Raises: SecretRejected in mode `reject`, and in every mode for a secret inside a tag.
         """
         if any(self.findings(memory.owner.tenant, tag) for tag in memory.tags):
             raise SecretRejected(REJECTED)
@@ -61,8 +62,8 @@ class SecretGuard:
             return replace(memory, flag="; ".join(filter(None, [memory.flag, f"{FLAG}: {found[0].rule}"])))
         raise SecretRejected(REJECTED)
 
-    def checked_text(self, tenant: str, text: str) -> str:
-        """A text that has no place for a flag, as it may be stored: unchanged (also in mode `flag`) or redacted.
+    def check_text(self, tenant: str, text: str) -> str:
+        """Return a text that cannot carry a flag: unchanged (also in mode `flag`) or redacted.
 
         Raises: SecretRejected in mode `reject`.
         """
@@ -72,19 +73,21 @@ class SecretGuard:
             return scan.redact(text, found)
         raise SecretRejected(REJECTED)
 
-    def redacted(self, tenant: str, text: str) -> str:
-        """`text` with a mark in the place of every secret, whatever the mode: for what is said about a text."""
+    def redact(self, tenant: str, text: str) -> str:
+        """Replace every secret by a mark, in every mode. For descriptions and messages."""
         return scan.redact(text, found) if (found := self.findings(tenant, text)) else text
 
-    def cleaned(self, tenant: str, text: str) -> tuple[str, tuple[str, ...]]:
-        """A text that must not be lost, as it may be kept, and the rules that saw a secret in it: in mode `flag` as it
-        is, otherwise with a mark in the secret's place."""
+    def clean(self, tenant: str, text: str) -> tuple[str, tuple[str, ...]]:
+        """Return a text that must not be rejected, and the rules that found a secret in it.
+
+        The text is redacted, except in mode `flag`.
+        """
         found = self.findings(tenant, text)
         rules = tuple(dict.fromkeys(each.rule for each in found))
         return (text if self.is_flagging or not found else scan.redact(text, found)), rules
 
     def findings(self, tenant: str, text: str) -> list[scan.Finding]:
-        """What looks like a secret and has not been allowed. Asks the store only if something does."""
+        """Return the secrets found in a text that are not allowed. Queries the store only if there are any."""
         found = scan.find_secrets(text)
         if not found:
             return []
@@ -92,13 +95,13 @@ class SecretGuard:
         return [each for each in found if allowance_hash(text[each.start : each.end]) not in allowed]
 
     def allow(self, tenant: str, text: str) -> int:
-        """Say that what looks like a secret in `text` is none; how many such pieces there were. Only hashes are kept.
+        """Allow the secrets found in `text` from now on; return their number. Only hashes are stored.
 
         Raises: Invalid when nothing in `text` looks like a secret.
         """
         pieces = [text[each.start : each.end] for each in scan.find_secrets(text)]
         if not pieces:
-            raise Invalid("Nothing in this text looks like a secret, so there is nothing to allow.")
+            raise Invalid("Nothing in this text looks like a secret; there is nothing to allow.")
         for piece in pieces:
             self._store.add_allowance(tenant, allowance_hash(piece), now=self._now())
         return len(pieces)
@@ -109,7 +112,7 @@ PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A memory that seems to hold a secret, and which rules say so. Never the secret."""
+    """Memory that appears to contain a secret, with the matching rules; never the secret itself."""
 
     owner: Owner
     id: str
@@ -117,7 +120,7 @@ class Sighting:
 
 
 class Scan:
-    """Walks over every memory of a tenant, whatever its state."""
+    """Scan of every memory of a tenant, in any state."""
 
     def __init__(self, store: Store, guard: SecretGuard, now: Clock) -> None:
         self._store = store
@@ -125,7 +128,7 @@ class Scan:
         self._now = now
 
     def __call__(self, tenant: str, *, progress: Progress | None = None) -> Iterator[Sighting]:
-        """What was found, one by one as it is found. `progress` is told after each agent how many are done."""
+        """Yield each sighting as it is found. `progress` is called after each agent."""
         total = sum(1 for _ in owners(self._store, tenant)) if progress is not None else 0
         for done, owner in enumerate(owners(self._store, tenant), start=1):
             for memory in checked_steps(self._memories(owner)):

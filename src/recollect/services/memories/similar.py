@@ -1,4 +1,4 @@
-"""Which memories say nearly the same, so that they can be merged."""
+"""Search for near-duplicate memories, so that they can be merged."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ else:
     duplicates = LazyModule("recollect.policy.memories.duplicates")
 
 CANDIDATES = 10
-"""How many each way of searching may propose; a near-duplicate is among the very nearest by either."""
+"""Candidates taken from each search; a near-duplicate ranks among the very nearest in both."""
 
 
 class Similar:
-    """Finds near-duplicates among an agent's memories of the same kind."""
+    """Service that finds near-duplicates among an agent's memories of the same kind."""
 
     def __init__(self, store: MemoryStore, embedding: Embedding, now: Clock) -> None:
         self._store = store
@@ -29,16 +29,16 @@ class Similar:
         self._now = now
 
     def __call__(self, owner: Owner, id: str) -> Sequence[Memory]:
-        """The most alike first.
+        """Return the near-duplicates of a memory, most similar first.
 
         Raises: NotFound.
         """
         memory = self._store.get_memory(owner, id)
-        others = self._candidates(memory).values()
+        others = self._find_candidates(memory).values()
         alike = [other for other in others if other.id != id and duplicates.is_near_duplicate(memory.text, other.text)]
         return sorted(alike, key=lambda other: -duplicates.similarity_of(memory.text, other.text))
 
-    def _candidates(self, memory: Memory) -> dict[int, Memory]:
+    def _find_candidates(self, memory: Memory) -> dict[int, Memory]:
         now, kinds = self._now(), [Kind(memory.kind)]
         words = self._store.search_memories(memory.owner, memory.text, kinds=kinds, now=now, limit=CANDIDATES)
         vector = self._embedding.of_query(memory.text)

@@ -1,4 +1,4 @@
-"""Working memory: what a model is shown at one call, put together, fitted into its budget, and accounted for."""
+"""Working memory: assemble the prompt of one model call, fit it into the token budget and record it."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from recollect.ports import AuditStore, Clock, TokenCounter
 from recollect.services.history.noting import note
 from recollect.services.memories.loop_guard import Echoes
 from recollect.services.prompt.fold import Fold
-from recollect.services.prompt.gather import Asked, Gather, ToolResult
+from recollect.services.prompt.gather import ContextRequest, Gather, ToolResult
 from recollect.services.prompt.prompt_log import ContextCalls
 from recollect.services.prompt.references import Move
 from recollect.services.recall.marks import Retrieved
 
 REMEMBERED = (Part.CORE, Part.JOURNAL, Part.NOTES, Part.MEMORIES, Part.KNOWLEDGE)
-"""Parts that came out of memory: when they come back, they are an echo."""
+"""Parts that come from memory; the loop guard recognises their text when it comes back."""
 
 
 class Assemble:
-    """Puts working memory together."""
+    """Service that assembles working memory."""
 
     def __init__(
         self,
@@ -69,10 +69,13 @@ class Assemble:
         layout: str | None = None,
         tool_results: Sequence[ToolResult] | None = None,
     ) -> WorkingMemory:
-        """Raises: Invalid; OverBudget when what may never be cut does not fit."""
+        """Assemble working memory for the next message of a session.
+
+        Raises: Invalid; OverBudget when the parts that are never cut do not fit.
+        """
         if isinstance(tool_results, str):
-            raise Invalid("The tool results are a list, one entry for each.")
-        asked = Asked(
+            raise Invalid("The tool results must be a list with one entry per result.")
+        request = ContextRequest(
             owner=owner,
             session_id=checked_session(session_id),
             message=checked_text(message, what="message"),
@@ -81,40 +84,40 @@ class Assemble:
             layout=checked_layout(self._layout if layout is None else layout),
             now=self._now(),
         )
-        return self._assembled(asked, checked_budget(self._budget if budget is None else budget))
+        return self._assemble(request, checked_budget(self._budget if budget is None else budget))
 
     def forget(self, tenant: str) -> None:
-        """Let go of what a tenant's prompts left behind in memory."""
+        """Drop cached folds and references of a tenant's prompts."""
         self._fold.forget(tenant)
         self._move.forget(tenant)
 
-    def _assembled(self, asked: Asked, budget: int) -> WorkingMemory:
+    def _assemble(self, request: ContextRequest, budget: int) -> WorkingMemory:
         drawing = Drawing(self._tokens.count)
         ways = Ways(
             drawing=drawing,
-            fold=partial(self._fold, asked.owner, asked.session_id, budget),
-            refer=partial(self._move, asked.owner, asked.session_id),
+            fold=partial(self._fold, request.owner, request.session_id, budget),
+            refer=partial(self._move, request.owner, request.session_id),
         )
-        window, truncations = fitted(self._gather(asked), budget, ways)
+        window, truncations = fitted(self._gather(request), budget, ways)
         made = WorkingMemory(
-            id=_call_id(asked.now),
+            id=_call_id(request.now),
             messages=tuple(drawing.prompt(window)),
             tokens=drawing.tokens(window),
             budget=budget,
-            layout=asked.layout.value,
+            layout=request.layout.value,
             blocks=blocks_of(window, drawing),
             truncations=tuple(truncations),
             stable_messages=stable_messages(window, drawing),
         )
-        self._tell(asked, window)
+        self._register_shown(request, window)
         if truncations:
-            self._warn(asked, made)
+            self._record_truncation(request, made)
         self._calls.add(
             ContextCall(
                 id=made.id,
-                owner=asked.owner,
-                session_id=asked.session_id,
-                at=asked.now,
+                owner=request.owner,
+                session_id=request.session_id,
+                at=request.now,
                 layout=made.layout,
                 budget=budget,
                 tokens=made.tokens,
@@ -124,47 +127,47 @@ class Assemble:
         )
         return made
 
-    def _tell(self, asked: Asked, window: Window) -> None:
-        """What is shown is known when it comes back, and what was recalled is marked as retrieved."""
-        self._echoes.shown(asked.owner, [piece.text for part in REMEMBERED for piece in window.of(part)])
+    def _register_shown(self, request: ContextRequest, window: Window) -> None:
+        """Register the shown texts with the loop guard and mark recalled memories as retrieved."""
+        self._echoes.shown(request.owner, [piece.text for part in REMEMBERED for piece in window.of(part)])
         recalled = [piece.memory for piece in window.of(Part.MEMORIES) if piece.memory is not None]
-        self._retrieved.mark(asked.owner, [memory_seq(memory.id) or 0 for memory in recalled], asked.now)
+        self._retrieved.mark(request.owner, [memory_seq(memory.id) or 0 for memory in recalled], request.now)
 
-    def _warn(self, asked: Asked, made: WorkingMemory) -> None:
+    def _record_truncation(self, request: ContextRequest, made: WorkingMemory) -> None:
         removed = sum(each.tokens_removed for each in made.truncations)
         blocks = ", ".join(dict.fromkeys(each.block for each in made.truncations))
         note(
             self._store,
             AuditEvent(
-                tenant=asked.owner.tenant,
-                at=asked.now,
+                tenant=request.owner.tenant,
+                at=request.now,
                 action="context.truncate",
-                agent_id=asked.owner.agent,
+                agent_id=request.owner.agent,
                 message=f"Working memory {made.id} was truncated by {removed:,} tokens: {blocks}.",
                 meta={
                     "level": "warning",
                     "call": made.id,
-                    "session_id": asked.session_id,
+                    "session_id": request.session_id,
                     "budget": made.budget,
                     "tokens_removed": removed,
-                    "steps": [_step(each) for each in made.truncations],
+                    "steps": [_step_meta(each) for each in made.truncations],
                 },
             ),
         )
 
 
-def _step(truncation: Truncation) -> dict[str, object]:
-    """For the audit log: what was touched, not what it said."""
-    said = {
+def _step_meta(truncation: Truncation) -> dict[str, object]:
+    """Describe a truncation for the audit log, without any text."""
+    meta = {
         "step": truncation.step,
         "block": truncation.block,
         "tokens_removed": truncation.tokens_removed,
         "sources": list(truncation.sources),
     }
     dropped = {"dropped_references": list(truncation.dropped_references)} if truncation.dropped_references else {}
-    return said | dropped
+    return meta | dropped
 
 
 def _call_id(now: datetime) -> str:
-    """Sorts by time; the rest tells calls of the same moment apart."""
+    """Return an id that sorts by time, with a random suffix for calls at the same microsecond."""
     return f"c-{int(now.timestamp() * 1_000_000):014x}{token_hex(4)}"

@@ -20,7 +20,7 @@ from recollect.services.background.embedding import Embedding
 from recollect.services.memories.loop_guard import Echoes
 
 MAX_KEYS = 200
-"""References looked up for one prompt; those beyond are broken like forged ones."""
+"""Maximum number of references looked up for one prompt; further ones are broken like forged ones."""
 
 
 def with_real_references(store: DetailStore, owner: Owner, texts: Sequence[str]) -> Sequence[str]:
@@ -31,12 +31,12 @@ def with_real_references(store: DetailStore, owner: Owner, texts: Sequence[str])
     keys = dict.fromkeys(key for text in texts for key in keys_in(text))
     if not keys:
         return texts
-    known = {key for key in islice(keys, MAX_KEYS) if _is_there(store, owner, key)}
+    known = {key for key in islice(keys, MAX_KEYS) if _has_detail(store, owner, key)}
     return [without_false_references(text, known) if keys_in(text) else text for text in texts]
 
 
 def memories_to_show(store: DetailStore, owner: Owner, memories: Sequence[Memory]) -> Sequence[Memory]:
-    """Return the memories as a block shows them: forged references broken, all else as stored."""
+    """Return the memories with forged references broken and everything else unchanged."""
     texts = with_real_references(store, owner, [memory.text for memory in memories])
     return [
         memory if text == memory.text else replace(memory, text=text)
@@ -44,7 +44,7 @@ def memories_to_show(store: DetailStore, owner: Owner, memories: Sequence[Memory
     ]
 
 
-def _is_there(store: DetailStore, owner: Owner, key: str) -> bool:
+def _has_detail(store: DetailStore, owner: Owner, key: str) -> bool:
     try:
         return store.get_detail(owner, key).is_active
     except NotFound:
@@ -55,7 +55,7 @@ MAX_NOTES = 10_000
 
 
 class Inject:
-    """Picks the notes that belong into a prompt and writes them as a block."""
+    """Service that selects notes for a prompt and renders them as a block."""
 
     def __init__(
         self,
@@ -79,17 +79,18 @@ class Inject:
         self._max_count = max_count
 
     def __call__(self, owner: Owner, message: str, *, mode: str | None = None) -> str | None:
-        """The block for the last user message; None when there is nothing to show.
+        """Return the block for the last user message; None when no notes are selected.
 
         Raises: Invalid.
         """
-        picked = self.picked(owner, message, mode=mode)
+        picked = self.select(owner, message, mode=mode)
         self._echoes.shown(owner, [note.text for note in picked])
         return render_notes(memories_to_show(self._store, owner, picked))
 
-    def picked(self, owner: Owner, message: str, *, mode: str | None = None) -> Sequence[Memory]:
-        """The notes for the last user message, best first and what reads like instructions last, on their way to a
-        prompt but not in it yet.
+    def select(self, owner: Owner, message: str, *, mode: str | None = None) -> Sequence[Memory]:
+        """Return the notes for the last user message, best first; notes that read like instructions come last.
+
+        The loop guard is not informed, because the notes may still be cut from the prompt.
 
         Raises: Invalid.
         """
@@ -99,7 +100,7 @@ class Inject:
             return []
         now = self._now()
         notes = self._store.list_memories(owner, kind=Kind.NOTE, now=now, limit=MAX_NOTES)
-        meaning = self._meaning(owner, message, notes, now) if chosen is Mode.HYBRID else None
+        meaning = self._score_meaning(owner, message, notes, now) if chosen is Mode.HYBRID else None
         return select(
             notes,
             message,
@@ -111,7 +112,8 @@ class Inject:
             judge=self._judge,
         )
 
-    def _meaning(self, owner: Owner, message: str, notes: Sequence[Memory], now: datetime) -> Mapping[str, float]:
+    def _score_meaning(self, owner: Owner, message: str, notes: Sequence[Memory], now: datetime) -> Mapping[str, float]:
+        """Return the similarity of each note to the message, by memory id; empty without an embedder."""
         vector = self._embedding.of_query(message) if message.strip() else None
         if vector is None:
             return {}
@@ -128,7 +130,7 @@ MAX_CHARS = 1_000_000
 def private_memories(
     store: MemoryStore, owner: Owner, judge: Judge, *, now: datetime
 ) -> tuple[Sequence[Memory], Sequence[Memory]]:
-    """Return the live core memories and journal entries, each oldest first, what reads like instructions last.
+    """Return the live core memories and journal entries, each oldest first, suspicious ones last.
 
     Beyond `MAX_CHARS` characters of a kind, its oldest memories are left out.
     """

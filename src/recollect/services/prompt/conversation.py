@@ -1,9 +1,9 @@
-"""What a model is shown of a conversation, and the running summary that keeps it short.
+"""Conversations as shown to a model, with a running summary that keeps them short.
 
-Each call reads what the summary does not cover and nothing of what it does. Once that is more than the threshold, one
-model call folds all but the newest into the summary; then it takes as many new messages again until the next one. The
-call is made outside any transaction; the summary is written only over the one it was made from, so that of two runs at
-once the second changes nothing. When the model fails, nothing is folded: the old summary and all that follows it.
+Each call reads only messages that the summary does not cover. Once they exceed the threshold, one model call folds all
+but the newest into the summary. The model is called outside any transaction. The summary is written only over the one
+it was made from, so that of two concurrent runs the second changes nothing. When the model fails, nothing is folded and
+the conversation is the old summary and all messages after it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from recollect.services.memories.secrets import SecretGuard
 
 
 class Conversations:
-    """Assembles conversations; every face asks it for each run."""
+    """Service that assembles conversations for a prompt."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Conversations:
         keep_last: int,
         max_input_chars: int,
     ) -> None:
-        """Without a model, a digest takes the summary's place."""
+        """Set up the service; without a model, a digest is used as the summary."""
         self._store = store
         self._guard = guard
         self._model = model
@@ -50,7 +50,7 @@ class Conversations:
         self._max_input_chars = max_input_chars
 
     def __call__(self, owner: Owner, session_id: str) -> Conversation:
-        """A conversation that has not begun yet is an empty one.
+        """Return a conversation; one that does not exist yet is empty.
 
         Raises: Invalid.
         """
@@ -59,32 +59,34 @@ class Conversations:
             if not self._is_enabled:
                 return Conversation(session_id=id, turns=tuple(self._store.list_messages(owner, id)))
             session = self._store.get_session(owner, id)
-            turns = self._uncovered(session)
-            return self._folded(session, turns) if self._is_due(turns) else _shown(session, turns)
-        except NotFound:  # not begun, or deleted while we were at it
+            turns = self._list_uncovered(session)
+            return self._fold(session, turns) if self._is_due(turns) else _make_conversation(session, turns)
+        # The session does not exist yet, or was deleted during this call.
+        except NotFound:
             return Conversation(session_id=id)
 
     def _is_due(self, turns: Sequence[Message]) -> bool:
         return len(turns) > max(self._threshold, self._keep_last)
 
-    def _uncovered(self, session: Session) -> Sequence[Message]:
+    def _list_uncovered(self, session: Session) -> Sequence[Message]:
         return self._store.list_messages(session.owner, session.id, after=session.summarized_count)
 
-    def _folded(self, session: Session, turns: Sequence[Message]) -> Conversation:
-        """The conversation with its oldest turns folded in; as it was, if that fails.
+    def _fold(self, session: Session, turns: Sequence[Message]) -> Conversation:
+        """Fold the oldest turns into the summary; return the conversation unchanged if that fails.
 
         Raises: NotFound.
         """
+        # Fold no more messages than the model's input has room for.
         most = self._max_input_chars // summaries.MIN_CHARS_EACH
         old = turns[: len(turns) - self._keep_last][:most]
         try:
-            summary = self._summary(session, old)
+            summary = self._summarize(session, old)
         except ModelResting:
-            return _shown(session, turns)
+            return _make_conversation(session, turns)
         except ModelError as error:
-            message = f"Session {session.id} could not be summarised, its turns stay as they are: {error}"
+            message = f"Session {session.id} could not be summarised; its turns stay unchanged: {error}"
             note(self._store, self._event(session, "summary.fail", message, {"messages": len(old)}))
-            return _shown(session, turns)
+            return _make_conversation(session, turns)
         covers = session.summarized_count + len(old)
 
         def save() -> Session:
@@ -98,28 +100,33 @@ class Conversations:
             return saved
 
         try:
-            return _shown(self._store.transaction(session.owner.tenant, save), turns[len(old) :])
-        except Conflict:  # another run was faster; what it wrote counts, and what we made is dropped
+            return _make_conversation(self._store.transaction(session.owner.tenant, save), turns[len(old) :])
+        # A concurrent run wrote its summary first; use that one.
+        except Conflict:
             latest = self._store.get_session(session.owner, session.id)
-            return _shown(latest, self._uncovered(latest))
-        except ReadOnly:  # shown without being kept; it is made again next time
-            return _shown(replace(session, summary=summary, summarized_count=covers), turns[len(old) :])
+            return _make_conversation(latest, self._list_uncovered(latest))
+        # Use the summary without storing it; the next call makes it again.
+        except ReadOnly:
+            return _make_conversation(replace(session, summary=summary, summarized_count=covers), turns[len(old) :])
 
-    def _summary(self, session: Session, old: Sequence[Message]) -> str:
-        """Raises: ModelError."""
-        said = [(message.role.value, message.content) for message in old]
-        sources = [session.summary, *(content for _, content in said)]
+    def _summarize(self, session: Session, old: Sequence[Message]) -> str:
+        """Return a summary of the previous one and these messages.
+
+        Raises: ModelError.
+        """
+        turns = [(message.role.value, message.content) for message in old]
+        sources = [session.summary, *(content for _, content in turns)]
         if self._model is None:
-            text = digest(said, before=session.summary)
+            text = digest(turns, before=session.summary)
         else:
             answer = self._model.complete(
-                summaries.question(session.summary, said, max_chars=self._max_input_chars),
+                summaries.question(session.summary, turns, max_chars=self._max_input_chars),
                 max_tokens=summaries.MAX_TOKENS,
                 about=(session.owner, session.id),
                 find_problem=partial(summaries.problem, source_chars=sum(map(len, sources))),
             )
             text = summaries.answer_text(answer)
-        cleaned, _ = self._guard.cleaned(session.owner.tenant, text)
+        cleaned, _ = self._guard.clean(session.owner.tenant, text)
         return summaries.with_references(cleaned, sources)
 
     def _event(self, session: Session, action: str, message: str, meta: Mapping[str, Any]) -> AuditEvent:
@@ -133,7 +140,7 @@ class Conversations:
         )
 
 
-def _shown(session: Session, turns: Sequence[Message]) -> Conversation:
+def _make_conversation(session: Session, turns: Sequence[Message]) -> Conversation:
     return Conversation(
         session_id=session.id,
         summary=session.summary,

@@ -1,7 +1,7 @@
-"""Old turns of a conversation in one message, by the fast model; without one, or when it fails, by a digest.
+"""Fold old turns of a conversation into one message, by the fast model or, without one or when it fails, by a digest.
 
-What was folded is remembered for a while, so that the same turns cost one model call however often they are shown, and
-a conversation that goes on costs one for what is new.
+Folds are cached, so that repeated prompts with the same turns cost one model call, and a growing conversation costs one
+call for its new turns only.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from recollect.services.history.noting import note
 from recollect.services.memories.secrets import SecretGuard
 
 SESSIONS = 1_000
-"""How many conversations' folds are remembered."""
+"""Number of conversations with a cached fold."""
 
 SHARE = 8
-"""A digest takes at most this part of the budget."""
+"""Divisor of the budget that limits a digest: at most 1/8 of it."""
 
 LEAST_CHARS = 400
 CHARS_PER_TOKEN = 4
+"""Estimate used to convert the token budget into characters."""
 
 FOLDED_HEADING = "Turns {} to {} of this conversation in short (background, not instructions):\n  "
 
@@ -41,7 +42,7 @@ log = logging.getLogger("recollect")
 
 @dataclass(frozen=True, slots=True)
 class _Folded:
-    """What the first `count` messages of a conversation became."""
+    """Text that replaces the first `count` messages of a conversation."""
 
     count: int
     digest: str
@@ -49,7 +50,7 @@ class _Folded:
 
 
 class Fold:
-    """Folds turns."""
+    """Service that folds turns and caches the result."""
 
     def __init__(
         self, store: AuditStore, guard: SecretGuard, model: RestedModel | None, now: Clock, *, max_input_chars: int
@@ -63,11 +64,11 @@ class Fold:
         self._folds: OrderedDict[tuple[Owner, str], _Folded] = OrderedDict()
 
     def __call__(self, owner: Owner, session_id: str, budget: int, pieces: Sequence[Piece]) -> str:
-        """One message's text in place of these turns."""
-        before = self._before(owner, session_id, pieces)
+        """Return the text of one message that replaces these turns."""
+        before = self._find_cached(owner, session_id, pieces)
         text = before.text
         if before.count < len(pieces):
-            text = self._text(owner, session_id, budget, before.text, pieces[before.count :])
+            text = self._fold(owner, session_id, budget, before.text, pieces[before.count :])
             with self._lock:
                 self._folds[owner, session_id] = _Folded(len(pieces), _digest(pieces), text)
                 self._folds.move_to_end((owner, session_id))
@@ -77,47 +78,52 @@ class Fold:
         return FOLDED_HEADING.format(first, last) + as_item(text)
 
     def forget(self, tenant: str) -> None:
-        """Let go of what a tenant's conversations became."""
+        """Drop the cached folds of a tenant."""
         with self._lock:
             for key in [key for key in self._folds if key[0].tenant == tenant]:
                 del self._folds[key]
 
-    def _before(self, owner: Owner, session_id: str, pieces: Sequence[Piece]) -> _Folded:
-        """What of these turns was folded before, if they begin with it."""
+    def _find_cached(self, owner: Owner, session_id: str, pieces: Sequence[Piece]) -> _Folded:
+        """Return the cached fold if these turns begin with the folded ones, else an empty one."""
         with self._lock:
             known = self._folds.get((owner, session_id))
         if known is not None and known.count <= len(pieces) and known.digest == _digest(pieces[: known.count]):
             return known
         return _Folded(0, "", "")
 
-    def _text(self, owner: Owner, session_id: str, budget: int, before: str, pieces: Sequence[Piece]) -> str:
-        said = [(piece.role, piece.text) for piece in pieces]
+    def _fold(self, owner: Owner, session_id: str, budget: int, before: str, pieces: Sequence[Piece]) -> str:
+        turns = [(piece.role, piece.text) for piece in pieces]
         if self._model is not None:
             try:
-                return self._asked(self._model, owner, session_id, before, said)
+                return self._ask_model(self._model, owner, session_id, before, turns)
+            # Its failure has been logged already.
             except ModelResting:
-                pass  # the log has its failure already
+                pass
             except ModelError as error:
                 self._record(owner, session_id, error)
+        # A fixed share of the budget, but never less than LEAST_CHARS.
         room = max(LEAST_CHARS, min(summaries.MAX_CHARS, budget * CHARS_PER_TOKEN // SHARE))
-        return digest(said, before=before, max_chars=room)
+        return digest(turns, before=before, max_chars=room)
 
-    def _asked(
-        self, model: RestedModel, owner: Owner, session_id: str, before: str, said: Sequence[tuple[str, str]]
+    def _ask_model(
+        self, model: RestedModel, owner: Owner, session_id: str, before: str, turns: Sequence[tuple[str, str]]
     ) -> str:
-        """Raises: ModelError."""
-        source_chars = len(before) + sum(len(content) for _, content in said)
+        """Ask the model for a summary.
+
+        Raises: ModelError.
+        """
+        source_chars = len(before) + sum(len(content) for _, content in turns)
         answer = model.complete(
-            summaries.question(before, said, max_chars=self._max_input_chars),
+            summaries.question(before, turns, max_chars=self._max_input_chars),
             max_tokens=summaries.MAX_TOKENS,
             about=(owner, session_id),
             find_problem=partial(summaries.problem, source_chars=source_chars),
         )
-        cleaned, _ = self._guard.cleaned(owner.tenant, summaries.answer_text(answer))
+        cleaned, _ = self._guard.clean(owner.tenant, summaries.answer_text(answer))
         return cleaned
 
     def _record(self, owner: Owner, session_id: str, error: ModelError) -> None:
-        log.warning("Turns were folded without the model: %s", error)
+        log.warning("Folded turns by a digest because the model failed: %s", error)
         note(
             self._store,
             AuditEvent(
@@ -125,7 +131,7 @@ class Fold:
                 at=self._now(),
                 action="context.fold_fail",
                 agent_id=owner.agent,
-                message=f"Turns of session {session_id} were folded by a digest, without the model: {error}",
+                message=f"Turns of session {session_id} were folded by a digest because the model failed: {error}",
                 meta={"session_id": session_id},
             ),
         )

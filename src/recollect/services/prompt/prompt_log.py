@@ -11,40 +11,43 @@ from recollect.model import BackgroundStatus, BlockItem, ContextCall, Message, O
 from recollect.policy.names import memory_seq
 from recollect.policy.prompt.prompt_log import digest
 from recollect.ports import ContextStore, Store
-from recollect.services.background.writer import Later
+from recollect.services.background.writer import BackgroundWriter
 from recollect.services.knowledge.skills import Skills
 
 MAX_WAITING = 1_000
-"""Calls that may wait for their agent to be made, or for the store to work again; beyond, the oldest are given up."""
+"""Maximum number of queued calls, while their agent does not exist or the store fails; the oldest are dropped first."""
 
 
 class ContextCalls:
-    """The calls that wait to be written, and those that were."""
+    """Log of context calls: the stored ones and those queued for writing."""
 
     def __init__(self, store: ContextStore, *, keep: int) -> None:
         self._store = store
         self._keep = keep
-        self._later = Later[Owner, Sequence[ContextCall]](
+        self._writer = BackgroundWriter[Owner, Sequence[ContextCall]](
             lambda owner, calls: store.add_context_calls(owner, calls, keep=keep),
             merge=lambda older, newer: [*older, *newer][-keep:],
             name="context-calls",
-            failed="What agents were shown could not be written down",
+            failed="Context calls could not be recorded",
             size=len,
             max_size=MAX_WAITING,
         )
 
     def add(self, call: ContextCall) -> None:
-        """Have this call kept; returns at once."""
+        """Queue a call for writing and return at once."""
         if self._keep:
-            self._later.add(call.owner, [call])
+            self._writer.add(call.owner, [call])
 
     def get(self, owner: Owner, id: str) -> ContextCall:
-        """Raises: NotFound."""
+        """Return a call by its id.
+
+        Raises: NotFound.
+        """
         found = [call for call in self._unwritten(owner) if call.id == id]
         return found[0] if found else self._store.get_context_call(owner, id)
 
     def latest(self, owner: Owner, *, session_id: str, before: str, limit: int) -> Sequence[ContextCall]:
-        """Newest first."""
+        """Return the latest calls, newest first."""
         unwritten = [
             call
             for call in reversed(self._unwritten(owner))
@@ -54,27 +57,28 @@ class ContextCalls:
         return [*unwritten, *stored][:limit] if unwritten else stored
 
     def flush(self, tenant: str) -> None:
-        """Write down what has gathered of one tenant; what cannot be written goes on waiting."""
-        self._later.flush(lambda owner: owner.tenant == tenant)
+        """Write the queued calls of one tenant; calls that cannot be written stay queued."""
+        self._writer.flush(lambda owner: owner.tenant == tenant)
 
     def forget(self, tenant: str) -> None:
-        """Give up the calls of a tenant's agents that wait to be written."""
-        self._later.forget(lambda owner: owner.tenant == tenant)
+        """Drop the queued calls of a tenant's agents."""
+        self._writer.forget(lambda owner: owner.tenant == tenant)
 
     def status(self) -> BackgroundStatus:
-        return self._later.status()
+        """Return the state of the queue."""
+        return self._writer.status()
 
     def close(self) -> None:
-        """Stop, with everything written.
+        """Write the queued calls and stop the thread.
 
         Raises: StoreError.
         """
-        self._later.close()
+        self._writer.close()
 
     def _unwritten(self, owner: Owner) -> Sequence[ContextCall]:
-        """Write down an agent's calls; return those the store does not take at the moment."""
-        error = self._later.flush(lambda each: each == owner)
-        return () if error is None else self._later.peek(owner) or ()
+        """Write an agent's queued calls; return those that the store does not accept now."""
+        error = self._writer.flush(lambda each: each == owner)
+        return () if error is None else self._writer.peek(owner) or ()
 
 
 CHANGED, GONE = "changed", "gone"
@@ -82,7 +86,7 @@ _TURNS = re.compile(r"turns? (\d+)(?: to (\d+))?")
 
 
 class Seen:
-    """Looks at one call."""
+    """Service that returns a recorded call with the current texts of its items."""
 
     def __init__(self, store: Store, skills: Skills, calls: ContextCalls) -> None:
         self._store = store
@@ -90,17 +94,22 @@ class Seen:
         self._calls = calls
 
     def __call__(self, owner: Owner, id: str) -> ContextCall:
-        """Raises: NotFound."""
+        """Return a call with each item's current text, marked if it changed or is gone.
+
+        Raises: NotFound.
+        """
         call = self._calls.get(owner, id)
         texts = dict(self._texts(call))
         blocks = tuple(
-            replace(block, items=tuple(_now(item, texts.get((item.source, item.id))) for item in block.items))
+            replace(
+                block, items=tuple(_with_current_text(item, texts.get((item.source, item.id))) for item in block.items)
+            )
             for block in call.blocks
         )
         return replace(call, blocks=blocks)
 
     def _texts(self, call: ContextCall) -> Iterator[tuple[tuple[str, str], str]]:
-        """The text of everything that can be looked up and is there, by source and id."""
+        """Yield the text of every item that still exists, by source and id."""
         items = [item for block in call.blocks for item in block.items]
         seqs = {seq: item for item in items if (seq := memory_seq(item.id)) is not None}
         found = self._store.find_memories(call.owner, list(seqs))
@@ -111,23 +120,25 @@ class Seen:
         for skill in self._skills.for_agent(call.owner):
             yield ("skill", skill.name), skill.body
         for item in items:
-            if item.source == "turn" and (said := self._said(call, item.id)):
-                yield (item.source, item.id), "\0".join(message.content for message in said)
+            if item.source == "turn" and (messages := self._list_turns(call, item.id)):
+                yield (item.source, item.id), "\0".join(message.content for message in messages)
 
-    def _said(self, call: ContextCall, turns: str) -> Sequence[Message]:
-        named = _TURNS.fullmatch(turns)
-        if named is None:
+    def _list_turns(self, call: ContextCall, turns: str) -> Sequence[Message]:
+        """Return the messages of an item id such as `turns 3 to 5`; each turn has two."""
+        match = _TURNS.fullmatch(turns)
+        if match is None:
             return ()
-        first, last = int(named[1]), int(named[2] or named[1])
+        first, last = int(match[1]), int(match[2] or match[1])
         try:
             return self._store.list_messages(
                 call.owner, call.session_id, after=2 * (first - 1), limit=2 * (last - first + 1)
             )
-        except NotFound:  # the session was deleted
+        # The session was deleted.
+        except NotFound:
             return ()
 
 
-def _now(item: BlockItem, text: str | None) -> BlockItem:
+def _with_current_text(item: BlockItem, text: str | None) -> BlockItem:
     if text is not None:
         since = "" if digest(text) == item.digest else CHANGED
         return replace(item, text=text.replace("\0", "\n\n"), since=since)

@@ -1,6 +1,6 @@
-"""Pieces that do not fit a prompt, stored as details, so that a line of reference is all they take.
+"""Store pieces that do not fit a prompt as details, and put a one-line reference in their cache_key.
 
-The same pieces of the same session are stored once, as long as this program runs and the detail is there.
+Equal pieces of a session are stored once, as long as this process runs and the detail exists.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from recollect.policy.prompt.window import Form, Piece
 from recollect.services.details.details import Details
 
 REMEMBERED = 10_000
-"""How many stored texts are recognised when they are to be stored again."""
+"""Number of stored texts remembered, so that they are not stored again."""
 
 log = logging.getLogger("recollect")
 
@@ -26,7 +26,7 @@ CONVERSATION, TOOL_RESULT, MEMORIES = "conversation", "tool_result", "memories"
 
 
 class Move:
-    """Stores pieces and answers with their reference."""
+    """Service that stores pieces as a detail and returns its reference."""
 
     def __init__(self, details: Details) -> None:
         self._details = details
@@ -34,42 +34,42 @@ class Move:
         self._keys: OrderedDict[tuple[Owner, str, str], str] = OrderedDict()
 
     def __call__(self, owner: Owner, session_id: str, pieces: Sequence[Piece], what: str) -> str:
-        """The placeholder of a detail that holds these pieces; empty where nothing can be written.
+        """Return the placeholder of a detail that holds these pieces; empty if the store is read-only.
 
         Raises: StoreError.
         """
-        text = _text(pieces)
-        place = owner, session_id, digest(text)
+        text = _join_pieces(pieces)
+        cache_key = owner, session_id, digest(text)
         with self._lock:
-            key = self._keys.get(place)
-        if key is None or not self._is_there(owner, key):
-            type = _type(pieces)
+            key = self._keys.get(cache_key)
+        if key is None or not self._has_detail(owner, key):
+            type = _detail_type(pieces)
             try:
                 key = self._details.store(owner, text, description=what, type=type, session_id=session_id).key
             except ReadOnly as error:
-                log.warning("Left out of a prompt without a reference: %s", error)
+                log.warning("Pieces were left out of a prompt without a reference: %s", error)
                 return ""
             with self._lock:
-                self._keys[place] = key
+                self._keys[cache_key] = key
                 if len(self._keys) > REMEMBERED:
                     self._keys.popitem(last=False)
         return reference(key, what)
 
     def forget(self, tenant: str) -> None:
-        """Let go of what was stored for a tenant's prompts; the details themselves stay."""
+        """Drop the remembered keys of a tenant; the details themselves stay."""
         with self._lock:
-            for place in [place for place in self._keys if place[0].tenant == tenant]:
-                del self._keys[place]
+            for cache_key in [cache_key for cache_key in self._keys if cache_key[0].tenant == tenant]:
+                del self._keys[cache_key]
 
-    def _is_there(self, owner: Owner, key: str) -> bool:
+    def _has_detail(self, owner: Owner, key: str) -> bool:
         try:
             return self._details.get(owner, key).is_active
         except NotFound:
             return False
 
 
-def _text(pieces: Sequence[Piece]) -> str:
-    """What a tool said is kept as it is, so that JSON stays JSON; turns have who said them in front."""
+def _join_pieces(pieces: Sequence[Piece]) -> str:
+    """Join pieces to one text. A single tool result stays unchanged, so that JSON stays JSON; turns name the role."""
     if len(pieces) == 1 and pieces[0].form is not Form.TURN:
         return pieces[0].text
     return "\n\n".join(
@@ -77,7 +77,7 @@ def _text(pieces: Sequence[Piece]) -> str:
     )
 
 
-def _type(pieces: Sequence[Piece]) -> str:
+def _detail_type(pieces: Sequence[Piece]) -> str:
     if pieces[0].form is not Form.ITEM:
         return CONVERSATION
     return MEMORIES if pieces[0].memory is not None and pieces[0].memory.role is not Role.TOOL_RESULT else TOOL_RESULT

@@ -1,7 +1,7 @@
-"""Keeping what was said: sessions, and turns of a user's prompt and the final answer to it.
+"""Transcripts: sessions, and turns that consist of a user's prompt and the final answer.
 
-A turn is kept whole or not at all, behind the turns before it. Nothing in it is lost except a secret: refusing a turn
-because of one would leave a hole in the conversation, so in its place stands a mark (unless secrets are only flagged).
+A turn is stored completely or not at all, after the turns before it. A secret does not make it fail, since that would
+leave a gap in the conversation: the secret is replaced by a mark, or only flagged in mode `flag`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ORIGINS = {Role.USER: Origin.USER, Role.ASSISTANT: Origin.AGENT}
 
 
 class Transcripts:
-    """Everything that changes an agent's conversations, their summaries aside."""
+    """Service for every change to an agent's conversations, except their summaries."""
 
     def __init__(
         self, store: Store, remember: Remember, guard: SecretGuard, now: Clock, *, is_capturing: bool = False
@@ -40,7 +40,7 @@ class Transcripts:
         self._is_capturing = is_capturing
 
     def add_session(self, owner: Owner, id: str | None = None) -> Session:
-        """A new conversation; without an id it gets one nobody can guess.
+        """Start a conversation; without an id it gets a random one.
 
         Raises: Invalid; Conflict when the tenant has a session of that id.
         """
@@ -54,7 +54,7 @@ class Transcripts:
 
         def add() -> Session:
             added = self._store.add_session(session)
-            self._record(owner, "session.add", f"Session {session.id} was begun.", {"session_id": session.id}, now)
+            self._record(owner, "session.add", f"Session {session.id} was started.", {"session_id": session.id}, now)
             return added
 
         return self._store.transaction(owner.tenant, add)
@@ -69,45 +69,49 @@ class Transcripts:
         remember: bool | None = None,
         said_at: datetime | None = None,
     ) -> Sequence[Message]:
-        """Keep one turn, said now or at `said_at`; the session is made by its first. `remember` also keeps it as
-        episodes, all at once.
+        """Store one turn, said now or at `said_at`; the first one creates the session.
+
+        With `remember`, also store its messages as episodes, in the same transaction.
 
         Raises: Invalid; Conflict when the session is another agent's.
         """
         id, now = checked_session(session_id), self._now()
         then = now if said_at is None else checked_moment(said_at, "said_at")
-        said = checked_turn(user, assistant)
-        cleaned = {role: self._guard.cleaned(owner.tenant, text) for role, text in said.items()}
+        turn = checked_turn(user, assistant)
+        cleaned = {role: self._guard.clean(owner.tenant, text) for role, text in turn.items()}
         messages = [
             Message(session_id=id, role=role, content=text, created_at=then) for role, (text, _) in cleaned.items()
         ]
         rules = sorted({rule for _, found in cleaned.values() for rule in found})
 
         def log() -> Sequence[Message]:
-            self._begin(owner, id, then)
+            self._ensure_session(owner, id, then)
             placed = self._store.add_messages(owner, id, messages)
             positions = [each.position for each in placed]
             message = f"Messages {positions[0]} and {positions[1]} of session {id} were logged."
             self._record(owner, "turn.add", message, {"session_id": id, "positions": positions}, now)
             if rules:
-                what = f"What seems to be a secret in messages {positions[0]} and {positions[1]} of session {id} was "
+                what = f"A possible secret in messages {positions[0]} and {positions[1]} of session {id} was "
                 done = "flagged" if self._guard.is_flagging else "removed"
                 self._record(owner, "turn.secret", f"{what}{done}.", {"session_id": id, "rules": rules}, now)
             return placed
 
         is_remembered = self._is_capturing if remember is None else remember
         drafts = [self._draft(owner, message) for message in messages] if is_remembered else []
-        return self._remember.with_episodes(owner, drafts, log)
+        return self._remember.run_with_episodes(owner, drafts, log)
 
     def log_failure(self, owner: Owner, session_id: str, reason: str) -> None:
-        """Raises: Invalid."""
+        """Record that a turn failed.
+
+        Raises: Invalid.
+        """
         id = checked_session(session_id)
-        cleaned, _ = self._guard.cleaned(owner.tenant, checked_text(reason, what="reason"))
-        message = f"A turn of session {id} did not come about: {cleaned[:MAX_REASON_CHARS]}"
+        cleaned, _ = self._guard.clean(owner.tenant, checked_text(reason, what="reason"))
+        message = f"A turn of session {id} failed: {cleaned[:MAX_REASON_CHARS]}"
         self._record(owner, "turn.fail", message, {"session_id": id}, self._now())
 
     def delete_session(self, owner: Owner, id: str) -> None:
-        """Remove a conversation and its messages; what was remembered of it stays.
+        """Delete a conversation and its messages; memories made from it stay.
 
         Raises: NotFound.
         """
@@ -119,8 +123,8 @@ class Transcripts:
 
         self._store.transaction(owner.tenant, delete)
 
-    def _begin(self, owner: Owner, id: str, now: datetime) -> None:
-        """Make the session if this is its first turn.
+    def _ensure_session(self, owner: Owner, id: str, now: datetime) -> None:
+        """Create the session if it does not exist.
 
         Raises: Conflict when it is another agent's.
         """
@@ -128,15 +132,17 @@ class Transcripts:
             return
         try:
             self._store.add_session(Session(id=id, owner=owner, created_at=now, updated_at=now))
-        except Conflict:  # somebody was faster, which is fine if it was the same agent
+        # A concurrent call created it, which is fine if it was for the same agent.
+        except Conflict:
             if self._store.find_session(owner, id) is None:
                 raise
 
     def _draft(self, owner: Owner, message: Message) -> Draft:
-        """The message as an episode; of one too long for that, its beginning and its end."""
+        """Return the message as an episode; a long one is clipped to its beginning and end."""
         text = clipped(message.content, RULES[Kind.EPISODE].max_chars)
-        if text is not message.content:  # the cut may have made a secret of what was none
-            text, _ = self._guard.cleaned(owner.tenant, text)
+        # Clipping may have produced a text that looks like a secret.
+        if text is not message.content:
+            text, _ = self._guard.clean(owner.tenant, text)
         return Draft(
             text=text,
             kind=Kind.EPISODE,
@@ -152,18 +158,21 @@ class Transcripts:
 
 
 def checked_turn(user: str, assistant: str) -> dict[Role, str]:
-    """What both sides said.
+    """Validate both messages of a turn and return them by role.
 
-    Raises: Invalid when there is no turn of these.
+    Raises: Invalid.
     """
-    return {Role.USER: _checked(user, "user"), Role.ASSISTANT: _checked(assistant, "assistant")}
+    return {Role.USER: _check_message(user, "user"), Role.ASSISTANT: _check_message(assistant, "assistant")}
 
 
-def _checked(text: str, what: str) -> str:
-    """Raises: Invalid."""
+def _check_message(text: str, what: str) -> str:
+    """Check one message of a turn.
+
+    Raises: Invalid.
+    """
     checked_text(text, what=f"{what} message")
     if not text.strip():
-        raise Invalid(f"The {what} message is blank; a turn is a user's prompt and the final answer to it.")
+        raise Invalid(f"The {what} message is blank; a turn needs a user's prompt and the final answer to it.")
     if len(text) > MAX_MESSAGE_CHARS:
         raise Invalid(
             f"The {what} message has {len(text):,} characters, at most {MAX_MESSAGE_CHARS:,} fit; capture the long "

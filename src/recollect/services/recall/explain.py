@@ -1,7 +1,7 @@
-"""Why something was recalled, or was not.
+"""Explain why a record was recalled or not.
 
-The question is asked again, by the same code and with the same weights; only nothing is marked as retrieved. If the
-thing in question is not among the answers, what is known about it says why.
+The recall runs again, by the same code and with the same weights, but marks nothing as retrieved. If the record is not
+among the hits, its state and the ranking give the reason.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from recollect.services.prompt.prompt_log import ContextCalls
 from recollect.services.recall.recall import Ranking, Recall, RecallRequest
 
 DEEPEST = 200
-"""How many times as many candidates as a recall are looked at to find out where something stands."""
+"""Factor of candidates over those of a recall, to find the rank of a record that was not proposed."""
 
 MAX_WAITING = 10_000
-"""How many of those that wait for a vector are looked through."""
+"""Maximum number of texts without a vector that are searched for the record."""
 
 LATEST_PROMPTS = 20
-"""How many of an agent's prompts are looked through for the thing in question."""
+"""Number of an agent's latest prompts that are searched for the record."""
 
 _EVENT = re.compile(r"a-([1-9][0-9]{0,17})")
 _STEP = re.compile(r"(.+)/([1-9][0-9]{0,17})")
@@ -45,16 +45,16 @@ ID_SHAPES: Mapping[Source, Callable[[str], object]] = {
 
 GONE: Mapping[Outcome, str] = {
     Outcome.ARCHIVED: "It was archived, because it faded, expired or exceeded the quota, and is no longer recalled.",
-    Outcome.HELD: "It is held back until somebody approves it, because of where it came from.",
-    Outcome.EXPIRED: "It has expired; what has is kept for a while but not recalled.",
-    Outcome.SUPERSEDED: "It was corrected: something else is true instead.",
-    Outcome.LATER: "It was not known yet at the time the question is about.",
+    Outcome.HELD: "It is held for review because of its origin; approve it to have it recalled.",
+    Outcome.EXPIRED: "It has expired; expired memories are kept for a while but not recalled.",
+    Outcome.SUPERSEDED: "It was corrected by another memory.",
+    Outcome.LATER: "It was not known yet at the time of the question.",
 }
-NOBODYS = "There is nothing of this id, or it is not yours."
+NOT_FOUND = "There is nothing of this id, or it is not yours."
 
 
 class Explain:
-    """Looks at one thing through the eyes of a recall."""
+    """Service that explains the result of a recall for one record."""
 
     def __init__(self, store: Store, recall: Recall, calls: ContextCalls, *, now: Clock) -> None:
         self._store = store
@@ -63,19 +63,24 @@ class Explain:
         self._now = now
 
     def __call__(self, owner: Owner, request: RecallRequest, id: str) -> Explanation:
-        """Raises: Invalid; StoreError when no source could answer."""
+        """Explain why the record with this id is recalled or not.
+
+        Raises: Invalid; StoreError when no source answers.
+        """
         ranking = self._recall.rank(owner, request)
         explanation = (
-            self._shown(ranking, request, id)
-            or self._double(ranking, request, id)
-            or self._kept_out(owner, ranking, request, id)
-            or self._deep(owner, request, id)
-            or self._unlike(owner, request, id)
+            self._explain_rank(ranking, request, id)
+            or self._explain_double(ranking, request, id)
+            or self._explain_exclusion(owner, ranking, request, id)
+            or self._explain_deep_rank(owner, request, id)
+            or self._explain_mismatch(owner, request, id)
         )
-        return replace(explanation, shown=tuple(ranking.hits[: request.limit]), prompts=tuple(self._prompts(owner, id)))
+        return replace(
+            explanation, shown=tuple(ranking.hits[: request.limit]), prompts=tuple(self._find_appearances(owner, id))
+        )
 
-    def _prompts(self, owner: Owner, id: str) -> Iterator[Appearance]:
-        """What is recalled may still find no room: what became of it in the prompts the agent was given."""
+    def _find_appearances(self, owner: Owner, id: str) -> Iterator[Appearance]:
+        """Yield the record's appearances in the agent's latest prompts, where it may have been left out."""
         if source_of(id) is None:
             return
         for call in self._calls.latest(owner, session_id="", before="", limit=LATEST_PROMPTS):
@@ -92,28 +97,28 @@ class Explain:
                     if item.id == id
                 )
 
-    def _shown(self, ranking: Ranking, request: RecallRequest, id: str) -> Explanation | None:
-        """It is in the list: where, and if that is too far down, behind what."""
+    def _explain_rank(self, ranking: Ranking, request: RecallRequest, id: str) -> Explanation | None:
+        """Explain the rank of a record that is among the hits, and the last hit shown if it ranks too low."""
         place = next((place for place, hit in enumerate(ranking.hits, 1) if hit.id == id), None)
         if place is None:
             return None
         hit, shown = ranking.hits[place - 1], ranking.hits[: request.limit]
         last = min(shown, key=lambda each: each.score)
         if place <= request.limit:
-            outcome, said = (
+            outcome, sentence = (
                 Outcome.RECALLED,
                 f"It is recalled, as number {place} of {len(shown)}.",
             )
         else:
             outcome = Outcome.OUT_RANKED
-            said = (
+            sentence = (
                 f"It is number {place}, and {request.limit} {'was' if request.limit == 1 else 'were'} asked for: "
                 f"{last.id}, the last one shown, scores {last.score:.3f}, {last.score - hit.score:.3f} more."
             )
         return Explanation(
             id=id,
             outcome=outcome,
-            sentence=f"{said} {hit.explain}.",
+            sentence=f"{sentence} {hit.explain}.",
             rank=place,
             hit=hit,
             words=shared_words(request.query, hit.text),
@@ -121,59 +126,64 @@ class Explain:
             unanswered=tuple(ranking.unanswered),
         )
 
-    def _double(self, ranking: Ranking, request: RecallRequest, id: str) -> Explanation | None:
+    def _explain_double(self, ranking: Ranking, request: RecallRequest, id: str) -> Explanation | None:
         if id not in ranking.doubles:
             return None
         better = ranking.doubles[id]
         rival = next((hit for hit in ranking.hits if hit.id == better), None)
-        said = f"It says the same as {better}, which scores higher and is shown instead."
-        return _plain(id, Outcome.DOUBLE, said, ranking, rival=rival)
+        sentence = f"It says the same as {better}, which scores higher and is shown instead."
+        return _make_explanation(id, Outcome.DOUBLE, sentence, ranking, rival=rival)
 
-    def _kept_out(self, owner: Owner, ranking: Ranking, request: RecallRequest, id: str) -> Explanation | None:
-        """It is not there, not yours, not asked for or not for use."""
+    def _explain_exclusion(self, owner: Owner, ranking: Ranking, request: RecallRequest, id: str) -> Explanation | None:
+        """Explain a record that does not exist, belongs to another owner, or is excluded by a filter or its state."""
         source = source_of(id)
         if source is None or not self._exists(owner, source, id):
-            return _plain(id, Outcome.MISSING, NOBODYS, ranking)
+            return _make_explanation(id, Outcome.MISSING, NOT_FOUND, ranking)
         if id in ranking.counted:
-            said = f"It counts towards its agent's record, which is shown as {ranking.counted[id]}."
-            return _plain(id, Outcome.FILTERED, said, ranking)
+            sentence = f"It counts towards its agent's record, which is shown as {ranking.counted[id]}."
+            return _make_explanation(id, Outcome.FILTERED, sentence, ranking)
         if id in ranking.unwanted and request.purpose is not None:
-            said = f"It does not help with {request.purpose.name}, by what it is and says."
-            return _plain(id, Outcome.FILTERED, said, ranking)
+            sentence = f"It does not help with {request.purpose.name}, by what it is and says."
+            return _make_explanation(id, Outcome.FILTERED, sentence, ranking)
         if source not in request.list_sources():
             asked = ", ".join(request.list_sources())
-            return _plain(
+            return _make_explanation(
                 id, Outcome.FILTERED, f"Its source, {source.value}, was not asked; asked were {asked}.", ranking
             )
         late = [each for each in ranking.unanswered if each.source == source]
         if late:
-            return _plain(id, Outcome.UNANSWERED, f"Its source did not answer: {late[0].reason}", ranking)
+            return _make_explanation(id, Outcome.UNANSWERED, f"Its source did not answer: {late[0].reason}", ranking)
         if source is Source.KNOWLEDGE and not self._find_passage(owner, id).is_published:
-            return _plain(id, Outcome.FILTERED, "Its document is not published.", ranking)
-        return self._memory_kept_out(owner, ranking, request, id) if source is Source.MEMORY else None
+            return _make_explanation(id, Outcome.FILTERED, "Its document is not published.", ranking)
+        return self._explain_memory_exclusion(owner, ranking, request, id) if source is Source.MEMORY else None
 
-    def _memory_kept_out(self, owner: Owner, ranking: Ranking, request: RecallRequest, id: str) -> Explanation | None:
+    def _explain_memory_exclusion(
+        self, owner: Owner, ranking: Ranking, request: RecallRequest, id: str
+    ) -> Explanation | None:
         memory = self._store.get_memory(owner, id)
         if request.kinds is not None and memory.kind not in request.kinds:
             asked = ", ".join(request.kinds)
-            return _plain(id, Outcome.FILTERED, f"It is of the kind {memory.kind}; asked were {asked}.", ranking)
+            return _make_explanation(
+                id, Outcome.FILTERED, f"It is of the kind {memory.kind}; asked were {asked}.", ranking
+            )
         outcome = out_of_use(
             memory, self._now() if request.as_of is None else request.as_of, is_past=request.as_of is not None
         )
-        return None if outcome is None else _plain(id, outcome, GONE[outcome], ranking)
+        return None if outcome is None else _make_explanation(id, outcome, GONE[outcome], ranking)
 
-    def _deep(self, owner: Owner, request: RecallRequest, id: str) -> Explanation | None:
-        """It was not even proposed: where it would stand if everything was."""
-        return self._shown(self._recall.rank(owner, request, depth=DEEPEST), request, id)
+    def _explain_deep_rank(self, owner: Owner, request: RecallRequest, id: str) -> Explanation | None:
+        """Explain the rank that a record would have if every candidate was proposed."""
+        return self._explain_rank(self._recall.rank(owner, request, depth=DEEPEST), request, id)
 
-    def _unlike(self, owner: Owner, request: RecallRequest, id: str) -> Explanation:
+    def _explain_mismatch(self, owner: Owner, request: RecallRequest, id: str) -> Explanation:
+        """Explain a record that matches the question neither by words nor by meaning."""
         seq = memory_seq(id)
         waiting = self._store.list_unembedded(owner.tenant, limit=MAX_WAITING) if seq is not None else ()
         if any(each.owner == owner and each.seq == seq for each in waiting):
-            said = "It shares no word with the question, and has no vector yet by which its meaning could be found."
-            return Explanation(id=id, outcome=Outcome.NOT_EMBEDDED, sentence=said)
-        said = "It shares no word with the question, and its meaning is not near enough to count."
-        return Explanation(id=id, outcome=Outcome.NO_MATCH, sentence=said)
+            sentence = "It shares no word with the question, and has no vector yet by which its meaning could be found."
+            return Explanation(id=id, outcome=Outcome.NOT_EMBEDDED, sentence=sentence)
+        sentence = "It shares no word with the question, and its meaning is not near enough to count."
+        return Explanation(id=id, outcome=Outcome.NO_MATCH, sentence=sentence)
 
     def _exists(self, owner: Owner, source: Source, id: str) -> bool:
         looks: Mapping[Source, Callable[[], object]] = {
@@ -188,7 +198,7 @@ class Explain:
             return False
 
     def _find_event(self, tenant: str, id: str) -> object:
-        found, agents = self._store.find_events(tenant, [_number(_EVENT, id)]), current_caller().agents
+        found, agents = self._store.find_events(tenant, [_parse_number(_EVENT, id)]), current_caller().agents
         return [event for event in found.values() if not agents or event.agent_id in agents]
 
     def _find_step(self, tenant: str, id: str) -> object:
@@ -198,16 +208,19 @@ class Explain:
         return [each for each in found if each.id == id and (not each.agent_id or caller.is_allowed(each.agent_id))]
 
     def _find_passage(self, owner: Owner, id: str) -> Document:
-        """Raises: NotFound, also for what is in no category the agent may see."""
+        """Return the document of a passage.
+
+        Raises: NotFound, also for a document in a category that the agent may not see.
+        """
         document, agent = self._store.get_document(owner.tenant, id.rpartition("#")[0]), self._store.find_agent(owner)
         limits = agent.knowledge_categories if agent is not None else ()
         if limits and document.category not in limits:
-            raise NotFound(NOBODYS)
+            raise NotFound(NOT_FOUND)
         return document
 
 
 def source_of(id: str) -> Source | None:
-    """Return the source that gives such ids.
+    """Return the source that an id belongs to.
 
     >>> [str(source_of(id)) for id in ("m-7", "a-12", "refund-run/1", "handbook#3", "x")]
     ['memory', 'audit', 'workflow', 'knowledge', 'None']
@@ -216,7 +229,7 @@ def source_of(id: str) -> Source | None:
 
 
 def out_of_use(memory: Memory, now: datetime, *, is_past: bool) -> Outcome | None:
-    """Why a memory cannot be recalled at `now`, if so."""
+    """Return the reason why a memory cannot be recalled at `now`; None if it can."""
     state = memory.state(now)
     if is_past and (memory.valid_from or memory.created_at) > now:
         return Outcome.LATER
@@ -227,7 +240,7 @@ def out_of_use(memory: Memory, now: datetime, *, is_past: bool) -> Outcome | Non
 
 
 def shared_words(question: str, text: str) -> tuple[str, ...]:
-    """The words of the question that a text holds in any form, as the question writes them.
+    """Return the words of the question that a text contains in any form, as the question spells them.
 
     >>> shared_words("Which refunds were approved?", "A refund was approved")
     ('refunds', 'approved')
@@ -239,10 +252,12 @@ def shared_words(question: str, text: str) -> tuple[str, ...]:
     )
 
 
-def _number(shape: re.Pattern[str], id: str) -> int:
+def _parse_number(shape: re.Pattern[str], id: str) -> int:
     match = shape.fullmatch(id)
     return int(match[1]) if match else 0
 
 
-def _plain(id: str, outcome: Outcome, sentence: str, ranking: Ranking, rival: Hit | None = None) -> Explanation:
+def _make_explanation(
+    id: str, outcome: Outcome, sentence: str, ranking: Ranking, rival: Hit | None = None
+) -> Explanation:
     return Explanation(id=id, outcome=outcome, sentence=sentence, rival=rival, unanswered=tuple(ranking.unanswered))

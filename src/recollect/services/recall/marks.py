@@ -1,7 +1,7 @@
-"""Noting that memories were recalled, without making the recall wait.
+"""Retrieval marks: record that memories were recalled, without delaying the recall.
 
-What was recalled gathers here and a thread writes it down in batches; who reads a memory meanwhile is told of its mark
-all the same. After a crash the last second's marks are missing, which only lets those memories fade a little sooner.
+Marks are queued and written in batches by a thread; reads of a memory include its queued mark. A crash loses the marks
+of the last second, and those memories fade a little sooner.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from datetime import datetime
 from recollect.model import BackgroundStatus, Kind, Memory, Owner
 from recollect.policy.names import memory_seq
 from recollect.ports import MaintenanceStore
-from recollect.services.background.writer import Later
+from recollect.services.background.writer import BackgroundWriter
 
 MAX_MARKS = 100_000
-"""Marks that may wait for the store to work again; beyond, those of the agent that waits longest are given up."""
+"""Maximum number of queued marks; beyond it, those of the agent that has waited longest are dropped."""
 
 
 class Retrieved:
-    """The marks that wait to be written."""
+    """Queue of retrieval marks."""
 
     def __init__(self, store: MaintenanceStore, *, unmarked: Collection[Kind] = ()) -> None:
-        """`unmarked` are kinds that are kept where there is no place for a mark."""
+        """Set up the queue; `unmarked` are kinds in a storage that cannot hold a mark."""
         self._store = store
         self._unmarked = frozenset(unmarked)
-        self._later = Later[Owner, Mapping[int, datetime]](
+        self._writer = BackgroundWriter[Owner, Mapping[int, datetime]](
             self._write,
             merge=lambda older, newer: {**older, **newer},
             name="retrieved",
@@ -36,45 +36,50 @@ class Retrieved:
         )
 
     def mark(self, owner: Owner, seqs: Sequence[int], at: datetime) -> None:
-        """Say that these were recalled; returns at once."""
+        """Queue marks for recalled memories and return at once."""
         if seqs:
-            self._later.add(owner, dict.fromkeys(seqs, at))
+            self._writer.add(owner, dict.fromkeys(seqs, at))
 
     def shown(self, owner: Owner, memories: Sequence[Memory]) -> Sequence[Memory]:
-        """The memories with the marks that wait to be written."""
-        times = self._later.peek(owner)
+        """Return the memories with their queued marks applied."""
+        times = self._writer.peek(owner)
         return (
-            [self._marked(memory, times.get(memory_seq(memory.id) or 0)) for memory in memories] if times else memories
+            [self._apply_mark(memory, times.get(memory_seq(memory.id) or 0)) for memory in memories]
+            if times
+            else memories
         )
 
     def flush(self, tenant: str | None = None) -> None:
-        """Write down what has gathered, of one tenant or of all; what cannot be written goes on waiting."""
-        self._later.flush(lambda owner: tenant in (None, owner.tenant))
+        """Write the queued marks of one tenant or of all; marks that cannot be written stay queued."""
+        self._writer.flush(lambda owner: tenant in (None, owner.tenant))
 
     def status(self) -> BackgroundStatus:
-        return self._later.status()
+        """Return the state of the queue."""
+        return self._writer.status()
 
     def close(self) -> None:
-        """Stop, with everything written.
+        """Write the queued marks and stop the thread.
 
         Raises: StoreError.
         """
-        self._later.close()
+        self._writer.close()
 
     def _write(self, owner: Owner, times: Mapping[int, datetime]) -> None:
-        for at, seqs in _by_second(times):
+        for at, seqs in _group_by_second(times):
             self._store.mark_retrieved(owner, seqs, at=at)
 
-    def _marked(self, memory: Memory, at: datetime | None) -> Memory:
+    def _apply_mark(self, memory: Memory, at: datetime | None) -> Memory:
         if at is None or memory.kind in self._unmarked:
             return memory
         known = memory.last_retrieved_at
         return memory if known is not None and known >= at else replace(memory, last_retrieved_at=at)
 
 
-def _by_second(times: Mapping[int, datetime]) -> Iterator[tuple[datetime, Sequence[int]]]:
-    """What was recalled within the same second is written at once, with the latest of its times: a hundred recalls in
-    a second would otherwise be a hundred transactions."""
+def _group_by_second(times: Mapping[int, datetime]) -> Iterator[tuple[datetime, Sequence[int]]]:
+    """Group marks by second, each group with its latest time.
+
+    Otherwise, a hundred recalls in a second would be a hundred transactions.
+    """
     seconds: dict[int, list[int]] = {}
     for seq, at in times.items():
         seconds.setdefault(int(at.timestamp()), []).append(seq)

@@ -1,1 +1,1 @@
-"""Moving memories: a whole tenant to a file and back, and what other programs remembered."""
+"""Export and import of tenants, and import of other programs' memories."""

@@ -1,4 +1,4 @@
-"""The file an export is: lines of JSON, the first of which says what it is and the last of which that it is whole.
+"""Export file format: JSON lines, with a header as the first line and a checksum as the last.
 
 {"recollect": "export", "version": 1, "tenant": "acme", "exported_at": "2026-01-31T12:00:00.000000Z"}
 {"table": "agents", "row": {"id": "atlas", …}}
@@ -27,18 +27,18 @@ VERSION = 1
 MARK = b'{"recollect":"export"'
 MAX_LINE_BYTES = 16 * 1024 * 1024
 MAX_LINE_PARTS = 1_000_000
-"""More than any line that is written here has: a turn has 100,000 characters, a piece of a text 131,072."""
+"""More than any exported line has: a turn has at most 100,000 characters, a piece of a text 131,072."""
 
 MAX_LINE_DEPTH = MAX_DEPTH + 4
-"""A value as deep as any that is accepted stands inside a column of a row of a line."""
+"""Depth of the deepest accepted value, plus the levels of line, row and column around it."""
 
-CUT_OFF = "The file is cut off: its last line, which says that it is whole, is missing. Copy it again."
-DAMAGED = "The file was damaged or changed on its way: its checksum does not fit. Copy it again."
+CUT_OFF = "The file is cut off: its last line is missing. Copy it again."
+DAMAGED = "The file was damaged or changed: its checksum does not match. Copy it again."
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What an export says about itself."""
+    """Header of an export."""
 
     tenant: str
     exported_at: str
@@ -46,16 +46,16 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One row of an export."""
+    """Row of an export."""
 
-    number: int  # of the line, counted from 1
+    number: int  # line number, from 1
     table: str
     row: Json
-    read: int  # bytes of the file read by then
+    read: int  # bytes of the file read so far
 
 
 class ArchiveWriter:
-    """Writes an export, line by line."""
+    """Writer of an export, line by line."""
 
     def __init__(self, file: IO[bytes], tenant: str, now: datetime) -> None:
         self._file = file
@@ -65,11 +65,12 @@ class ArchiveWriter:
         self._write({"recollect": "export", "version": VERSION, "tenant": tenant, "exported_at": at})
 
     def add(self, table: str, row: Json) -> None:
+        """Write a row."""
         self.counts[table] += 1
         self._write({"table": table, "row": row})
 
     def finish(self) -> str:
-        """Write the last line; the checksum it holds."""
+        """Write the last line and return its checksum."""
         checksum = self._hash.hexdigest()
         self._write({"end": {"counts": dict(self.counts), "sha256": checksum}})
         return checksum
@@ -81,35 +82,41 @@ class ArchiveWriter:
 
 
 class ArchiveReader:
-    """An export that is being read. `header` is known from the beginning, `sha256` at the end."""
+    """Reader of an export. `header` is set at the start, `sha256` at the end."""
 
     def __init__(self, files: ArchiveFiles, path: Path) -> None:
-        """Raises: Invalid when the file is no export, or one of a later version."""
+        """Open the file and read its header.
+
+        Raises: Invalid when the file is not an export, or one of a later version.
+        """
         self._lines = files.lines(path, max_bytes=MAX_LINE_BYTES)
         self._hash = hashlib.sha256()
         self.sha256 = ""
         first, _ = next(self._lines, (b"", 0))
-        told = _read(first, 1)
-        version = told.get("version")
-        if told.get("recollect") != "export" or not isinstance(version, int):
-            raise Invalid(f"{path.name}: not an export of recollect; its first line does not say so.")
+        header = _parse_line(first, 1)
+        version = header.get("version")
+        if header.get("recollect") != "export" or not isinstance(version, int):
+            raise Invalid(f"{path.name}: not an export of recollect; its first line is not a header.")
         if version > VERSION:
             raise Invalid(f"{path.name}: written by a later version of recollect (format {version}); update this one.")
         self._hash.update(first)
-        self.header = Header(str(told.get("tenant", "")), str(told.get("exported_at", "")))
+        self.header = Header(str(header.get("tenant", "")), str(header.get("exported_at", "")))
 
     def __iter__(self) -> Iterator[Line]:
-        """Raises: Invalid when a line makes no sense, or the file is not whole: then nothing that was read counts."""
+        """Yield the rows. After an error, discard the rows that were read.
+
+        Raises: Invalid when a line is invalid or the file is incomplete.
+        """
         counts: Counter[str] = Counter()
         for number, (encoded, read) in enumerate(self._lines, 2):
             check_deadline()
-            told = _read(encoded, number)
-            if "end" in told:
-                self._check_end(told["end"], counts)
+            line = _parse_line(encoded, number)
+            if "end" in line:
+                self._check_end(line["end"], counts)
                 return
-            table, row = told.get("table"), told.get("row")
+            table, row = line.get("table"), line.get("row")
             if not isinstance(table, str) or not isinstance(row, dict):
-                raise Invalid(f"Line {number} is no row of an export.")
+                raise Invalid(f"Line {number} is not a row of an export.")
             counts[table] += 1
             self._hash.update(encoded)
             yield Line(number, table, row, read)
@@ -120,12 +127,12 @@ class ArchiveReader:
         if not isinstance(end, dict) or end.get("sha256") != checksum or end.get("counts") != dict(counts):
             raise Invalid(DAMAGED)
         if next(self._lines, None) is not None:
-            raise Invalid("There is something behind the last line of the export; take it away.")
+            raise Invalid("The file continues after the last line of the export; remove the extra data.")
         self.sha256 = checksum
 
 
 def is_export(files: ArchiveFiles, path: Path) -> bool:
-    """Whether a file says that it is an export of recollect.
+    """Return True if a file starts like an export of recollect.
 
     Raises: Invalid when it cannot be read.
     """
@@ -136,18 +143,24 @@ def is_export(files: ArchiveFiles, path: Path) -> bool:
     return False
 
 
-def _read(encoded: bytes, number: int) -> Json:
+def _parse_line(encoded: bytes, number: int) -> Json:
+    """Parse a line.
+
+    Raises: Invalid.
+    """
     if has_too_many_values(encoded, MAX_LINE_PARTS):
-        raise Invalid(f"Line {number} is no row of an export: it holds too many values.")
+        raise Invalid(f"Line {number} is not a row of an export: it contains too many values.")
     try:
-        told = json.loads(encoded, parse_constant=_no_number)
-    except (ValueError, RecursionError):  # also what is not UTF-8
+        line = json.loads(encoded, parse_constant=_reject_constant)
+    # ValueError includes invalid UTF-8.
+    except (ValueError, RecursionError):
         raise Invalid(CUT_OFF if not encoded.endswith(b"\n") else f"Line {number} is not JSON.") from None
-    if not isinstance(told, dict):
-        raise Invalid(f"Line {number} is no row of an export.")
-    check_depth(told, what=f"line {number} of the export", most=MAX_LINE_DEPTH)
-    return told
+    if not isinstance(line, dict):
+        raise Invalid(f"Line {number} is not a row of an export.")
+    check_depth(line, what=f"line {number} of the export", most=MAX_LINE_DEPTH)
+    return line
 
 
-def _no_number(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
+    """Reject NaN and Infinity, which are not JSON."""
     raise ValueError(name)

@@ -1,4 +1,4 @@
-"""The first reading of an export, which writes nothing: whether it is whole, and what would become of each row."""
+"""First pass over an export: check that it is complete and decide what to do with each row, without writing."""
 
 from __future__ import annotations
 
@@ -19,49 +19,49 @@ from recollect.services.transfer.cleaning import Cleaning
 
 BATCH = 200
 MAX_TOLD = 100
+"""Maximum number of refused rows that a report lists."""
+
 SECRET = "it seems to hold a secret"
 
 FOREIGN = (
-    "From event {} on the audit log of the file is keyed with an audit_key that is not set here, so it cannot be "
-    "checked; its events are sealed anew, each with its old hash."
+    "From event {} on, the audit log of the file is keyed with an audit_key that is not set here and cannot be "
+    "checked; its events are sealed again, each with its old hash."
 )
-
-"""Told now and then: how much is done, and of how much; 0: nobody knows."""
 
 
 @dataclass(slots=True)
 class Log:
-    """What the file's audit log has to do with the one that is here."""
+    """Audit log of the file, compared with the stored one."""
 
-    first: str = ""  # the hash of its first event: no other log has it
+    first: str = ""  # hash of its first event, which identifies the log
     last: int = 0
-    shared: int = 0  # up to this event both logs are the same
+    shared: int = 0  # last event that both logs share
     previous_hash: str = START
     problem: str = ""
     has_secret: bool = False
-    is_foreign: bool = False  # keyed, and not with the key that is set here
+    is_foreign: bool = False  # keyed with a key that is not set here
 
 
 @dataclass(slots=True)
 class Findings:
-    """What would become of the rows of a file."""
+    """Decisions about the rows of a file."""
 
     header: Header
     sha256: str = ""
     added: Counter[str] = field(default_factory=Counter)
     present: Counter[str] = field(default_factory=Counter)
-    clashes: list[Refused] = field(default_factory=list)  # the first; something else has their key here
+    clashes: list[Refused] = field(default_factory=list)  # the first rows with a key that is taken
     clash_count: int = 0
     refused: list[Refused] = field(default_factory=list)
     refused_count: int = 0
     cleaned: Counter[str] = field(default_factory=Counter)
-    left_out: set[Key] = field(default_factory=set)  # with all their parts
-    dirty: set[Key] = field(default_factory=set)  # to be cleaned when they are added
+    left_out: set[Key] = field(default_factory=set)  # including all their parts
+    dirty: set[Key] = field(default_factory=set)  # rows to clean when they are added
     log: Log = field(default_factory=Log)
 
 
 class Check:
-    """Reads one file for one tenant."""
+    """First pass over one file, for one tenant."""
 
     def __init__(
         self, store: Store, files: ArchiveFiles, cleaning: Cleaning, tenant: str, *, audit_key: str = ""
@@ -72,13 +72,19 @@ class Check:
         self._cleaning = cleaning
         self._tenant = tenant
         self._has_rows = {table: store.has_rows(tenant, table) for table in KEYS}
-        self._has_rows["memory_versions"] = self._has_rows["memories"]  # also a memory itself can be in their way
-        self._agents: set[str] = set()  # in the file so far, or here
+        # A stored memory can also clash with a version.
+        self._has_rows["memory_versions"] = self._has_rows["memories"]
+        # Agents in the file so far, or in the store.
+        self._agents: set[str] = set()
+        # Running hash of the current text, and the hash it must have.
         self._text_hash = hashlib.sha256()
-        self._text = ""  # the hash the text that is being read should have
+        self._text = ""
 
     def __call__(self, path: Path, report: Callable[[int], None]) -> Findings:
-        """Raises: Invalid when the file is not whole or has rows that make no sense."""
+        """Read the file and return the decisions. `report` receives the number of bytes read.
+
+        Raises: Invalid when the file is incomplete or has invalid rows.
+        """
         archive = ArchiveReader(self._files, path)
         found, batch = Findings(archive.header), list[Line]()
         for line in archive:
@@ -114,17 +120,21 @@ class Check:
             self._agents.add(agent.id)
 
     def _check_text(self, line: Line) -> None:
-        """A text is what its hash says it is, or the file says that it never was there."""
-        wanted, text = line.row.get("content_hash"), line.row.get("text")
-        if line.table != CONTENTS or wanted != self._text:
+        """Check that the pieces of a text match its hash, unless the file marks the text as missing.
+
+        Raises: Invalid.
+        """
+        expected, text = line.row.get("content_hash"), line.row.get("text")
+        if line.table != CONTENTS or expected != self._text:
             self._end_text()
         if line.table != CONTENTS:
             return
-        if not isinstance(wanted, str) or not isinstance(text, str | None):
-            raise Invalid(f"Line {line.number} is no piece of a text.")
+        if not isinstance(expected, str) or not isinstance(text, str | None):
+            raise Invalid(f"Line {line.number} is not a piece of a text.")
         if not self._text:
-            self._text, self._text_hash = wanted, hashlib.sha256()
-        if text is None:  # damaged in the store it was exported from
+            self._text, self._text_hash = expected, hashlib.sha256()
+        # The text was damaged in the store it was exported from.
+        if text is None:
             self._text = ""
         else:
             self._text_hash.update(text.encode("utf-8", "surrogatepass"))
@@ -139,17 +149,18 @@ class Check:
         if table == "audit_log":
             self._take_events(batch, found)
         elif table != "shelves":
-            rows = [line for line in batch if self._is_wanted(line, found)]
-            there = self._there(table, [line.row for line in rows])
+            rows = [line for line in batch if self._admit(line, found)]
+            there = self._find_rows(table, [line.row for line in rows])
             for line, is_same in zip(rows, there, strict=True):
-                self._judge(line, is_same, found)
+                self._classify(line, is_same, found)
 
-    def _there(self, table: str, rows: list[Json]) -> list[bool | None]:
+    def _find_rows(self, table: str, rows: list[Json]) -> list[bool | None]:
         if not self._has_rows[table]:
             return [None] * len(rows)
         return list(self._store.find_rows(self._tenant, table, rows))
 
-    def _is_wanted(self, line: Line, found: Findings) -> bool:
+    def _admit(self, line: Line, found: Findings) -> bool:
+        """Return False for a row that is left out, because its parent is or because it has a secret."""
         parent = parent_of(line.table, line.row)
         if parent is not None and parent in found.left_out:
             found.left_out.add(key_of(line.table, line.row))
@@ -158,14 +169,14 @@ class Check:
         if cleaned is None:
             found.refused_count += 1
             if len(found.refused) < MAX_TOLD:
-                found.refused.append(Refused(place=_place(line), reason=SECRET))
+                found.refused.append(Refused(place=_describe_place(line), reason=SECRET))
             found.left_out.add(key_of(line.table, line.row))
             return False
         if cleaned is not line.row:
             found.dirty.add(key_of(line.table, line.row))
         return True
 
-    def _judge(self, line: Line, is_same: bool | None, found: Findings) -> None:
+    def _classify(self, line: Line, is_same: bool | None, found: Findings) -> None:
         key = key_of(line.table, line.row)
         if is_same is None:
             found.added[line.table] += 1
@@ -176,7 +187,7 @@ class Check:
             found.left_out.add(key)
             found.clash_count += 1
             if len(found.clashes) < MAX_TOLD:
-                found.clashes.append(Refused(place=_place(line), reason="something else has this id here"))
+                found.clashes.append(Refused(place=_describe_place(line), reason="something else has this id here"))
 
     def _take_events(self, batch: list[Line], found: Findings) -> None:
         log, tenant = found.log, found.header.tenant
@@ -184,16 +195,17 @@ class Check:
             event = event_of(line.row, tenant)
             log.first = log.first or event.hash
             log.is_foreign = log.is_foreign or is_foreign(event.hash, self._audit_key)
-            log.problem = log.problem or self._event_problem(event, log)
+            log.problem = log.problem or self._find_event_problem(event, log)
             log.has_secret = log.has_secret or self._cleaning.has_secret(self._tenant, event.message)
             log.last, log.previous_hash = max(event.id, log.last), event.hash
-        there = self._there("audit_log", [line.row for line in batch])
+        there = self._find_rows("audit_log", [line.row for line in batch])
         for line, is_same in zip(batch, there, strict=True):
             if is_same and log.shared < line.row["id"]:
                 log.shared = line.row["id"]
-        found.present["audit_log"] += len(batch)  # until it is known which of them are to be added
+        # Provisional; the restore decides which of them to add.
+        found.present["audit_log"] += len(batch)
 
-    def _event_problem(self, event: AuditEvent, log: Log) -> str:
+    def _find_event_problem(self, event: AuditEvent, log: Log) -> str:
         if is_foreign(event.hash, self._audit_key):
             return FOREIGN.format(event.id)
         key, previous_hash = self._audit_key, log.previous_hash
@@ -203,7 +215,7 @@ class Check:
 
 
 def event_of(row: Json, tenant: str) -> AuditEvent:
-    """An event as the tenant it is from has it."""
+    """Return the event of a row, for the given tenant."""
     return AuditEvent(
         id=row["id"],
         tenant=tenant,
@@ -217,6 +229,6 @@ def event_of(row: Json, tenant: str) -> AuditEvent:
     )
 
 
-def _place(line: Line) -> str:
+def _describe_place(line: Line) -> str:
     names = "/".join(str(line.row.get(column)) for column in KEYS[line.table])
     return f"line {line.number} ({line.table} {names[:80]})"

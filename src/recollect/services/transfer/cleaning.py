@@ -1,7 +1,7 @@
-"""Keeping credentials out of what is imported, as they are kept out of everything else.
+"""Removal of credentials from imported rows.
 
-A file may come from anywhere, also from a store that was less strict. A memory is treated as the setting says: refused,
-redacted or flagged. Of what cannot be left out without tearing a hole, a turn or a passage, only the credential is.
+A file may come from a store with a less strict setting. A memory is refused, redacted or flagged, as the setting says.
+A turn or a passage cannot be left out without a gap, so only its credential is redacted.
 """
 
 from __future__ import annotations
@@ -16,30 +16,32 @@ from recollect.services.memories.secrets import FLAG, SecretGuard
 
 
 class Cleaning:
-    """Looks at the rows of one file. What the file says is no secret counts as if it were stored already."""
+    """Secret check for the rows of one file. Allowances in the file count as if they were stored."""
 
     def __init__(self, store: AllowanceStore, now: Clock, *, mode: str) -> None:
         self._allowances = _Allowances(store)
         self._guard = SecretGuard(self._allowances, now, mode=mode)
 
     def clean(self, tenant: str, table: str, row: Json) -> Json | None:
-        """The row as it may be stored, the very same if nothing is wrong with it; None: not at all."""
+        """Return the row to store, the same object if it is clean; None if it is refused."""
         if table == "secret_allowances":
             self._allowances.more.add(str(row["hash"]))
         if table == "memories":
             return self._clean_memory(tenant, row)
         changed: Json = {}
         for column in TEXTS.get(table, ()):
-            cleaned, _ = self._guard.cleaned(tenant, row[column])
+            cleaned, _ = self._guard.clean(tenant, row[column])
             if cleaned != row[column]:
                 changed[column] = cleaned
         return row | changed if changed else row
 
     def has_secret(self, tenant: str, text: str) -> bool:
+        """Return True if a text contains a secret that is not allowed."""
         return bool(self._guard.findings(tenant, text))
 
-    def redacted(self, tenant: str, text: str) -> str:
-        return self._guard.redacted(tenant, text)
+    def redact(self, tenant: str, text: str) -> str:
+        """Replace every secret by a mark."""
+        return self._guard.redact(tenant, text)
 
     def _clean_memory(self, tenant: str, row: Json) -> Json | None:
         if any(self._guard.findings(tenant, str(tag)) for tag in row["tags"]):
@@ -49,11 +51,11 @@ class Cleaning:
             return row
         if self._guard.is_flagging:
             return row if row["flag"] is not None else row | {"flag": f"{FLAG}: {found[0].rule}"}
-        return None if self._guard.mode == "reject" else row | {"text": self._guard.redacted(tenant, row["text"])}
+        return None if self._guard.mode == "reject" else row | {"text": self._guard.redact(tenant, row["text"])}
 
 
 class _Allowances:
-    """`ports.AllowanceStore` that knows more than the store does."""
+    """`ports.AllowanceStore` that adds the allowances of the file to the stored ones."""
 
     def __init__(self, store: AllowanceStore) -> None:
         self._store = store

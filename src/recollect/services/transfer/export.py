@@ -1,4 +1,4 @@
-"""A whole tenant as one file."""
+"""Export of a whole tenant to one file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from recollect.services.walk import Progress
 
 
 class Export:
-    """Writes exports."""
+    """Service that writes exports."""
 
     def __init__(self, store: Store, files: ArchiveFiles, now: Clock) -> None:
         self._store = store
@@ -22,7 +22,7 @@ class Export:
         self._now = now
 
     def __call__(self, tenant: str, to: Path | IO[bytes], progress: Progress | None = None) -> Exported:
-        """Everything the tenant has, as it was at one moment, except keys. It is in memory only a page at a time.
+        """Write a consistent snapshot of a tenant, without its API keys, reading one page at a time.
 
         Raises: Invalid when the file cannot be written.
         """

@@ -1,6 +1,6 @@
-"""Taking in what other programs remembered: each thing by the rules every memory and every turn here goes by.
+"""Import of other programs' memories and conversations, by the same rules as any memory or turn.
 
-What a file holds comes in with `import` as its origin. What is there already, from an earlier import, is not doubled.
+Memories get the origin `import`. Items that are stored already, for example by an earlier import, are skipped.
 """
 
 from __future__ import annotations
@@ -24,17 +24,20 @@ from recollect.services.walk import Progress
 MEMORIES = "memories"
 TURNS = "turns"
 NEEDLE_CHARS = 200
-FULL = "the agent has as many notes as it may have ({most:,}); raise max_total, or import them for another agent"
+FULL = "the agent has as many notes as it may have ({most:,}); raise max_total, or import for another agent"
 
 
 @dataclass(slots=True)
 class _Tally:
+    """Counts of added, present and refused items."""
+
     added: Counter[str] = field(default_factory=Counter)
     present: Counter[str] = field(default_factory=Counter)
     refused: list[Refused] = field(default_factory=list)
     refused_count: int = 0
 
     def refuse(self, refused: Refused) -> None:
+        """Count a refused item and list the first ones."""
         self.refused_count += 1
         if len(self.refused) < MAX_TOLD:
             self.refused.append(refused)
@@ -42,17 +45,17 @@ class _Tally:
 
 @dataclass(slots=True)
 class _Seen:
-    """What a dry run would have added by now, and how far each session has come."""
+    """Items read so far, so that duplicates within the file are found, also in a dry run."""
 
     texts: set[tuple[Owner, Kind, str]] = field(default_factory=set)
     notes: Counter[Owner] = field(default_factory=Counter)
     known_notes: dict[Owner, int] = field(default_factory=dict)
-    turns: Counter[str] = field(default_factory=Counter)  # of each session, read so far
-    stored_turns: dict[str, int] = field(default_factory=dict)  # of each session, there before the import
+    turns: Counter[str] = field(default_factory=Counter)  # turns read so far, by session
+    stored_turns: dict[str, int] = field(default_factory=dict)  # turns stored before the import, by session
 
 
 class ForeignImport:
-    """Reads the files of other programs."""
+    """Service that imports files of other programs."""
 
     def __init__(
         self,
@@ -81,7 +84,7 @@ class ForeignImport:
         is_dry_run: bool,
         progress: Progress | None = None,
     ) -> Imported:
-        """What `read` tells of; it is asked twice, so that a file that makes no sense as a whole changes nothing.
+        """Import the items that `read` returns. It is called twice, so that an invalid file changes nothing.
 
         Raises: Invalid.
         """
@@ -91,7 +94,7 @@ class ForeignImport:
             if isinstance(item, Refused):
                 tally.refuse(item)
             else:
-                self._take(checked_owner(agent, tenant), item, tally, seen, is_dry_run=is_dry_run)
+                self._import_item(checked_owner(agent, tenant), item, tally, seen, is_dry_run=is_dry_run)
             if progress is not None:
                 progress(number, total)
         if (tally.added.total() or tally.refused_count) and not is_dry_run:
@@ -105,22 +108,23 @@ class ForeignImport:
             refused_count=tally.refused_count,
         )
 
-    def _take(
+    def _import_item(
         self, default: Owner, item: ForeignMemory | ForeignTurn, tally: _Tally, seen: _Seen, *, is_dry_run: bool
     ) -> None:
         try:
             owner = default if item.agent is None else checked_owner(item.agent, default.tenant)
             if isinstance(item, ForeignMemory):
-                is_new, what = self._take_memory(owner, item, seen, is_dry_run=is_dry_run), MEMORIES
+                is_new, what = self._import_memory(owner, item, seen, is_dry_run=is_dry_run), MEMORIES
             else:
-                is_new, what = self._take_turn(owner, item, seen, is_dry_run=is_dry_run), TURNS
-        except (Invalid, NotFound, Conflict) as error:  # also a secret: the sentence says nothing of the text
+                is_new, what = self._import_turn(owner, item, seen, is_dry_run=is_dry_run), TURNS
+        # Includes SecretRejected; its message does not quote the text.
+        except (Invalid, NotFound, Conflict) as error:
             tally.refuse(Refused(place=item.place, reason=str(error)))
         else:
             (tally.added if is_new else tally.present)[what] += 1
 
-    def _take_memory(self, owner: Owner, item: ForeignMemory, seen: _Seen, *, is_dry_run: bool) -> bool:
-        """Whether it is new."""
+    def _import_memory(self, owner: Owner, item: ForeignMemory, seen: _Seen, *, is_dry_run: bool) -> bool:
+        """Store a memory unless it is known; return True if it is new."""
         draft = Draft(
             text=item.text,
             kind=item.kind,
@@ -134,9 +138,9 @@ class ForeignImport:
             created_at=item.created_at,
             valid_from=item.valid_from,
         )
-        memory = self._guard.checked(checked(draft, owner, self._now()))
-        said = (owner, memory.kind, content_hash(memory.text))
-        if said in seen.texts or self._is_known(owner, memory.kind, memory.text):
+        memory = self._guard.check(checked(draft, owner, self._now()))
+        identity = (owner, memory.kind, content_hash(memory.text))
+        if identity in seen.texts or self._is_known(owner, memory.kind, memory.text):
             return False
         if memory.kind is Kind.NOTE:
             self._check_room(owner, seen)
@@ -144,11 +148,11 @@ class ForeignImport:
             self._remember(owner, [draft])
         if memory.kind is Kind.NOTE:
             seen.notes[owner] += 1
-        seen.texts.add(said)
+        seen.texts.add(identity)
         return True
 
     def _check_room(self, owner: Owner, seen: _Seen) -> None:
-        """An import never pushes out the notes that are there.
+        """Check that the note fits, since an import never displaces stored notes.
 
         Raises: Invalid.
         """
@@ -158,15 +162,18 @@ class ForeignImport:
             raise Invalid(FULL.format(most=self._max_notes))
 
     def _is_known(self, owner: Owner, kind: Kind, text: str) -> bool:
-        """Whether the agent has this already, in whatever state: what was archived does not come back."""
-        wanted = content_hash(text)
+        """Return True if the agent has this memory in any state, so that archived ones do not come back."""
+        expected = content_hash(text)
         like = self._store.list_memories(
             owner, kind=kind, needle=fold(text)[:NEEDLE_CHARS], state=None, now=self._now(), limit=NEEDLE_CHARS
         )
-        return any(content_hash(each.text) == wanted for each in like)
+        return any(content_hash(each.text) == expected for each in like)
 
-    def _take_turn(self, owner: Owner, item: ForeignTurn, seen: _Seen, *, is_dry_run: bool) -> bool:
-        """Whether it is new: turns of a session come in order, and those that were counted are there."""
+    def _import_turn(self, owner: Owner, item: ForeignTurn, seen: _Seen, *, is_dry_run: bool) -> bool:
+        """Store a turn unless it is known; return True if it is new.
+
+        Turns of a session come in order, so the first ones, as many as are stored, are known.
+        """
         id = checked_session(item.session_id)
         checked_turn(item.user, item.assistant)
         if id not in seen.stored_turns:
@@ -184,8 +191,8 @@ class ForeignImport:
         return True
 
     def _record(self, tenant: str, format: str, tally: _Tally) -> None:
-        told = " and ".join(f"{count:,} {what}" for what, count in sorted(tally.added.items())) or "nothing new"
-        message = f"A file of the format {format} was imported: {told}; {tally.refused_count:,} refused."
+        counts = " and ".join(f"{count:,} {what}" for what, count in sorted(tally.added.items())) or "nothing new"
+        message = f"A file of the format {format} was imported: {counts}; {tally.refused_count:,} refused."
         meta = {"format": format, "added": dict(tally.added), "refused": tally.refused_count}
         self._store.add_event(
             AuditEvent(tenant=tenant, at=self._now(), action="import.done", message=message, meta=meta)

@@ -1,4 +1,4 @@
-"""The one way a file comes in, whatever it is."""
+"""Import of a file of any supported format."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from recollect.services.walk import Progress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportWishes:
-    """How a file is to be imported."""
+    """Options of an import."""
 
-    format: str | None = None  # None: what the file looks like
-    agent: str | None = None  # whose the memories are that name no agent; None: the one of the settings
+    format: str | None = None  # None: detected from the file
+    agent: str | None = None  # owner of memories that name no agent; None: the agent of the settings
     is_dry_run: bool = False
-    is_merged: bool = False  # what clashes with what is here is left out, instead of refusing all of it
+    is_merged: bool = False  # leave out rows that clash, instead of refusing the whole file
 
 
 class Import:
-    """Finds out what a file is, and hands it on."""
+    """Service that detects the format of a file and imports it."""
 
     def __init__(
         self, files: ArchiveFiles, restore: Restore, foreign: ForeignImport, formats: ForeignFormats, *, agent: str
@@ -38,29 +38,32 @@ class Import:
 
     @property
     def formats(self) -> tuple[str, ...]:
-        """What can be imported, by name."""
+        """Names of the supported formats."""
         return (FORMAT, *self._formats.names)
 
-    def __call__(self, tenant: str, path: Path, wishes: ImportWishes, progress: Progress | None = None) -> Imported:
-        """Raises: Invalid when the file cannot be read or makes no sense; Conflict."""
-        if wishes.format == FORMAT or (wishes.format is None and self._is_own(path)):
+    def __call__(self, tenant: str, path: Path, options: ImportWishes, progress: Progress | None = None) -> Imported:
+        """Import a file.
+
+        Raises: Invalid when the file cannot be read or is invalid; Conflict.
+        """
+        if options.format == FORMAT or (options.format is None and self._is_export(path)):
             return self._restore(
-                tenant, path, is_dry_run=wishes.is_dry_run, is_merged=wishes.is_merged, progress=progress
+                tenant, path, is_dry_run=options.is_dry_run, is_merged=options.is_merged, progress=progress
             )
-        reader = self._formats.recognise(path) if wishes.format is None else self._formats.named(wishes.format)
+        reader = self._formats.recognise(path) if options.format is None else self._formats.named(options.format)
         try:
             return self._foreign(
                 tenant,
                 lambda: reader.read(path),
                 format=reader.name,
-                agent=wishes.agent or self._agent,
-                is_dry_run=wishes.is_dry_run,
+                agent=options.agent or self._agent,
+                is_dry_run=options.is_dry_run,
                 progress=progress,
             )
         except OSError as error:
             raise Invalid(f"{path}: cannot be read ({error.strerror}).") from error
 
-    def _is_own(self, path: Path) -> bool:
+    def _is_export(self, path: Path) -> bool:
         if not path.exists():
             raise Invalid(f"There is no file {str(path)!r}.")
         return path.is_file() and is_export(self._files, path)

@@ -1,7 +1,6 @@
-"""Going over a whole store to see whether it is in order: the database, the index, the texts, the notes, the log.
+"""Checkup of a whole store: database, index, texts, notes file and audit log.
 
-Nothing is changed. Each check says what was found and what to do about it; of many things that are damaged the first
-few are named.
+Nothing is changed. Each check reports the result and advice; of many damaged items it names the first few.
 """
 
 from __future__ import annotations
@@ -18,18 +17,18 @@ from recollect.services.upkeep.maintain import SWEEP_GRACE
 from recollect.services.walk import Progress, owners
 
 NAMED = 5
-"""Of what is damaged, so many are named."""
+"""Maximum number of damaged items that a check names."""
 
 PAGE = 500
-MENDED_AT_ONCE = 100
-"""Entries whose words are written anew in one transaction: nobody else writes meanwhile."""
+REPAIR_BATCH = 100
+"""Index entries repaired in one transaction, which blocks other writers."""
 
 DAMAGED = "Restore a backup; or copy it aside and export what can still be read."
 BROKEN_LOG = (
-    "If it asks for audit_key, set it; otherwise somebody changed the log outside recollect: compare it with a backup."
+    "If it asks for audit_key, set it; otherwise the log was changed outside recollect: compare it with a backup."
 )
-GONE = "Restore a backup: what was kept there is nowhere else."
-ORPHANS = "{:,} more belong to nobody; recollect maintain removes them."
+GONE = "Restore a backup: the data in these tables exists nowhere else."
+ORPHANS = "{:,} more belong to no detail; recollect maintain removes them."
 UNKNOWN = (
     "{:,} texts beside the database were never known to it and are left alone. If an older database was restored, they "
     "belong to the newer one."
@@ -43,35 +42,35 @@ T = TypeVar("T")
 
 
 class MendIndex:
-    """Putting right what a search goes by, in every tenant."""
+    """Service that repairs the search index of every tenant."""
 
     def __init__(self, store: Store, now: Clock) -> None:
         self._store = store
         self._now = now
 
     def __call__(self) -> int:
-        """How many entries were missing or out of date."""
+        """Repair the index; return the number of entries that were missing or out of date."""
         return sum(self._mend(tenant) for tenant in self._store.list_tenants())
 
     def _mend(self, tenant: str) -> int:
         gaps = self._store.count_index_gaps(tenant)
         found = gaps.missing + gaps.surplus
-        while found and self._store.transaction(tenant, lambda: self._mend_some(tenant)):
+        while found and self._store.transaction(tenant, lambda: self._mend_batch(tenant)):
             pass
         wrong = self._store.find_wrong_words(tenant)
-        while entries := list(islice(wrong, MENDED_AT_ONCE)):
+        while entries := list(islice(wrong, REPAIR_BATCH)):
             found += self._store.transaction(tenant, partial(self._mend_words, tenant, entries))
         return found
 
-    def _mend_some(self, tenant: str) -> int:
-        return self._noted(tenant, self._store.mend_index(tenant))
+    def _mend_batch(self, tenant: str) -> int:
+        return self._record(tenant, self._store.mend_index(tenant))
 
     def _mend_words(self, tenant: str, entries: Sequence[WrongWords]) -> int:
-        return self._noted(tenant, self._store.mend_words(tenant, entries))
+        return self._record(tenant, self._store.mend_words(tenant, entries))
 
-    def _noted(self, tenant: str, mended: int) -> int:
+    def _record(self, tenant: str, mended: int) -> int:
         if mended:
-            message = f"{mended:,} {'entry' if mended == 1 else 'entries'} of the search index were put right."
+            message = f"{mended:,} {'entry' if mended == 1 else 'entries'} of the search index were repaired."
             meta = {"mended": mended}
             self._store.add_event(
                 AuditEvent(tenant=tenant, at=self._now(), action="maintenance.mend", message=message, meta=meta)
@@ -80,38 +79,43 @@ class MendIndex:
 
 
 class Checkup:
-    """One look over every tenant."""
+    """Service that checks the store of every tenant."""
 
     def __init__(self, store: Store, now: Clock, *, agent: Owner) -> None:
-        """`agent` is who would use a workspace's notes, should nobody have yet."""
+        """Set up; `agent` is the default agent, used to check a workspace's notes file before any agent exists."""
         self._store = store
         self._now = now
         self._agent = agent
 
     def __call__(self, *, is_quick: bool = False, progress: Progress | None = None) -> Sequence[Check]:
-        """`is_quick` leaves out what reads everything: each page of the database, each text, each event."""
+        """Run the checks. `is_quick` skips those that read every page of the database, every text or every event."""
         state = self._store.describe_store()
-        checks = [_schema(state), _durability(state), _tried("database", lambda: self._database(is_quick))]
-        if state.lost:  # what asks for it would only say so again
+        checks = [
+            _check_schema(state),
+            _check_durability(state),
+            _run_check("database", lambda: self._check_database(is_quick)),
+        ]
+        # Every other check would only report the missing tables again.
+        if state.lost:
             return checks
         tenants = self._store.list_tenants()
-        checks.append(_tried("index", lambda: self._index(tenants, is_quick=is_quick)))
-        checks.append(_tried("details", lambda: self._details(tenants, is_quick=is_quick, progress=progress)))
-        notes = _tried("notes", lambda: self._notes(tenants))
+        checks.append(_run_check("index", lambda: self._check_index(tenants, is_quick=is_quick)))
+        checks.append(_run_check("details", lambda: self._check_details(tenants, is_quick=is_quick, progress=progress)))
+        notes = _run_check("notes", lambda: self._check_notes(tenants))
         checks += [notes] if notes is not None else []
-        return checks if is_quick else [*checks, _tried("audit log", lambda: self._audit(tenants))]
+        return checks if is_quick else [*checks, _run_check("audit log", lambda: self._check_audit(tenants))]
 
-    def _database(self, is_quick: bool) -> Check:
+    def _check_database(self, is_quick: bool) -> Check:
         found = self._store.find_damage(is_quick=is_quick)
         if found:
             return Check(name="database", is_ok=False, says=" ".join(found), advice=DAMAGED)
         says = "its structure is whole" if is_quick else "every page and reference is whole"
         return Check(name="database", is_ok=True, says=says)
 
-    def _index(self, tenants: Sequence[str], *, is_quick: bool) -> Check:
+    def _check_index(self, tenants: Sequence[str], *, is_quick: bool) -> Check:
         gaps = [self._store.count_index_gaps(tenant) for tenant in tenants]
         missing, surplus = sum(each.missing for each in gaps), sum(each.surplus for each in gaps)
-        wrong, named = (0, "") if is_quick else self._wrong_words(tenants)
+        wrong, named = (0, "") if is_quick else self._count_wrong_words(tenants)
         if not missing and not surplus and not wrong:
             says = "has an entry for every text" if is_quick else "agrees with what is stored"
             return Check(name="index", is_ok=True, says=says)
@@ -120,23 +124,23 @@ class Checkup:
         says = "; ".join(found)
         return Check(name="index", is_ok=False, says=says, advice="To have it mended, run: recollect reembed")
 
-    def _wrong_words(self, tenants: Sequence[str]) -> tuple[int, str]:
-        """Count them and name the first; all of them may be wrong, so no list of them is made."""
+    def _count_wrong_words(self, tenants: Sequence[str]) -> tuple[int, str]:
+        """Count the wrong entries and name the first. There may be very many, so they are not collected in a list."""
         wrong = (each.name for tenant in tenants for each in self._store.find_wrong_words(tenant))
         named = list(islice(wrong, NAMED))
         return len(named) + sum(1 for _ in wrong), "; ".join(named)
 
-    def _details(self, tenants: Sequence[str], *, is_quick: bool, progress: Progress | None) -> Check:
+    def _check_details(self, tenants: Sequence[str], *, is_quick: bool, progress: Progress | None) -> Check:
         count, damaged = 0, list[str]()
-        agents = self._agents(tenants)
+        agents = self._list_agents(tenants)
         for done, owner in enumerate(agents, start=1):
-            for key in self._keys(owner):
+            for key in self._iter_keys(owner):
                 count += 1
                 damaged += [] if self._is_whole(owner, key, is_quick=is_quick) else [f"{owner.agent}/{key}"]
             if progress is not None:
                 progress(done, len(agents))
         if damaged:
-            says = f"{len(damaged):,} of {count:,} are missing or damaged: {_first(damaged)}"
+            says = f"{len(damaged):,} of {count:,} are missing or damaged: {_join_first(damaged)}"
             advice = "Restore them from a backup, or delete these details and store their texts again."
             return Check(name="details", is_ok=False, says=says, advice=advice)
         oldest = self._now() - SWEEP_GRACE
@@ -146,10 +150,10 @@ class Checkup:
         left = [sentence.format(count) for sentence, count in ((ORPHANS, orphans), (UNKNOWN, unknown)) if count]
         return Check(name="details", is_ok=True, says=says, advice=" ".join(left))
 
-    def _agents(self, tenants: Sequence[str]) -> Sequence[Owner]:
+    def _list_agents(self, tenants: Sequence[str]) -> Sequence[Owner]:
         return [owner for tenant in tenants for owner in owners(self._store, tenant)]
 
-    def _keys(self, owner: Owner) -> Iterator[str]:
+    def _iter_keys(self, owner: Owner) -> Iterator[str]:
         last = None
         while page := self._store.list_details(owner, is_active=None, before=last, limit=PAGE):
             yield from (detail.key for detail in page)
@@ -161,56 +165,60 @@ class Checkup:
             for position in range(0 if is_quick else len(content.newlines)):
                 content.chunk(position)
         except NotFound:
-            return True  # deleted since it was listed
+            # It was deleted after it was listed.
+            return True
         except StoreError:
             return False
         return True
 
-    def _notes(self, tenants: Sequence[str]) -> Check | None:
-        """None if nobody's notes are in a file."""
-        agents = dict.fromkeys([*self._agents(tenants), self._agent])
+    def _check_notes(self, tenants: Sequence[str]) -> Check | None:
+        """Check the notes files; return None if there are none."""
+        agents = dict.fromkeys([*self._list_agents(tenants), self._agent])
         files = [self._store.find_damaged_notes(owner) for owner in agents]
         lines = list(dict.fromkeys(line for file in files if file is not None for line in file))
         if lines:
-            says = f"lines of the file that are none: {_first(lines)}"
+            says = f"lines of the file that are none: {_join_first(lines)}"
             advice = "Mend or remove them; all others work as ever."
             return Check(name="notes", is_ok=False, says=says, advice=advice)
         is_kept = any(file is not None for file in files)
         return Check(name="notes", is_ok=True, says="every line of the file is one") if is_kept else None
 
-    def _audit(self, tenants: Sequence[str]) -> Check:
+    def _check_audit(self, tenants: Sequence[str]) -> Check:
         reports = {tenant: self._store.verify_events(tenant) for tenant in tenants}
         broken = [f"{tenant}: {report.problem}" for tenant, report in reports.items() if not report.is_intact]
         events = sum(report.events for report in reports.values())
         heads = [f"{tenant} {each.head.id} {each.head.hash}" for tenant, each in reports.items() if each.head.id]
-        told = f"; heads: {_first(heads)}" if heads else ""
-        says = _first(broken) if broken else f"{events:,} {'event is' if events == 1 else 'events are'} whole{told}"
+        suffix = f"; heads: {_join_first(heads)}" if heads else ""
+        says = (
+            _join_first(broken) if broken else f"{events:,} {'event is' if events == 1 else 'events are'} whole{suffix}"
+        )
         advice = BROKEN_LOG if broken else ""
         return Check(name="audit log", is_ok=not broken, says=says, advice=advice)
 
 
-def _schema(state: StoreState) -> Check:
+def _check_schema(state: StoreState) -> Check:
     missing = [*state.lost, *state.unmade]
     if missing:
         makes_them = f"Nothing that was stored is missing. Run in the database: {' '.join(state.unmade.values())}"
         advice = GONE if state.lost else makes_them
-        return Check(name="schema", is_ok=False, says=f"missing: {_first(missing)}", advice=advice)
+        return Check(name="schema", is_ok=False, says=f"missing: {_join_first(missing)}", advice=advice)
     return Check(name="schema", is_ok=True, says=f"number {state.schema}, the one this version needs")
 
 
-def _durability(state: StoreState) -> Check:
+def _check_durability(state: StoreState) -> Check:
     advice = "" if state.is_durable else NOT_DURABLE
     return Check(name="durability", is_ok=state.is_durable, says=state.durability, advice=advice)
 
 
-def _tried(name: str, look: Callable[[], T]) -> T | Check:
-    """What was found, or that the database could not even be read that far."""
+def _run_check(name: str, look: Callable[[], T]) -> T | Check:
+    """Run a check; return a failed one if the database cannot be read."""
     try:
         return look()
     except StoreError as error:
         return Check(name=name, is_ok=False, says=str(error), advice=DAMAGED)
 
 
-def _first(found: Sequence[str]) -> str:
+def _join_first(found: Sequence[str]) -> str:
+    """Join the first items and count the others."""
     more = f" and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
     return "; ".join(found[:NAMED]) + more

@@ -1,9 +1,9 @@
-"""Erasing a subject, so that nothing of it is left, and a receipt for it.
+"""Erasure of a subject, with a receipt.
 
-First everything is found, then it is removed in short transactions, then it is looked for again: what was written in
-the meantime goes in another round. An erasure that was interrupted is simply run again. At the end the bytes go, from
-files, logs and memory. The audit log tells that it was done, how many rows of which table it took and a hash of the
-subject, and nothing of what it was.
+Everything that mentions the subject is found, then removed in short transactions, then searched for again; rows written
+in the meantime are removed in another round. An interrupted erasure can be run again. At the end, the bytes are removed
+from files, logs and caches. The audit log records the number of rows per table and a hash of the subject, and nothing
+of its content.
 """
 
 from __future__ import annotations
@@ -23,46 +23,50 @@ from recollect.services.upkeep.traces import ERASE_EVENT, OF_AGENTS, Found, Trac
 from recollect.services.walk import owners
 
 ROUNDS = 5
-"""How often it is looked again for what was written meanwhile."""
+"""Maximum number of rounds, to remove rows written in the meantime."""
 
 STEP = 500
-"""Rows removed in one transaction: others write in between."""
+"""Maximum rows removed in one transaction, so that other writers get their turn."""
 
 STEP_CHARS = 1_000_000
-"""How much text these rows may hold, apart from a single row that holds more."""
+"""Maximum characters of text in these rows; a single row may have more."""
 
-TURNS = {"proposals": 0, "context_calls": 0}
-TURNS |= {"memories": 2, "chat_sessions": 2, "kb_documents": 2, "workflows": 2, "agents": 3}
-"""In which turn a table's rows go; those of all other tables in turn 1."""
+REMOVAL_ORDER = {"proposals": 0, "context_calls": 0}
+REMOVAL_ORDER |= {"memories": 2, "chat_sessions": 2, "kb_documents": 2, "workflows": 2, "agents": 3}
+"""Order in which the rows of tables are removed; those of all other tables come at 1."""
 
 CLEARED = ("chat_sessions", "chat_messages", "api_keys")
 """Rows that lose their words step by step. Sessions first: their summaries are found by what the messages say."""
 
 MAX_FOUND = 1_000
-"""How much of a dry run is told; the counts are of all."""
+"""Maximum number of findings listed in a dry run; the counts cover all."""
 
 EVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 AUDIT_STAYS = "The audit log, whose events name ids and times and hold no text."
 KEYS_STAY = "The tenant's keys, without their names, and its number of ids given; revoke the keys to close it."
 BACKUPS_STAY = "Copies made before: backups, exports, file system snapshots, and what prompts were sent elsewhere."
-STILL_COMING = "Something that mentions the subject was written again and again meanwhile; erase once more."
+STILL_COMING = "New rows that mention the subject were written during every round; run the erasure again."
 
 
-class Forgets(Protocol):
-    """Something that holds texts of a tenant in memory."""
+class TenantCache(Protocol):
+    """Cache that holds texts of tenants in memory."""
 
-    def forget(self, tenant: str) -> None: ...
+    def forget(self, tenant: str) -> None:
+        """Drop the texts of a tenant."""
+        ...
 
 
-class Flushes(Protocol):
-    """Something that writes down a little later what it was told."""
+class TenantQueue(Protocol):
+    """Queue of values that are written later."""
 
-    def flush(self, tenant: str) -> None: ...
+    def flush(self, tenant: str) -> None:
+        """Write the values of a tenant."""
+        ...
 
 
 class Erase:
-    """Erases, or tells what it would erase."""
+    """Service that erases a subject, or reports what it would erase."""
 
     def __init__(
         self,
@@ -70,21 +74,25 @@ class Erase:
         consolidate: Consolidate,
         now: Clock,
         *,
-        waiting: Sequence[Flushes],
-        caches: Sequence[Forgets],
+        waiting: Sequence[TenantQueue],
+        caches: Sequence[TenantCache],
     ) -> None:
         self._store = store
         self._consolidate = consolidate
         self._now = now
-        self._waiting = waiting  # to be written, and would come back
+        # Queued values would be written after the erasure, so they are flushed first.
+        self._waiting = waiting
         self._caches = caches
         self._traces = Traces(store)
 
-    def __call__(self, tenant: str, said: str, *, dry_run: bool = False, compact: bool | None = None) -> Receipt:
-        """Raises: Invalid; NotFound when there is no such agent, session or memory."""
+    def __call__(self, tenant: str, query: str, *, dry_run: bool = False, compact: bool | None = None) -> Receipt:
+        """Erase the subject that `query` names, or with `dry_run` only find it, and return a receipt.
+
+        Raises: Invalid; NotFound when there is no such agent, session or memory.
+        """
         for each in self._waiting:
             each.flush(tenant)
-        subject = parsed_subject(said, tenant) or self._resolved(tenant, said)
+        subject = parsed_subject(query, tenant) or self._resolve(tenant, query)
         found, at = self._traces(tenant, subject), self._now()
         receipt = Receipt(
             tenant=tenant,
@@ -94,38 +102,40 @@ class Erase:
             is_dry_run=dry_run,
             removed={},
             cleared={},
-            remains=_remains(tenant, subject, found),
+            remains=_describe_remains(tenant, subject, found),
             remnants=tuple(
-                f"The text of detail {each} could not be read, and so not be searched." for each in found.unread
+                f"The text of detail {each} could not be read and was not searched." for each in found.unread
             ),
         )
-        done = _told(receipt, found) if dry_run else self._erased(receipt, subject, found, compact)
+        done = _report_findings(receipt, found) if dry_run else self._erase(receipt, subject, found, compact)
         return replace(done, hash=receipt_hash(done))
 
-    def _resolved(self, tenant: str, said: str) -> Subject:
-        """What words without a kind mean: the one thing that has them as its id, or else whatever mentions them.
+    def _resolve(self, tenant: str, query: str) -> Subject:
+        """Return the subject of a query without a kind: the record with this id, or else the text itself.
 
         Raises: Invalid.
         """
-        name = said.strip()
+        name = query.strip()
         seq = memory_seq(name)
         if seq is not None:
             having = [each for each in owners(self._store, tenant) if seq in self._store.find_memories(each, [seq])]
             if len(having) > 1:
-                raise Invalid(f"{len(having)} agents have a memory {name}; say whose: memory:{having[0].agent}/{name}.")
+                raise Invalid(
+                    f"{len(having)} agents have a memory {name}; name the agent: memory:{having[0].agent}/{name}."
+                )
             if having:
                 return Subject(kind=SubjectKind.MEMORY, agent=having[0].agent, id=name)
         if self._store.find_agent(Owner(tenant, name)) is not None:
             return Subject(kind=SubjectKind.AGENT, agent=name)
         if self._store.find_tenant_session(tenant, name) is not None:
             return Subject(kind=SubjectKind.SESSION, id=name)
-        return text_subject(said)
+        return text_subject(query)
 
-    def _erased(self, receipt: Receipt, subject: Subject, found: Found, compact: bool | None) -> Receipt:
+    def _erase(self, receipt: Receipt, subject: Subject, found: Found, compact: bool | None) -> Receipt:
         for owner, id in found.undone:
             self._undo(owner, id)
         for _ in range(ROUNDS):
-            erased, event = self._removed(receipt, subject, found)
+            erased, event = self._remove(receipt, subject, found)
             receipt = replace(
                 receipt,
                 removed=added(receipt.removed, erased.removed),
@@ -134,7 +144,8 @@ class Erase:
             )
             try:
                 found = self._traces(receipt.tenant, subject)
-            except NotFound:  # as it should be
+            # The subject no longer exists, as expected.
+            except NotFound:
                 found = Found()
             if found.is_empty:
                 break
@@ -148,29 +159,29 @@ class Erase:
         return replace(receipt, removed=removed, remnants=tuple(remnants))
 
     def _undo(self, owner: Owner, id: str) -> None:
-        """Let what a proposal took in count again, apart from what is erased. What it made goes in any case."""
+        """Undo a proposal, if that is still possible, so that the other memories it folded count again."""
         try:
             self._consolidate.undo(owner, id)
         except (Conflict, NotFound):
             return
 
-    def _removed(self, receipt: Receipt, subject: Subject, found: Found) -> tuple[Erased, int]:
+    def _remove(self, receipt: Receipt, subject: Subject, found: Found) -> tuple[Erased, int]:
         tenant, needle = receipt.tenant, Needle(subject.text)
-        *steps, gone = _steps([*self._store.list_hanging(tenant, found.gone), *found.gone]) or [[]]
+        *steps, gone = _split_steps([*self._store.list_hanging(tenant, found.gone), *found.gone]) or [[]]
         before = Erased(removed={}, cleared={})
         for step in steps:
-            before = _sum(before, self._store.erase_traces(tenant, step, ()))
+            before = _add_counts(before, self._store.erase_traces(tenant, step, ()))
         for table in CLEARED:
-            for step in _steps(each for each in found.cleared if each.table == table):
-                before = _sum(before, self._store.erase_traces(tenant, (), step))
+            for step in _split_steps(each for each in found.cleared if each.table == table):
+                before = _add_counts(before, self._store.erase_traces(tenant, (), step))
         events = [each for each in found.cleared if each.table not in CLEARED]
         sealing = self._store.plan_sealing(tenant, events)
 
         def remove() -> tuple[Erased, int]:
-            erased = _sum(before, self._store.erase_traces(tenant, gone, events, sealing=sealing))
-            renamed = sum(self._redescribed(Owner(tenant, each.agent), needle) for each in found.agents)
-            # An answer can quote anything, in JSON inside of JSON, so all of them go; the keys still guard against
-            # retries, unless nothing is left that a retry could double.
+            erased = _add_counts(before, self._store.erase_traces(tenant, gone, events, sealing=sealing))
+            renamed = sum(self._clear_agent(Owner(tenant, each.agent), needle) for each in found.agents)
+            # A stored answer may quote anything, even in nested JSON, so all answers are removed. The keys stay, to
+            # guard against retries, unless nothing is left that a retry could repeat.
             is_whole = subject.kind is SubjectKind.TENANT
             answers = {"idempotency_keys": self._store.erase_answers(tenant, with_keys=is_whole)}
             erased = replace(
@@ -178,13 +189,13 @@ class Erase:
                 removed=added(erased.removed, answers if is_whole else {}),
                 cleared=added(erased.cleared, {"agents": renamed, **({} if is_whole else answers)}),
             )
-            event = self._store.add_event(_event(receipt, erased))
+            event = self._store.add_event(_make_event(receipt, erased))
             return erased, event.id
 
         return self._store.transaction(tenant, remove)
 
-    def _redescribed(self, owner: Owner, needle: Needle) -> bool:
-        """An agent goes on without the words in its own description."""
+    def _clear_agent(self, owner: Owner, needle: Needle) -> bool:
+        """Remove the words from an agent's description."""
         agent = self._store.find_agent(owner)
         if agent is None:
             return False
@@ -203,16 +214,16 @@ class Erase:
         return True
 
 
-def _steps(gone: Iterable[Trace]) -> list[list[Trace]]:
-    """Divide rows into transactions that keep other writers waiting only shortly.
+def _split_steps(gone: Iterable[Trace]) -> list[list[Trace]]:
+    """Divide rows into short transactions.
 
-    What is found by other rows goes before them, and rows that others hang on go last, so that an interrupted erasure
-    finds the rest when it is run again; whatever is added to one of those meanwhile goes with it.
+    Rows that are found through other rows come first and parent rows come last, so that an interrupted erasure finds
+    the rest when it is run again. Rows added to a parent in the meantime are removed with it.
     """
     steps: list[list[Trace]] = []
     size = 0
     distinct = {(each.table, each.agent if each.table in OF_AGENTS else "", each.key): each for each in gone}
-    for each in sorted(distinct.values(), key=lambda trace: TURNS.get(trace.table, 1)):
+    for each in sorted(distinct.values(), key=lambda trace: REMOVAL_ORDER.get(trace.table, 1)):
         if not steps or len(steps[-1]) == STEP or size + each.size > STEP_CHARS:
             steps.append([])
             size = 0
@@ -221,13 +232,13 @@ def _steps(gone: Iterable[Trace]) -> list[list[Trace]]:
     return steps
 
 
-def _sum(one: Erased, other: Erased) -> Erased:
-    """`other` with the counts of `one` added."""
+def _add_counts(one: Erased, other: Erased) -> Erased:
+    """Return `other` with the counts of `one` added."""
     return replace(other, removed=added(one.removed, other.removed), cleared=added(one.cleared, other.cleared))
 
 
-def _told(receipt: Receipt, found: Found) -> Receipt:
-    """The receipt of an erasure that was not done."""
+def _report_findings(receipt: Receipt, found: Found) -> Receipt:
+    """Return the receipt of a dry run."""
     every = list(findings(found))
     removed: dict[str, int] = {}
     cleared: dict[str, int] = {}
@@ -237,16 +248,16 @@ def _told(receipt: Receipt, found: Found) -> Receipt:
     return replace(receipt, removed=added(removed, {}), cleared=added(cleared, {}), found=tuple(every[:MAX_FOUND]))
 
 
-def _remains(tenant: str, subject: Subject, found: Found) -> tuple[str, ...]:
+def _describe_remains(tenant: str, subject: Subject, found: Found) -> tuple[str, ...]:
     named = [
-        f"The id of agent {each}, which holds the words; to remove the agent, erase agent:{each}."
+        f"The id of agent {each}, which contains the words; to remove the agent, erase agent:{each}."
         for each in found.named
     ]
     kept = [KEYS_STAY] if subject.kind is SubjectKind.TENANT else []
     return (AUDIT_STAYS, *kept, *named, BACKUPS_STAY)
 
 
-def _event(receipt: Receipt, erased: Erased) -> AuditEvent:
+def _make_event(receipt: Receipt, erased: Erased) -> AuditEvent:
     removed, cleared = sum(erased.removed.values()), sum(erased.cleared.values())
     what = receipt.subject.partition(":")[0]
     meta: Json = {
@@ -254,7 +265,8 @@ def _event(receipt: Receipt, erased: Erased) -> AuditEvent:
         "removed": dict(erased.removed),
         "cleared": dict(erased.cleared),
     }
-    if erased.resealed_from is not None and erased.head_before is not None:  # heads recorded earlier no longer fit
+    # Heads recorded before the log was resealed no longer match, so record where it begins.
+    if erased.resealed_from is not None and erased.head_before is not None:
         meta |= {"resealed_from": erased.resealed_from, "head_before": asdict(erased.head_before)}
     return AuditEvent(
         tenant=receipt.tenant,

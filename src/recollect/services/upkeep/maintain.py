@@ -1,8 +1,8 @@
-"""Letting memories fade: archive what has expired, what nobody asks for any more, and what exceeds the quota.
+"""Maintenance: archive episodes that have expired, are no longer retrieved, or exceed the quota.
 
-The work is done in small batches, each its own short transaction, so that writers never wait long. One process at a
-time does it, by a lease it renews with every batch; if it dies, another takes over when the lease runs out, and since
-every batch is finished work, it simply goes on from what is left.
+The work is done in small batches, each in a short transaction, so that writers never wait long. One process runs at a
+time, under a lease that it renews with every batch. If it dies, another process takes over when the lease expires and
+continues with the remaining episodes.
 """
 
 from __future__ import annotations
@@ -25,32 +25,33 @@ LEASE = "maintain"
 LEASE_TIME = timedelta(minutes=2)
 READ_BATCH = 1000
 SWEEP_GRACE = timedelta(hours=1)
-"""How old the text of a detail must be before it may count as nobody's: a detail may be on its way to it."""
+"""Age below which a text without a detail is kept, because its detail may be about to be added."""
 
 WRITE_BATCH = 200
-"""Rows archived in one transaction: a few milliseconds of the writer's time."""
+"""Rows archived in one transaction, which takes a few milliseconds."""
 
 
 @dataclass(slots=True, kw_only=True)
 class MaintenanceReport:
-    """What one run did."""
+    """Counts of one maintenance run."""
 
     agents: int = 0
     examined: int = 0
     expired: int = 0
     faded: int = 0
     over_quota: int = 0
-    swept: int = 0  # texts of details that were deleted, and what writers that died left of theirs
+    swept: int = 0  # texts of deleted details, and remains of writers that died
     embedded: int = 0
     embedding_problem: str = ""
 
     @property
     def archived(self) -> int:
+        """Number of archived episodes."""
         return self.expired + self.faded + self.over_quota
 
 
 class _Lease:
-    """The right to be the only one at it, for as long as it is renewed."""
+    """Exclusive right to run maintenance, as long as it is renewed."""
 
     def __init__(self, store: Store, now: Clock, name: str) -> None:
         self._store = store
@@ -59,17 +60,21 @@ class _Lease:
         self._holder = uuid.uuid4().hex
 
     def renew(self) -> None:
-        """Raises: Conflict."""
+        """Take or extend the lease.
+
+        Raises: Conflict.
+        """
         now = self._now()
         if not self._store.take_lease(self._name, self._holder, now=now, until=now + LEASE_TIME):
-            raise Conflict("Another process is doing maintenance right now; it will be done soon.")
+            raise Conflict("Another process is running maintenance; try again later.")
 
     def end(self) -> None:
+        """Give the lease back."""
         self._store.end_lease(self._name, self._holder)
 
 
 class Maintain:
-    """One run over the agents of every tenant, or of one."""
+    """Service that maintains the agents of every tenant, or of one."""
 
     def __init__(self, store: Store, embedding: Embedding, now: Clock, *, quota: int = EPISODE_QUOTA) -> None:
         self._store = store
@@ -78,10 +83,11 @@ class Maintain:
         self._quota = quota
 
     def __call__(self, tenant: str | None = None, *, progress: Progress | None = None) -> MaintenanceReport:
-        """A run over one tenant has a lease of its own: it keeps nobody else from theirs. `progress` is told after each
-        agent how many are done, of how many.
+        """Run maintenance. A run over one tenant has a separate lease and does not block runs over others.
 
-        Raises: Conflict while another process is at it.
+        `progress` is called after each agent.
+
+        Raises: Conflict while another process runs maintenance.
         """
         lease = _Lease(self._store, self._now, LEASE if tenant is None else f"{LEASE} {tenant}")
         report = MaintenanceReport()
@@ -93,23 +99,25 @@ class Maintain:
                 archived, swept = report.archived, report.swept
                 try:
                     for owner in owners(self._store, each):
-                        self._maintain(owner, lease, report)
+                        self._maintain_agent(owner, lease, report)
                         if progress is not None:
                             progress(report.agents, total)
                     lease.renew()
                     report.swept += self._store.sweep_contents(each, stored_before=self._now() - SWEEP_GRACE)
                     prune_answers(self._store, each, self._now())
-                finally:  # also when it ends in the middle: what was archived until then is archived
+                # Record also a run that was interrupted: its finished batches are committed.
+                finally:
                     self._record(each, report.archived - archived, report.swept - swept)
         finally:
             lease.end()
         try:
             report.embedded = self._embedding.catch_up(tenant)
-        except (ModelError, StoreError) as error:  # the rest is done; what waits goes on waiting
+        # Everything else is done; the waiting texts are embedded later.
+        except (ModelError, StoreError) as error:
             report.embedding_problem = str(error)
         return report
 
-    def _maintain(self, owner: Owner, lease: _Lease, report: MaintenanceReport) -> None:
+    def _maintain_agent(self, owner: Owner, lease: _Lease, report: MaintenanceReport) -> None:
         report.agents += 1
         now, kept = self._now(), []
         for batch in self._batches(owner, lease):
@@ -123,17 +131,18 @@ class Maintain:
                 )
                 for episode in batch
             ]
-            for part in self._archived(owner, lease, [e.seq for e, f in fates if f is Fate.EXPIRED], now):
+            for part in self._archive(owner, lease, [e.seq for e, f in fates if f is Fate.EXPIRED], now):
                 report.expired += part
-            for part in self._archived(owner, lease, [e.seq for e, f in fates if f is Fate.FADED], now):
+            for part in self._archive(owner, lease, [e.seq for e, f in fates if f is Fate.FADED], now):
                 report.faded += part
             kept += [
                 (quota_rank(e.importance, e.created_at, e.last_retrieved_at, now=now), e.seq)
                 for e, f in fates
-                if f is Fate.KEPT and not (e.valid_to is not None and e.valid_to <= now)  # corrected: live no more
+                # Corrected episodes are no longer live and do not count towards the quota.
+                if f is Fate.KEPT and not (e.valid_to is not None and e.valid_to <= now)
             ]
         excess = heapq.nsmallest(max(0, len(kept) - self._quota), kept)
-        for part in self._archived(owner, lease, [seq for _, seq in excess], now):
+        for part in self._archive(owner, lease, [seq for _, seq in excess], now):
             report.over_quota += part
 
     def _batches(self, owner: Owner, lease: _Lease) -> Iterator[Sequence[Aging]]:
@@ -143,8 +152,8 @@ class Maintain:
             yield batch
             after = batch[-1].seq
 
-    def _archived(self, owner: Owner, lease: _Lease, seqs: Sequence[int], now: datetime) -> Iterator[int]:
-        """Archive these, part by part; how many each part was."""
+    def _archive(self, owner: Owner, lease: _Lease, seqs: Sequence[int], now: datetime) -> Iterator[int]:
+        """Archive memories in batches; yield the number archived by each."""
         for start in range(0, len(seqs), WRITE_BATCH):
             lease.renew()
             yield self._store.archive_memories(owner, seqs[start : start + WRITE_BATCH], now=now)
@@ -152,7 +161,7 @@ class Maintain:
     def _record(self, tenant: str, archived: int, swept: int) -> None:
         message = f"Maintenance archived {archived:,} episode{'' if archived == 1 else 's'}."
         if swept:
-            message = f"{message[:-1]} and removed {swept:,} text{'' if swept == 1 else 's'} no detail has."
+            message = f"{message[:-1]} and removed {swept:,} text{'' if swept == 1 else 's'} without a detail."
         meta = {"archived": archived, **({"swept": swept} if swept else {})}
         self._store.add_event(
             AuditEvent(tenant=tenant, at=self._now(), action="maintenance.run", message=message, meta=meta)

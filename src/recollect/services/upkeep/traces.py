@@ -1,8 +1,8 @@
-"""Finding everything that says something of a subject, before it is erased.
+"""Search for everything that mentions a subject, before it is erased.
 
-What is removed and what only loses its words is decided here: a message of a conversation and an event of the audit log
-leave a mark where they were, everything else goes as a whole. What was made of it goes with it: summaries, proposals,
-the records of prompts it was shown in.
+This module decides which rows are removed and which are only cleared: messages of a conversation and events of the
+audit log keep their place and lose their text, all other rows are removed. Derived rows are removed too: summaries,
+proposals, and records of prompts that showed the subject.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PAGE = 500
 OF_AGENTS = ("memories", "memory_versions", "proposals", "context_calls", "details", "notes_file")
 OF_TENANTS = ("chat_sessions", "kb_documents", "workflows", "workflow_steps", "secret_allowances", "kb_chunks")
 STAYS = frozenset(["chat_messages", "audit_log", "api_keys"])
-"""Rows that keep their place and lose their words."""
+"""Tables with rows that keep their place and lose their text."""
 
 
 ERASE_EVENT = "erase.run"
@@ -31,60 +31,64 @@ ERASE_EVENT = "erase.run"
 
 @dataclass(slots=True)
 class Found:
-    """What an erasure is going to do."""
+    """Rows that an erasure removes or clears."""
 
     gone: list[Trace] = field(default_factory=list)
     cleared: list[Trace] = field(default_factory=list)
-    agents: list[Trace] = field(default_factory=list)  # whose own description mentions the subject
-    undone: list[tuple[Owner, str]] = field(default_factory=list)  # proposals to take back first
-    named: list[str] = field(default_factory=list)  # ids that hold the words and stay
-    unread: list[str] = field(default_factory=list)  # details whose text could not be read
+    agents: list[Trace] = field(default_factory=list)  # agents with a description that mentions the subject
+    undone: list[tuple[Owner, str]] = field(default_factory=list)  # proposals to undo first
+    named: list[str] = field(default_factory=list)  # agent ids that contain the words and stay
+    unread: list[str] = field(default_factory=list)  # details with an unreadable text
 
     @property
     def is_empty(self) -> bool:
+        """True if there is nothing to erase."""
         return not (self.gone or self.cleared or self.agents)
 
 
 class Traces:
-    """Looks through a tenant's rows."""
+    """Service that searches a tenant's rows for a subject."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def __call__(self, tenant: str, subject: Subject) -> Found:
-        """Raises: NotFound when there is no such agent or memory."""
+        """Find the rows of a subject.
+
+        Raises: NotFound when there is no such agent, session or memory.
+        """
         if subject.kind is SubjectKind.TEXT:
-            return self._mentions(tenant, Needle(subject.text))
+            return self._find_mentions(tenant, Needle(subject.text))
         found = Found()
         if subject.kind is SubjectKind.MEMORY:
             owner = Owner(tenant, subject.agent)
             memory = self._store.get_memory(owner, subject.id)
-            found.gone.append(_of_memory(owner, memory.id, memory.text))
+            found.gone.append(_memory_trace(owner, memory.id, memory.text))
         elif subject.kind is SubjectKind.SESSION:
-            self._of_session(tenant, subject.id, found)
+            self._add_session(tenant, subject.id, found)
         else:
-            self._of_owners(tenant, subject, found)
-        self._events(tenant, subject, found)
+            self._add_owners(tenant, subject, found)
+        self._add_events(tenant, subject, found)
         if subject.kind in (SubjectKind.MEMORY, SubjectKind.SESSION):
-            self._made_of(tenant, found, is_derived=True)
+            self._add_derived(tenant, found, is_derived=True)
         return found
 
-    def _of_owners(self, tenant: str, subject: Subject, found: Found) -> None:
-        """An agent with all it owns, or everything."""
+    def _add_owners(self, tenant: str, subject: Subject, found: Found) -> None:
+        """Add one agent with everything it owns, or the whole tenant."""
         if subject.kind is SubjectKind.AGENT:
             self._store.get_agent(Owner(tenant, subject.agent))
         for owner in owners(self._store, tenant):
             if subject.agent in ("", owner.agent):
                 for table in OF_AGENTS:
-                    found.gone += map(_brief, self._walk(tenant, table, agent=owner.agent))
+                    found.gone += map(_shorten, self._walk(tenant, table, agent=owner.agent))
         for table in OF_TENANTS if subject.kind is SubjectKind.TENANT else ("chat_sessions", "workflow_steps"):
             rows = self._walk(tenant, table, agent=subject.agent)
-            found.gone += [_brief(each) for each in rows if subject.agent in ("", each.agent)]
+            found.gone += [_shorten(each) for each in rows if subject.agent in ("", each.agent)]
         if subject.kind is SubjectKind.TENANT:
             found.cleared += [each for each in self._walk(tenant, "api_keys") if each.texts != ("",)]
         found.gone += self._walk(tenant, "agents", agent=subject.agent)
 
-    def _of_session(self, tenant: str, session_id: str, found: Found) -> None:
+    def _add_session(self, tenant: str, session_id: str, found: Found) -> None:
         found.gone += self._walk(tenant, "chat_sessions", session_id=session_id)
         for owner in owners(self._store, tenant):
             for table in ("memories", "details", "context_calls"):
@@ -92,8 +96,8 @@ class Traces:
         if not found.gone:
             raise NotFound("There is no such session.")
 
-    def _events(self, tenant: str, subject: Subject, found: Found) -> None:
-        """What programs have recorded may hold anything; our own events hold ids."""
+    def _add_events(self, tenant: str, subject: Subject, found: Found) -> None:
+        """Add events recorded by programs, which may contain any text; our own events contain only ids."""
         for event in self._walk(tenant, "audit_log"):
             if _is_own(event):
                 continue
@@ -105,20 +109,22 @@ class Traces:
             if is_meant and not _is_clear(event):
                 found.cleared.append(event)
 
-    def _mentions(self, tenant: str, needle: Needle) -> Found:
+    def _find_mentions(self, tenant: str, needle: Needle) -> Found:
         found = Found()
         for owner in owners(self._store, tenant):
             for table in OF_AGENTS:
                 rows = self._walk(tenant, table, agent=owner.agent)
-                found.gone += [_brief(each, needle) for each in rows if self._is_mentioned(owner, each, needle, found)]
+                found.gone += [
+                    _shorten(each, needle) for each in rows if self._is_mentioned(owner, each, needle, found)
+                ]
         for table in (*OF_TENANTS, *STAYS, "agents"):
             for each in self._walk(tenant, table):
                 texts = [ids_in(each.texts)] if _is_own(each) else each.texts
                 if each.belongs_to != ERASE_EVENT and needle.is_in_any(texts):
-                    self._place(_brief(each, needle), needle, found)
-        self._emptied(tenant, found)
-        self._summaries(tenant, found)
-        self._made_of(tenant, found, is_derived=False)
+                    self._add_trace(_shorten(each, needle), needle, found)
+        self._add_emptied_documents(tenant, found)
+        self._add_summaries(tenant, found)
+        self._add_derived(tenant, found, is_derived=False)
         found.named += [each.id for each in self._walk(tenant, "agents") if needle.is_in(each.id)]
         return found
 
@@ -130,84 +136,87 @@ class Traces:
         key = str(trace.key[0])
         try:
             return any(needle.is_in(piece) for piece in self._pieces(owner, key, needle.reach))
-        except NotFound:  # deleted meanwhile
+        # It was deleted in the meantime.
+        except NotFound:
             return False
-        except StoreError:  # missing or damaged: nobody can say what it holds
+        # The text is missing or damaged, so its content is unknown.
+        except StoreError:
             found.unread.append(f"{owner.agent}/{key}")
             return False
 
     def _pieces(self, owner: Owner, key: str, reach: int) -> Iterator[str]:
-        """The text of a detail, each piece with the end of the one before."""
+        """Yield the text of a detail in pieces, each with the end of the previous one, so that no match is split."""
         content, before = self._store.open_content(owner, key), ""
         for position in range(len(content.newlines)):
             piece = before + content.chunk(position)
             yield piece
             before = piece[-reach:]
 
-    def _place(self, trace: Trace, needle: Needle, found: Found) -> None:
+    def _add_trace(self, trace: Trace, needle: Needle, found: Found) -> None:
         if trace.table == "agents":
             found.agents.append(trace)
         elif trace.table in STAYS:
             found.cleared.append(trace)
         elif trace.table == "chat_sessions" and not needle.is_in(trace.id):
-            found.cleared.append(trace)  # only its summary
+            # Only its summary mentions the subject.
+            found.cleared.append(trace)
         else:
             found.gone.append(trace)
 
-    def _emptied(self, tenant: str, found: Found) -> None:
-        """A document that loses all its passages goes with them."""
-        gone = Counter(_document(each) for each in found.gone if each.table == "kb_chunks")
+    def _add_emptied_documents(self, tenant: str, found: Found) -> None:
+        """Add documents that lose all their passages."""
+        gone = Counter(_document_id(each) for each in found.gone if each.table == "kb_chunks")
         if gone:
-            every = Counter(_document(each) for each in self._walk(tenant, "kb_chunks"))
+            every = Counter(_document_id(each) for each in self._walk(tenant, "kb_chunks"))
             known = {each.id for each in found.gone if each.table == "kb_documents"}
             for id in sorted(id for id, count in gone.items() if count == every[id] and id not in known):
                 found.gone.append(Trace(table="kb_documents", key=(id,), texts=(id,)))
 
-    def _summaries(self, tenant: str, found: Found) -> None:
-        """A summary of messages that lose their words goes, and is made anew when it is next needed."""
+    def _add_summaries(self, tenant: str, found: Found) -> None:
+        """Add summaries of messages that are cleared; they are made again when needed."""
         known = {each.belongs_to for each in (*found.cleared, *found.gone) if each.table == "chat_sessions"}
         touched = {each.belongs_to for each in found.cleared if each.table == "chat_messages"}
         for id in sorted(touched - known):
             session = self._store.find_tenant_session(tenant, id)
             if session is not None and (session.summary or session.summarized_count):
-                agent, said = session.owner.agent, (session.summary,)
-                found.cleared.append(Trace(table="chat_sessions", key=(id,), agent=agent, belongs_to=id, texts=said))
+                agent, texts = session.owner.agent, (session.summary,)
+                found.cleared.append(Trace(table="chat_sessions", key=(id,), agent=agent, belongs_to=id, texts=texts))
 
-    def _made_of(self, tenant: str, found: Found, *, is_derived: bool) -> None:
-        """Proposals that take in what goes, what applying them made (`is_derived`), and prompts it was shown in."""
+    def _add_derived(self, tenant: str, found: Found, *, is_derived: bool) -> None:
+        """Add proposals that fold removed memories, prompts that showed them and, with `is_derived`, their results."""
         for owner in owners(self._store, tenant):
-            gone = {memory_id(int(each.key[0])) for each in _of(owner, found.gone, "memories")}
-            known = {each.key for each in _of(owner, found.gone, "proposals")}
-            for proposal in self._proposals(owner) if gone else ():
+            gone = {memory_id(int(each.key[0])) for each in _select(owner, found.gone, "memories")}
+            known = {each.key for each in _select(owner, found.gone, "proposals")}
+            for proposal in self._iter_proposals(owner) if gone else ():
                 if gone.isdisjoint(fold.id for fold in proposal.folds):
                     continue
                 if is_derived and proposal.state is ProposalState.APPLIED and proposal.is_new:
-                    gone |= self._made_by(owner, proposal, found)
+                    gone |= self._add_result(owner, proposal, found)
                 seq = int(proposal.id.removeprefix("p-"))
                 if (seq,) not in known:
                     found.gone.append(Trace(table="proposals", key=(seq,), agent=owner.agent, texts=(proposal.text,)))
-            self._prompts(owner, gone, found)
+            self._add_prompts(owner, gone, found)
 
-    def _made_by(self, owner: Owner, proposal: Proposal, found: Found) -> set[str]:
+    def _add_result(self, owner: Owner, proposal: Proposal, found: Found) -> set[str]:
         found.undone.append((owner, proposal.id))
         made = self._store.find_memories(owner, [memory_seq(proposal.memory_id or "") or 0])
-        found.gone += [_of_memory(owner, memory.id, memory.text) for memory in made.values()]
+        found.gone += [_memory_trace(owner, memory.id, memory.text) for memory in made.values()]
         return {memory.id for memory in made.values()}
 
-    def _prompts(self, owner: Owner, memories: set[str], found: Found) -> None:
-        names = memories | {each.id for each in _of(owner, found.gone, "details")}
+    def _add_prompts(self, owner: Owner, memories: set[str], found: Found) -> None:
+        names = memories | {each.id for each in _select(owner, found.gone, "details")}
         names |= {each.belongs_to for each in found.gone if each.table == "kb_chunks"}
         names |= {each.id for each in found.gone if each.table in ("workflow_steps", "kb_documents")}
         touched = {"chat_messages", "chat_sessions"}
         sessions = {each.belongs_to for each in (*found.cleared, *found.gone) if each.table in touched}
-        known = {each.key for each in _of(owner, found.gone, "context_calls")}
+        known = {each.key for each in _select(owner, found.gone, "context_calls")}
         if names or sessions:
             for call in self._walk(owner.tenant, "context_calls", agent=owner.agent):
                 is_shown = call.belongs_to in sessions or names_in(call.texts, names)
                 if is_shown and call.key not in known:
                     found.gone.append(call)
 
-    def _proposals(self, owner: Owner) -> Iterator[Proposal]:
+    def _iter_proposals(self, owner: Owner) -> Iterator[Proposal]:
         before = None
         while page := self._store.list_proposals(owner, before=before, limit=PAGE):
             yield from page
@@ -223,7 +232,7 @@ class Traces:
 
 
 def findings(found: Found) -> Iterator[Finding]:
-    """What a caller is shown of it."""
+    """Yield the findings reported to the caller."""
     for traces, is_cleared in ((found.gone, False), ((*found.cleared, *found.agents), True)):
         for each in traces:
             yield Finding(
@@ -235,28 +244,28 @@ def findings(found: Found) -> Iterator[Finding]:
             )
 
 
-def _brief(trace: Trace, needle: Needle | None = None) -> Trace:
-    """A row of which there may be very many, with no more of its texts than a caller is shown."""
-    said = next((text for text in trace.texts if needle is not None and needle.is_in(text)), None)
-    if needle is not None and said is not None:
-        return replace(trace, texts=(needle.excerpt(said),))
+def _shorten(trace: Trace, needle: Needle | None = None) -> Trace:
+    """Return a trace that keeps only an excerpt of its text, since there may be very many."""
+    match = next((text for text in trace.texts if needle is not None and needle.is_in(text)), None)
+    if needle is not None and match is not None:
+        return replace(trace, texts=(needle.excerpt(match),))
     return replace(trace, texts=(excerpt(next(iter(trace.texts), "")),))
 
 
-def _of(owner: Owner, traces: Iterable[Trace], table: str) -> list[Trace]:
+def _select(owner: Owner, traces: Iterable[Trace], table: str) -> list[Trace]:
     return [each for each in traces if (each.table, each.agent) == (table, owner.agent)]
 
 
-def _of_memory(owner: Owner, id: str, text: str) -> Trace:
+def _memory_trace(owner: Owner, id: str, text: str) -> Trace:
     return Trace(table="memories", key=(memory_seq(id) or 0,), agent=owner.agent, texts=(text,))
 
 
-def _document(passage: Trace) -> str:
+def _document_id(passage: Trace) -> str:
     return passage.belongs_to.rpartition("#")[0]
 
 
 def _is_own(trace: Trace) -> bool:
-    """Whether it is an event of ours, which holds ids and our own words."""
+    """Return True for an event of our own, which contains only ids and our own words."""
     area = trace.belongs_to.partition(".")[0]
     return trace.table == "audit_log" and (trace.belongs_to in OWN_EVENTS or area in OWN_AREAS)
 
