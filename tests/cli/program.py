@@ -59,8 +59,8 @@ def warm_folder() -> Path:
 class Program:
     """The program in a folder of its own, on a store of its own.
 
-    It is `python -m recollect` on a terminal, when it is only begun, and when variables are given that Python itself
-    reads; a plain run is a fork of a process that has loaded it already.
+    It is `python -m recollect` when it is only begun, and when variables are given that Python itself reads; any other
+    run, also on a terminal, is a fork of a process that has loaded it already.
     """
 
     command: tuple[str, ...] = (sys.executable, "-m", "recollect")
@@ -86,11 +86,13 @@ class Program:
         line = [*command, *arguments]
         return subprocess.Popen(line, cwd=self.folder, env=environment, stdin=pipe, stdout=pipe, stderr=pipe)
 
+    def _quickest(self, more: Mapping[str, str]) -> Sequence[str]:
+        is_plain = all(name.startswith(("RECOLLECT_", "OPENAI_")) for name in more)
+        return (str(warm_folder() / "recollect"),) if is_plain else self.command
+
     def __call__(self, *arguments: str | bytes, given: str | bytes = b"", **more: str) -> Ended:
         """Run to the end, with `given` on standard input."""
-        is_plain = all(name.startswith(("RECOLLECT_", "OPENAI_")) for name in more)
-        command = (str(warm_folder() / "recollect"),) if is_plain else self.command
-        with self._begun(command, arguments, more) as process:
+        with self._begun(self._quickest(more), arguments, more) as process:
             sent = given.encode() if isinstance(given, str) else given
             out, err = process.communicate(sent, timeout=TIMEOUT)
         return Ended(process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
@@ -110,7 +112,7 @@ class Program:
         """Run on a terminal that is `width` columns wide."""
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
-        line, environment = [*self.command, *arguments], self.environment(TERM="xterm-256color", **more)
+        line, environment = [*self._quickest(more), *arguments], self.environment(TERM="xterm-256color", **more)
         for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR"):
             environment.pop(name, None)
         process = subprocess.Popen(line, cwd=self.folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs)
