@@ -10,7 +10,7 @@ from recollect.errors import Invalid
 from recollect.model import Image, Json
 from recollect.policy.chat_shape import MEMORY_HEADING, MESSAGE_HEADING, shaped
 from recollect.policy.prompt.images import MAX_IMAGE_BYTES, MAX_IMAGES, checked_image, checked_images, decoded_image
-from recollect.policy.recall.purposes import MOST_AT_ONCE, purposes_for
+from recollect.policy.recall.purposes import MAX_PURPOSES, purposes_for
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\x00" * 20
 
@@ -43,7 +43,7 @@ def test_without_tools_none_is_chosen() -> None:
 
 def test_there_are_never_too_many() -> None:
     prompt = "Should we approve the refund, delegate it, deploy the release and write a blog post?"
-    assert len(purposes_for(prompt, is_first=True, has_tools=True)) == MOST_AT_ONCE
+    assert len(purposes_for(prompt, is_first=True, has_tools=True)) == MAX_PURPOSES
 
 
 def chat(*messages: tuple[str, str]) -> list[Json]:

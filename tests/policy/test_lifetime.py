@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.policy.memories.lifetime import DECAY_PER_WEEK, JOURNAL_WINDOW, decayed_importance
+from recollect.policy.memories.lifetime import DECAY_PER_WEEK, JOURNAL_WINDOW, decay_importance
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -21,7 +21,7 @@ def test_the_numbers_are_these() -> None:
     ("days", "expected"), [(-5, 0.8), (0, 0.8), (7, 0.76), (14, 0.722), (3.5, 0.8 * 0.95**0.5), (3650, 0.0)]
 )
 def test_importance_fades_by_the_week(days: float, expected: float) -> None:
-    left = decayed_importance(0.8, retrieved_at=NOW - timedelta(days=days), now=NOW)
+    left = decay_importance(0.8, retrieved_at=NOW - timedelta(days=days), now=NOW)
 
     assert left == pytest.approx(expected, abs=1e-9)
 
@@ -30,7 +30,7 @@ def test_importance_fades_by_the_week(days: float, expected: float) -> None:
     st.floats(0, 1), st.timedeltas(timedelta(), timedelta(days=4000)), st.timedeltas(timedelta(), timedelta(days=99))
 )
 def test_importance_only_fades_and_never_below_nothing(importance: float, age: timedelta, more: timedelta) -> None:
-    sooner = decayed_importance(importance, retrieved_at=NOW - age, now=NOW)
-    later = decayed_importance(importance, retrieved_at=NOW - age, now=NOW + more)
+    sooner = decay_importance(importance, retrieved_at=NOW - age, now=NOW)
+    later = decay_importance(importance, retrieved_at=NOW - age, now=NOW + more)
 
     assert 0 <= later <= sooner <= importance

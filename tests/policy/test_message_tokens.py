@@ -13,9 +13,9 @@ from recollect.policy.prompt.tokens import (
     NAME_TOKENS,
     count_content,
     count_message,
+    estimate_tokens_of_size,
     estimated_tokens,
     looks_like_json,
-    tokens_of_size,
 )
 
 
@@ -33,8 +33,8 @@ def test_the_estimate_is_a_quarter_of_the_bytes_and_more_for_json(text: str, tok
 
 
 def test_the_estimate_of_a_size_is_that_of_a_text() -> None:
-    assert tokens_of_size(1001) == estimated_tokens("x" * 1001) == 251
-    assert tokens_of_size(1001, is_json=True) == 277
+    assert estimate_tokens_of_size(1001) == estimated_tokens("x" * 1001) == 251
+    assert estimate_tokens_of_size(1001, is_json=True) == 277
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"a": 1}\n{"a": 2}\n', "[1, 2]", '  [{"a": null}]  ', "[-1]"])

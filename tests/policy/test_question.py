@@ -8,7 +8,7 @@ import pytest
 
 from recollect.model import Role
 from recollect.policy.recall.dates import spans
-from recollect.policy.recall.question import LIGHT, MAX_TERMS, Asked, asked_speaker
+from recollect.policy.recall.question import LIGHT, MAX_TERMS, Asked, find_speaker
 
 NOW = datetime(2023, 5, 30, 18, 0, tzinfo=UTC)  # a Tuesday
 
@@ -80,7 +80,7 @@ def test_what_is_no_date_is_passed_over(text: str) -> None:
     ],
 )
 def test_whose_words_are_asked_for(question: str, speaker: Role | None) -> None:
-    assert asked_speaker(question) is speaker
+    assert find_speaker(question) is speaker
 
 
 def test_a_pasted_page_is_searched_by_its_first_words() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from recollect.errors import Invalid
 from recollect.model import Kind, Memory, Owner
-from recollect.policy.prompt.escaping import as_line, one_line
+from recollect.policy.prompt.escaping import escape_line, one_line
 from recollect.policy.prompt.relevance import (
     MEANING_FLOOR,
     STOPWORDS,
@@ -238,7 +238,7 @@ def test_every_line_of_the_block_belongs_to_one_note(texts: list[tuple[str, list
         parsed = LINE.fullmatch(line)
         assert parsed is not None
         assert parsed["id"] == one.id
-        assert parsed["text"] == as_line(one.text)
+        assert parsed["text"] == escape_line(one.text)
     assert block.encode()
 
 

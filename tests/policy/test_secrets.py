@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from recollect.policy.secrets import context, scan, split
 from recollect.policy.secrets.rules import RULES
 from recollect.policy.secrets.scan import Finding, find_secrets, redact
-from recollect.policy.secrets.shapes import Rule
+from recollect.policy.secrets.shapes import SecretRule
 from recollect.policy.secrets.text import _FOLD, MAX_KEPT_CHARS, fold
 from tests.policy.secret_corpus.generate import DISGUISES, Note, disguised_notes, expand, plain_notes
 
@@ -40,7 +40,7 @@ def examples(kind: str) -> list[object]:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_a_rule_has_examples_both_ways(rule: Rule) -> None:
+def test_a_rule_has_examples_both_ways(rule: SecretRule) -> None:
     assert len(rule.hits) >= 2
     assert len(rule.misses) >= 2
     assert re.fullmatch(r"[a-z0-9-]{1,40}", rule.name)
@@ -48,7 +48,7 @@ def test_a_rule_has_examples_both_ways(rule: Rule) -> None:
 
 
 @pytest.mark.parametrize(("rule", "example"), examples("hits"))
-def test_a_rule_finds_its_examples(rule: Rule, example: str) -> None:
+def test_a_rule_finds_its_examples(rule: SecretRule, example: str) -> None:
     for seed in range(10):
         text = expand(example, random.Random(seed))
         assert find_secrets(text), f"seed {seed}"
@@ -66,7 +66,7 @@ def test_rules_find_what_they_are_named_for() -> None:
 
 
 @pytest.mark.parametrize(("rule", "example"), examples("misses"))
-def test_a_rule_leaves_its_counterexamples_alone(rule: Rule, example: str) -> None:
+def test_a_rule_leaves_its_counterexamples_alone(rule: SecretRule, example: str) -> None:
     for seed in range(3):
         text = expand(example, random.Random(seed))
         assert [finding for finding in find_secrets(text) if finding.rule == rule.name] == []
@@ -200,7 +200,7 @@ def test_work_grows_with_the_length_only(piece: str, monkeypatch: pytest.MonkeyP
 
 def judged(piece: str, size: int, monkeypatch: pytest.MonkeyPatch) -> int:
     count = 0
-    for module, name in ((context, "_value_in"), (split, "_key_end"), (scan, "_whole")):
+    for module, name in ((context, "_value_in"), (split, "_key_end"), (scan, "_credential_range")):
         judge = getattr(module, name)
 
         def counted(*args: object, judge: object = judge) -> object:

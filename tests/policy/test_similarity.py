@@ -15,11 +15,11 @@ from recollect.model import Role
 from recollect.policy.recall.question import Asked
 from recollect.policy.recall.similarity import (
     SPEAKERS,
-    Beside,
     Evidence,
     Frame,
+    NeighbourWeights,
     best,
-    spread,
+    spread_strengths,
     strengths,
 )
 from recollect.policy.text import terms
@@ -52,7 +52,7 @@ def evidence(query: str, *texts: str, cosines: list[float] | None = None, **more
 def similarities(found: Evidence, asked: Asked) -> Any:
     """The similarity of every record."""
     strength = strengths(found, asked, words_share=SHARE)
-    return spread(strength, strength)
+    return spread_strengths(strength, strength)
 
 
 def order(found: tuple[Evidence, Asked]) -> list[int]:
@@ -141,7 +141,7 @@ def test_a_question_about_nothing_we_know_gets_low_numbers() -> None:
 @given(st.lists(st.floats(0, 3, width=32), max_size=80))
 def test_spreading_keeps_the_order_and_the_range(strength: list[float]) -> None:
     given_ = np.array(strength, np.float32)
-    spread_out = spread(given_, given_)
+    spread_out = spread_strengths(given_, given_)
 
     assert ((spread_out >= 0) & (spread_out <= 1)).all()
     ranked = np.argsort(given_)
@@ -210,12 +210,12 @@ def test_what_an_index_keeps_from_question_to_question_changes_nothing(seed: int
 @pytest.mark.parametrize("seed", range(10))
 def test_what_few_rows_lend_is_what_they_lend_among_all(seed: int) -> None:
     found, _ = random_evidence(seed)
-    beside = Beside.of(found.conversations)
+    beside = NeighbourWeights.of(found.conversations)
     for rows, counts in found.occurrences:
         everywhere = np.zeros(len(found.seqs), np.float32)
         everywhere[rows] = counts
 
-        assert np.array_equal(beside.lent_by(rows, counts, len(found.seqs)), beside.lent(everywhere))
+        assert np.array_equal(beside.lend_rows(rows, counts, len(found.seqs)), beside.lend(everywhere))
 
 
 def test_a_word_that_only_asks_does_not_outweigh_one_that_names_something() -> None:

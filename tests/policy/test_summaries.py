@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.policy.details.references import find_references
-from recollect.policy.prompt.summaries import answer_text, fitted, problem, question, with_references
+from recollect.policy.prompt.summaries import answer_text, fit_texts, problem, question, with_references
 from recollect.policy.prompt.transcript_digest import clipped, digest
 
 TEXTS = st.lists(st.text(max_size=300), max_size=20)
@@ -30,7 +30,7 @@ def test_a_turn_cannot_pass_for_another() -> None:
 
 @given(TEXTS, st.integers(0, 2_000))
 def test_what_is_fitted_is_as_many_texts_and_not_much_more_than_allowed(texts: list[str], room: int) -> None:
-    shortened = fitted(texts, room)
+    shortened = fit_texts(texts, room)
 
     assert len(shortened) == len(texts)
     assert sum(map(len, shortened)) <= max(room, 3 * len(texts)) or shortened == texts

@@ -22,7 +22,7 @@ from recollect.model import Kind, Memory, Owner, Role
 from recollect.policy.details.digest import Digest
 from recollect.policy.prompt.tokens import estimated_tokens
 from recollect.policy.recall.question import Asked
-from recollect.policy.secrets.text import View, folded
+from recollect.policy.secrets.text import TextView, fold_view
 from recollect.policy.text import terms
 from recollect.providers.readers.html import read_html
 from recollect.providers.readers.text import read_markdown, read_text
@@ -77,7 +77,7 @@ MADE_FROM: Mapping[str, Callable[[str], Any]] = {
     "Iterable[tuple[str, str]]": lambda text: [("user", text)],
     "Sequence[tuple[str, str]]": lambda text: [("user", text)],
     "CountText": lambda text: estimated_tokens,
-    "View": folded,
+    "TextView": fold_view,
 }
 """How an argument of each type is made from a text. A function that wants anything else is not in the list."""
 
@@ -159,11 +159,11 @@ def answer(function: Callable[[str], Any], text: str) -> object:
         plain = list(returned) if isinstance(returned, Iterator) else returned
     except Exception as error:  # noqa: BLE001  what is raised is compared, too
         return type(error), str(error)
-    return [each.text for each in plain] if _is_views(plain) else plain.text if isinstance(plain, View) else plain
+    return [each.text for each in plain] if _is_views(plain) else plain.text if isinstance(plain, TextView) else plain
 
 
 def _is_views(returned: object) -> bool:
-    return isinstance(returned, list) and any(isinstance(each, View) for each in returned)
+    return isinstance(returned, list) and any(isinstance(each, TextView) for each in returned)
 
 
 def answers_of_threads(name: str, texts: Sequence[str]) -> Sequence[Mapping[str, object]]:

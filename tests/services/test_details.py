@@ -503,7 +503,7 @@ def test_lines_of_json_are_a_list_and_other_texts_are_refused(ann: AgentMemory) 
         ({"limit": 1_000_001}, "limit is a whole number"),
         ({"head": 0}, "head is a whole number"),
         ({"tail": True}, "tail is a whole number"),
-        ({"grep": ""}, "What to look for has 1 to"),
+        ({"grep": ""}, "The search pattern must have 1 to"),
         ({"grep": "x", "context": 51}, "context is a whole number"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What may be said about an agent."""
+"""Validate the fields of agents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIELDS = (*MAX_CHARS, "tools", "knowledge_categories", "is_active")
 
 
 class AgentFields(TypedDict, total=False):
-    """What can be set on an agent."""
+    """Fields that can be set on an agent."""
 
     name: str
     system_prompt: str
@@ -29,20 +29,20 @@ class AgentFields(TypedDict, total=False):
 
 
 def checked_agent_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields, if an agent may have them.
+    """Validate the fields of an agent.
 
     Raises: Invalid.
     """
-    return {name: _checked(name, value) for name, value in fields.items()}
+    return {name: _check_field(name, value) for name, value in fields.items()}
 
 
-def _checked(name: str, value: Any) -> Any:
+def _check_field(name: str, value: Any) -> Any:
     if name == "is_active":
         if not isinstance(value, bool):
-            raise Invalid("is_active is true or false.")
+            raise Invalid("is_active must be true or false.")
         return value
     if name == "tools":
-        return _checked_tools(value)
+        return _check_tools(value)
     if name == "knowledge_categories":
         return checked_categories(value)
     if name not in MAX_CHARS:
@@ -55,7 +55,7 @@ def _checked(name: str, value: Any) -> Any:
     return text
 
 
-def _checked_tools(value: Any) -> tuple[str, ...]:
+def _check_tools(value: Any) -> tuple[str, ...]:
     if isinstance(value, str) or not all(isinstance(tool, str) for tool in value) or len(value) > MAX_TOOLS:
         raise Invalid(f"An agent's tools are a list of at most {MAX_TOOLS} names.")
     tools = tuple(checked_text(tool, what="tool name") for tool in value)

@@ -1,7 +1,7 @@
-"""The audit log's hash chain: each event's hash covers its content and the hash of the event before it.
+"""Hash chain of the audit log: each event's hash covers its content and the hash of the previous event.
 
-With an `audit_key` hashes are HMACs, which nobody can recompute without the key. Such a hash begins with `hmac:` and
-the key's fingerprint, so that every event tells whether it is keyed, and whether with this key.
+With an `audit_key` hashes are HMACs, which cannot be recomputed without the key. Such a hash starts with `hmac:` and
+the key's fingerprint, so that every event shows whether it is keyed, and with which key.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from recollect.errors import Invalid
 from recollect.model import AuditEvent
 
 START = ""
-"""What the first event of a tenant continues."""
+"""Previous hash of a tenant's first event."""
 
-KEYED = "hmac:"
+HMAC_PREFIX = "hmac:"
 MIN_KEY_CHARS = 16
 
 
 def canonical(meta: Mapping[str, Any]) -> str:
-    """Return the one JSON text of `meta`: it is what is stored and what is hashed."""
+    """Serialize `meta` to the canonical JSON text that is stored and hashed."""
     return json.dumps(meta, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
 def event_hash(event: AuditEvent, previous_hash: str, key: str = "") -> str:
-    """Return the hash an event must have if it follows the one with `previous_hash`."""
+    """Compute the hash of an event that follows the one with `previous_hash`."""
     at = event.at.astimezone(UTC).isoformat(timespec="microseconds")
     content = [previous_hash, event.tenant, event.id, at, event.action, event.agent_id, event.message]
-    beginning = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-    text = f"{beginning[:-1]},{canonical(event.meta)}]"
+    prefix = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    text = f"{prefix[:-1]},{canonical(event.meta)}]"
     return key_mark(key) + _hmac(key, text) if key else hashlib.sha256(text.encode()).hexdigest()
 
 
 def checked_audit_key(key: str) -> str:
-    """Return the key. An empty one means that hashes are not keyed.
+    """Validate an audit key. An empty key means that hashes are not keyed.
 
     Raises: Invalid.
     """
@@ -50,26 +50,28 @@ def checked_audit_key(key: str) -> str:
 
 
 def key_mark(key: str) -> str:
-    """Return what every hash made with `key` begins with."""
-    return f"{KEYED}{_hmac(key, KEYED)[:8]}:"
+    """Return the prefix of every hash made with `key`."""
+    return f"{HMAC_PREFIX}{_hmac(key, HMAC_PREFIX)[:8]}:"
 
 
 def is_keyed(hash: str) -> bool:
-    return hash.startswith(KEYED)
+    return hash.startswith(HMAC_PREFIX)
 
 
 def is_foreign(hash: str, key: str) -> bool:
-    """Return True if the hash was made with a key, and not with this one."""
+    """Return True if the hash was made with another key."""
     return is_keyed(hash) and not (key and hash.startswith(key_mark(key)))
 
 
 def seal_problem(event: AuditEvent, previous_hash: str, *, key: str, must_be_keyed: bool) -> str:
-    """Return a sentence on what is wrong with the event's hashes; empty if they are right."""
+    """Describe what is wrong with an event's hashes; return an empty string if they are right."""
     if is_foreign(event.hash, key):
-        asked = "it was written with another one than is set" if key else "set audit_key to the one it was written with"
-        return f"Event {event.id} cannot be checked without its audit_key: {asked}."
+        advice = (
+            "it was written with another one than is set" if key else "set audit_key to the one it was written with"
+        )
+        return f"Event {event.id} cannot be checked without its audit_key: {advice}."
     if must_be_keyed and not is_keyed(event.hash):
-        return f"Event {event.id} is not keyed although earlier ones are: somebody wrote it without the audit_key."
+        return f"Event {event.id} is not keyed although earlier ones are: it was written without the audit_key."
     used = key if is_keyed(event.hash) else ""
     if (event.previous_hash, event.hash) != (previous_hash, event_hash(event, previous_hash, used)):
         return f"Event {event.id} was changed after it was written."
@@ -77,5 +79,5 @@ def seal_problem(event: AuditEvent, previous_hash: str, *, key: str, must_be_key
 
 
 def _hmac(key: str, text: str) -> str:
-    # A variable of the environment that is not UTF-8 has its bytes as surrogates; they are the key.
+    # An environment variable that is not UTF-8 arrives with surrogates; encode them back to the original bytes.
     return hmac.new(key.encode("utf-8", "surrogateescape"), text.encode(), hashlib.sha256).hexdigest()

@@ -1,8 +1,8 @@
-"""The shape of a prompt that every chat endpoint takes: one system message, then user and assistant by turns.
+"""Shape prompts for every chat endpoint: one system message, then alternating user and assistant messages.
 
-Many take more, but some refuse a system message behind the first, or two messages of one role in a row. So what is
-volatile in working memory is put in front of the message it is for, under a heading. What comes out of a store is
-indented or stands behind a label there; it can begin no heading of its own.
+Some endpoints refuse a system message after the first, or two messages of one role in a row. Volatile parts of working
+memory are therefore put in front of the message they are for, below a heading. Stored text is indented or follows a
+label there, so it cannot start a heading.
 """
 
 from __future__ import annotations
@@ -16,33 +16,35 @@ MESSAGE_HEADING = "[The message]"
 
 
 def shaped(messages: Sequence[Json], *, stable: int = 0, also: Sequence[str] = ()) -> list[Json]:
-    """The same messages as one of the system, if any, followed by turns; `also` are blocks to show with the last one.
+    """Return the messages as at most one system message followed by turns.
 
-    `stable` is how many of the first will begin the next prompt, too: the rest goes to the last message.
+    `also` are blocks to show with the last message. `stable` is the number of leading messages that the next prompt
+    will share; all others go to the last message.
 
     >>> shaped([{"role": "system", "content": "Be kind."}, {"role": "system", "content": "A skill."},
     ...         {"role": "user", "content": "Hi"}])
     [{'role': 'system', 'content': 'Be kind.\\n\\nA skill.'}, {'role': 'user', 'content': 'Hi'}]
     """
-    beginning: list[str] = []
+    system: list[str] = []
     turns: list[Json] = []
-    shown_last: list[str] = []
+    with_last: list[str] = []
     *earlier, last = messages
     for place, message in enumerate(earlier):
         role, content = message["role"], message["content"]
         if stable and place >= stable:
-            shown_last.append(content)
+            with_last.append(content)
         elif role == "system":
-            (shown_last if turns else beginning).append(content)
+            (with_last if turns else system).append(content)
         elif turns and turns[-1]["role"] == role:
             turns[-1] = {"role": role, "content": f"{turns[-1]['content']}\n\n{content}"}
         else:
             turns.append({"role": role, "content": content})
-    if turns and turns[-1]["role"] == "user":  # what a tool said: a turn ends with an answer
-        shown_last.insert(0, turns.pop()["content"])
-    shown_last += also
-    asked = last["content"]
-    if shown_last:
-        asked = "\n\n".join([MEMORY_HEADING, *shown_last, MESSAGE_HEADING, asked])
-    first = [{"role": "system", "content": "\n\n".join(beginning)}] if beginning else []
-    return [*first, *turns, {"role": "user", "content": asked}]
+    # A turn ends with an answer, so a trailing user message is the output of a tool.
+    if turns and turns[-1]["role"] == "user":
+        with_last.insert(0, turns.pop()["content"])
+    with_last += also
+    last_content = last["content"]
+    if with_last:
+        last_content = "\n\n".join([MEMORY_HEADING, *with_last, MESSAGE_HEADING, last_content])
+    first = [{"role": "system", "content": "\n\n".join(system)}] if system else []
+    return [*first, *turns, {"role": "user", "content": last_content}]

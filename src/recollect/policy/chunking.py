@@ -1,9 +1,9 @@
-"""Cutting a document into passages that can be found and understood alone.
+"""Split a document into passages that can be found and understood alone.
 
-A document arrives as parts: headings, paragraphs, lists, code, tables. Parts below the same headings are packed into
-passages of about `TARGET` characters and never more than `CAP`. Every passage begins with the line of headings it
-stands under, so that "within 14 days" is still about refunds, and words of the heading find it. A list, a table or a
-piece of code stays whole where it fits; where prose had to be cut, the next passage repeats the end of the last one.
+A document consists of parts: headings, paragraphs, lists, code, tables. Parts below the same headings are packed into
+passages of about `TARGET` and at most `CAP` characters. Every passage starts with the line of its headings, so that
+"within 14 days" is still about refunds and words of the heading find it. A list, a table or a piece of code stays whole
+if it fits; where prose is split, the next passage repeats the end of the previous one.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 VERSION = "1"
-"""Goes up when the same document would be cut differently, so that it is cut anew when it is ingested again."""
+"""Version of the algorithm; raise it when documents would be split differently, so that they are split again."""
 
 TARGET = 900
 CAP = 1350
 OVERLAP = 80
-"""Characters, each measured on questions about real documentation: docs/decisions.md."""
+"""Sizes in characters, tuned on questions about real documentation: docs/decisions.md."""
 
 MAX_NAME = 80
 MAX_PATH = 240
@@ -32,7 +32,7 @@ _SPACE = re.compile(r"\s+")
 
 
 class PartKind(StrEnum):
-    """What a part of a document is, which decides where it may be cut."""
+    """Kind of a part, which decides where it may be split."""
 
     HEADING = "heading"
     PARAGRAPH = "paragraph"
@@ -48,21 +48,21 @@ class Part:
     kind: PartKind
     text: str
     level: int = 0  # of a heading; 1 is the highest
-    place: str = "line"  # what `number` counts: lines or pages
-    number: int = 0  # where it begins in the file; 0: nobody knows
+    place: str = "line"  # unit of `number`: line or page
+    number: int = 0  # position in the file; 0 if unknown
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Something that goes into a passage as it is."""
+    """Unsplit content of a passage."""
 
     text: str
     is_prose: bool = False
-    goes_on: bool = False  # what comes before is of the same paragraph
+    goes_on: bool = False  # continues the paragraph of the previous piece
 
 
 def passages(title: str, parts: Iterable[Part]) -> list[str]:
-    """The document as passages, in order, each headed by where it stands.
+    """Split a document into passages, in order, each below its line of headings.
 
     >>> passages("Refunds", [Part(kind=PartKind.HEADING, text="Deadline", level=2),
     ...                      Part(kind=PartKind.PARAGRAPH, text="Within 14 days.")])
@@ -76,33 +76,33 @@ def passages(title: str, parts: Iterable[Part]) -> list[str]:
             continue
         room = CAP - len(head) - 2
         pieces = [piece for part in section for piece in _pieces(part, room)]
-        found += [f"{head}\n\n{body}" for body in _packed(pieces, min(TARGET, room), room)]
+        found += [f"{head}\n\n{body}" for body in _pack(pieces, min(TARGET, room), room)]
     return found
 
 
 def heading_line(path: Sequence[str]) -> str:
-    """The headings a passage stands under, shortened in the middle when they are many.
+    """Join the headings of a passage, shortened in the middle if there are many.
 
     >>> heading_line(["Handbook", "Refunds", "EU"])
     'Handbook > Refunds > EU'
     """
-    names = [_shortened(name) for name in path]
+    names = [_shorten(name) for name in path]
     while len(SEPARATOR.join(names)) > MAX_PATH and len(names) > 3:
         names = [names[0], CUT, *(names[3:] if names[1] == CUT else names[2:])]
     return SEPARATOR.join(names)
 
 
 def retitled(passage: str, old: str, new: str) -> str:
-    """The passage of a document that has got another title.
+    """Change the document's title in the heading line of a passage.
 
     >>> retitled("Refunds > Deadline\\n\\nWithin 14 days.", "Refunds", "Returns")
     'Returns > Deadline\\n\\nWithin 14 days.'
     """
     head, blank, body = passage.partition("\n\n")
-    return _shortened(new) + head.removeprefix(_shortened(old)) + blank + body
+    return _shorten(new) + head.removeprefix(_shorten(old)) + blank + body
 
 
-def _shortened(name: str) -> str:
+def _shorten(name: str) -> str:
     name = _SPACE.sub(" ", name).strip()
     return name if len(name) <= MAX_NAME else name[: MAX_NAME - 1] + CUT
 
@@ -113,27 +113,28 @@ def _bounded(name: str) -> str:
 
 
 def _sections(title: str, parts: Iterable[Part]) -> Iterator[tuple[Sequence[str], Sequence[Part]]]:
-    """What stands under each row of headings. A heading with nothing under it, not even another one, stands alone."""
+    """Yield the parts below each path of headings. A heading without content or subheadings is a section alone."""
     path: list[tuple[int, str]] = []
     section: list[Part] = []
-    is_bare = False  # the last heading has had nothing yet
+    is_empty = False  # the last heading has no content yet
     for part in parts:
         if not part.text.strip():
             continue
         if part.kind is not PartKind.HEADING:
             section.append(part)
-            is_bare = False
+            is_empty = False
             continue
-        if section or (is_bare and part.level <= path[-1][0]):
+        if section or (is_empty and part.level <= path[-1][0]):
             yield _names(title, path), section
         while path and path[-1][0] >= part.level:
             path.pop()
         name = _SPACE.sub(" ", part.text).strip()
         is_long = len(name) > MAX_NAME
         path.append((part.level, _bounded(name)))
-        section = [Part(kind=PartKind.PARAGRAPH, text=part.text)] if is_long else []  # the line above has no room
-        is_bare = not is_long
-    if section or is_bare:
+        # The heading line shortens a long heading, so its full text starts the section.
+        section = [Part(kind=PartKind.PARAGRAPH, text=part.text)] if is_long else []
+        is_empty = not is_long
+    if section or is_empty:
         yield _names(title, path), section
 
 
@@ -143,22 +144,23 @@ def _names(title: str, path: Sequence[tuple[int, str]]) -> Sequence[str]:
 
 
 def _pieces(part: Part, room: int) -> Iterator[_Piece]:
-    """The part whole if it fits, else in pieces that do."""
+    """Yield the part whole if it fits, otherwise in pieces that do."""
     text = part.text.strip("\n").rstrip() if part.kind is PartKind.CODE else part.text.strip()
     is_prose = part.kind is PartKind.PARAGRAPH
     if len(text) <= (min(TARGET, room) if is_prose else room):
         yield _Piece(text, is_prose=is_prose)
     elif is_prose:
-        sentences = _joined(_sentences(text), min(TARGET, room) // 2, room, glue=" ")
+        sentences = _join(_sentences(text), min(TARGET, room) // 2, room, glue=" ")
         yield from (_Piece(each, is_prose=True, goes_on=count > 0) for count, each in enumerate(sentences))
     elif part.kind is PartKind.TABLE:
         yield from map(_Piece, _table_pieces(text, room))
     else:
-        yield from map(_Piece, _joined(text.split("\n"), TARGET, room, glue="\n"))
+        yield from map(_Piece, _join(text.split("\n"), TARGET, room, glue="\n"))
 
 
 def _sentences(text: str) -> list[str]:
-    """
+    """Split a text into sentences.
+
     >>> _sentences("One. Two!\\nThree")
     ['One.', 'Two!', 'Three']
     """
@@ -168,32 +170,32 @@ def _sentences(text: str) -> list[str]:
 
 
 def _table_pieces(text: str, room: int) -> Iterator[str]:
-    """Rows in groups, each under the table's own head; a head too long to repeat is not."""
+    """Yield groups of rows, each below the header of the table unless that is too long to repeat."""
     lines = text.split("\n")
     depth = 2 if len(lines) > 1 and set(lines[1]) <= set("|-: ") and "-" in lines[1] else 1
     head = "\n".join(lines[:depth])
     if len(head) > room // 3:
-        yield from _joined(lines, TARGET, room, glue="\n")
+        yield from _join(lines, TARGET, room, glue="\n")
         return
-    for rows in _joined(lines[depth:], TARGET - len(head) - 1, room - len(head) - 1, glue="\n"):
+    for rows in _join(lines[depth:], TARGET - len(head) - 1, room - len(head) - 1, glue="\n"):
         yield f"{head}\n{rows}"
 
 
-def _joined(texts: Iterable[str], target: int, most: int, *, glue: str) -> Iterator[str]:
-    """Neighbours put together up to `target` characters; what is longer than `most` alone is cut."""
-    held = ""
-    for text in (piece for whole in texts for piece in _cut(whole, most)):
-        if held and len(held) + len(glue) + len(text) > target:
-            yield held
-            held = text
+def _join(texts: Iterable[str], target: int, most: int, *, glue: str) -> Iterator[str]:
+    """Join neighbouring texts up to `target` characters; split texts longer than `most`."""
+    joined = ""
+    for text in (piece for whole in texts for piece in _split(whole, most)):
+        if joined and len(joined) + len(glue) + len(text) > target:
+            yield joined
+            joined = text
         else:
-            held = f"{held}{glue}{text}" if held else text
-    if held:
-        yield held
+            joined = f"{joined}{glue}{text}" if joined else text
+    if joined:
+        yield joined
 
 
-def _cut(text: str, most: int) -> Iterator[str]:
-    """At white space where there is some."""
+def _split(text: str, most: int) -> Iterator[str]:
+    """Split a text at white space if possible."""
     start = 0
     while len(text) - start > most:
         border = text.rfind(" ", start + most // 2, start + most + 1)
@@ -204,29 +206,29 @@ def _cut(text: str, most: int) -> Iterator[str]:
     yield text[start:]
 
 
-def _packed(pieces: Sequence[_Piece], target: int, most: int) -> Iterator[str]:
-    """Pieces put together into passages; prose that goes on in the next one is repeated there by its last sentences."""
-    held: list[_Piece] = []
+def _pack(pieces: Sequence[_Piece], target: int, most: int) -> Iterator[str]:
+    """Pack pieces into passages; a passage that continues prose repeats the last sentences of the previous one."""
+    packed: list[_Piece] = []
     size = 0
     for piece in pieces:
-        if held and size + 2 + len(piece.text) > target:
-            yield _body(held)
-            tail = _tail(held[-1], min(OVERLAP, most - len(piece.text) - 2)) if piece.is_prose else ""
-            held = [_Piece(tail, is_prose=True)] if tail else []
+        if packed and size + 2 + len(piece.text) > target:
+            yield _join_pieces(packed)
+            tail = _overlap(packed[-1], min(OVERLAP, most - len(piece.text) - 2)) if piece.is_prose else ""
+            packed = [_Piece(tail, is_prose=True)] if tail else []
             size = len(tail)
-        size += len(piece.text) + (2 if held else 0)
-        held.append(piece)
-    if held:
-        yield _body(held)
+        size += len(piece.text) + (2 if packed else 0)
+        packed.append(piece)
+    if packed:
+        yield _join_pieces(packed)
 
 
-def _body(pieces: Sequence[_Piece]) -> str:
+def _join_pieces(pieces: Sequence[_Piece]) -> str:
     first, *rest = pieces
     return first.text + "".join(f"{' ' if piece.goes_on else PARAGRAPH}{piece.text}" for piece in rest)
 
 
-def _tail(piece: _Piece, most: int) -> str:
-    """The last sentences of a piece of prose, whole, as many as fit; the last words when not even one does."""
+def _overlap(piece: _Piece, most: int) -> str:
+    """Return as many of the last sentences of prose as fit, or the last words if none does."""
     if not piece.is_prose or most <= 0:
         return ""
     tail = ""

@@ -1,4 +1,4 @@
-"""What a document may be called, and what it is known by."""
+"""Validate documents and derive their ids, hashes and titles."""
 
 from __future__ import annotations
 
@@ -15,27 +15,30 @@ MAX_CATEGORIES = 100
 MAX_SOURCE_CHARS = 1000
 
 MAX_PASSAGES = 20_000
-"""Of one document, which is stored in one transaction."""
+"""Maximum number of passages of a document, which is stored in one transaction."""
 UNTITLED_CHARS = 80
 ID_CHARS = 16
 
 WHITEBOARD = "whiteboard"
-"""The category of what a tenant's agents and people write for each other."""
+"""Category of documents that agents and people of a tenant write for each other."""
 
 
 def document_id(*, source: str, title: str) -> str:
-    """The same for what comes from the same place, or, if it comes from nowhere, has the same title."""
-    known_by = f"source:{source}" if source else f"title:{title}"
-    return f"d-{hashlib.sha256(known_by.encode()).hexdigest()[:ID_CHARS]}"
+    """Return an id derived from the source, or from the title if there is no source."""
+    identity = f"source:{source}" if source else f"title:{title}"
+    return f"d-{hashlib.sha256(identity.encode()).hexdigest()[:ID_CHARS]}"
 
 
 def document_hash(content: bytes, *, suffix: str) -> str:
-    """Changes when the document would be cut into other passages."""
+    """Return a hash that changes if the document would be split into other passages."""
     return hashlib.sha256(f"{VERSION}:{suffix}:".encode() + content).hexdigest()[:32]
 
 
 def checked_title(title: str) -> str:
-    """Raises: Invalid."""
+    """Validate a title.
+
+    Raises: Invalid.
+    """
     title = " ".join(checked_text(title, what="title").split())
     if not title:
         raise Invalid("A document's title cannot be blank.")
@@ -45,7 +48,10 @@ def checked_title(title: str) -> str:
 
 
 def checked_category(category: str) -> str:
-    """Raises: Invalid."""
+    """Validate a category.
+
+    Raises: Invalid.
+    """
     category = " ".join(checked_text(category, what="category").split())
     if len(category) > MAX_CATEGORY_CHARS:
         raise Invalid(f"A category is too long (max {MAX_CATEGORY_CHARS} characters).")
@@ -53,7 +59,7 @@ def checked_category(category: str) -> str:
 
 
 def checked_categories(categories: Iterable[str]) -> tuple[str, ...]:
-    """Each once, in the order given.
+    """Validate categories and drop repeats, in the given order.
 
     Raises: Invalid.
     """
@@ -66,7 +72,7 @@ def checked_categories(categories: Iterable[str]) -> tuple[str, ...]:
 
 
 def title_of(given: str | None, read: str, name: str, parts: Iterable[Part]) -> str:
-    """What a document is called: as somebody said, as it says itself, after its file, or by its first words.
+    """Choose a document's title: the given one, the one in the text, the file name, or its first words.
 
     Raises: Invalid.
     """
@@ -74,5 +80,5 @@ def title_of(given: str | None, read: str, name: str, parts: Iterable[Part]) -> 
         return checked_title(given)
     first = next((part.text for part in parts if part.text.strip()), "")
     title = " ".join((read or name or first).split())
-    longest = MAX_TITLE_CHARS if read or name else UNTITLED_CHARS
-    return checked_title(title if len(title) <= longest else title[: longest - 1] + "…")
+    limit = MAX_TITLE_CHARS if read or name else UNTITLED_CHARS
+    return checked_title(title if len(title) <= limit else title[: limit - 1] + "…")

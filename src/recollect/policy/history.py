@@ -1,4 +1,4 @@
-"""How a tenant's history is searched: the words of what was done, and how much each kind of event matters."""
+"""Search terms and importance of a tenant's history: audit events and workflow steps."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from recollect.model import AuditEvent, WorkflowStep
 from recollect.policy.text import fold, terms
 
 MAX_SEARCHED = 50_000
-"""The newest events a question is held against; older ones are found by listing."""
+"""Number of newest events that recall searches; older ones can only be listed."""
 
 OWN_AREAS = frozenset(
     """memory agent secret turn maintenance workflow document chunk skill detail session summary context key export
     import erase note blob consolidation""".split()
 )
-"""First words of the actions recollect records by itself; a program that records its own events uses others."""
+"""First words of the actions that recollect records; programs use other words for their own events."""
 
 BOOKKEEPING_IMPORTANCE = 0.2
-"""That something was stored or edited says little; what it was is found elsewhere."""
+"""Importance of our own events, which only say that something was stored or edited."""
 
 EVENT_IMPORTANCE = 0.5
-"""What a program or a person thought worth recording."""
+"""Importance of events recorded by programs or people."""
 
-TELLING: Mapping[str, float] = {"refuse": 0.5, "approve": 0.5, "fail": 0.5, "delete": 0.4, "erase": 0.5}
-"""Of our own events, those that tell of a decision, by the last word of their action."""
+DECISION_IMPORTANCE: Mapping[str, float] = {"refuse": 0.5, "approve": 0.5, "fail": 0.5, "delete": 0.4, "erase": 0.5}
+"""Importance of our own events that record a decision, by the last word of their action."""
 
 STEP_CHARS = 4096
-"""Of a step's output, what is searched: its beginning."""
+"""Number of leading characters of a step's output that are searched."""
 
 STEP_IMPORTANCE = 0.5
 FAILED_IMPORTANCE = 0.7
-"""What went wrong once is worth knowing before it is tried again."""
+"""Importance of failed steps, which are worth knowing before a retry."""
 
 COMPLETED = "completed"
 FAILURES = frozenset("failed failure fail error errored rejected refused cancelled canceled aborted timeout".split())
-"""The words by which a step or an event says that it did not go well."""
+"""Words in a status or action that report a failure."""
 
 _ID = re.compile(r"(?<![\w-])[a-z]-\d+(?![\w-])")
 
 
 def history_terms(text: str) -> list[str]:
-    """The words of a message or of a question about it. An id is one word: a question about 17 things means no m-17.
+    """Return the search terms of a message or question; an id is one term, so "17 things" does not match m-17.
 
     >>> history_terms("Note m-17 was stored.")
     ['m-17', 'note', 'store']
@@ -54,23 +54,23 @@ def history_terms(text: str) -> list[str]:
 
 
 def step_words(step: WorkflowStep) -> str:
-    """What a step is found by."""
+    """Return the searchable text of a step."""
     return f"{step.workflow_name} {step.name} {step.output[:STEP_CHARS]}"
 
 
 def step_importance(step: WorkflowStep) -> float:
-    """From 0 to 1."""
+    """Return the importance of a step, 0 to 1."""
     return FAILED_IMPORTANCE if step.status in FAILURES else STEP_IMPORTANCE
 
 
 def event_importance(event: AuditEvent) -> float:
-    """From 0 to 1."""
-    area, _, done = event.action.partition(".")
-    return TELLING.get(done, BOOKKEEPING_IMPORTANCE) if area in OWN_AREAS else EVENT_IMPORTANCE
+    """Return the importance of an event, 0 to 1."""
+    area, _, verb = event.action.partition(".")
+    return DECISION_IMPORTANCE.get(verb, BOOKKEEPING_IMPORTANCE) if area in OWN_AREAS else EVENT_IMPORTANCE
 
 
 def event_id(number: int) -> str:
-    """The public id of a tenant's audit event.
+    """Return the public id of a tenant's audit event.
 
     >>> event_id(12)
     'a-12'

@@ -9,12 +9,12 @@ from typing import Any
 from recollect.errors import Invalid
 from recollect.policy.text import has_half_pair
 
-_NEITHER_QUOTES_NOR_PARTS = bytes(set(range(256)) - set(b'"[{,'))
+_IRRELEVANT_BYTES = bytes(set(range(256)) - set(b'"[{,'))
 _CHUNK = 64 * 1024
 
 
 def count_json_parts(text: str | bytes) -> int:
-    """Count brackets and commas: each stands for a value that takes up to 120 bytes. Those in strings count, too.
+    """Count brackets and commas, an upper bound on values, which take up to 120 bytes each; strings count as well.
 
     >>> count_json_parts('[{"a": 1}, {}]'), count_json_parts(b'["a,b"]')
     (4, 2)
@@ -34,9 +34,9 @@ def has_too_many_values(body: bytes, most: int) -> bool:
         return False
     if b"\\" in body:
         body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    marks = body.translate(None, _NEITHER_QUOTES_NOR_PARTS)
+    marks = body.translate(None, _IRRELEVANT_BYTES)
     count, is_inside = 0, 0
-    # In chunks: other threads go on in between, and the rest need not be read once there are too many.
+    # Work in chunks so that other threads can run in between and the loop can stop early.
     for start in range(0, len(marks), _CHUNK):
         pieces = marks[start : start + _CHUNK].split(b'"')
         count += sum(map(len, pieces[is_inside::2]))
@@ -56,10 +56,10 @@ def read_json(body: bytes) -> Any:
     Raises: Invalid when it is too deep, repeats a name or holds half a surrogate pair; ValueError when it is no JSON.
     """
     try:
-        value = json.loads(body.decode("utf-8-sig"), object_pairs_hook=_without_repeats)
+        value = json.loads(body.decode("utf-8-sig"), object_pairs_hook=_reject_repeats)
     except RecursionError:
-        raise Invalid(_too_deep("body")) from None
-    # UTF-8 has no half pairs, only an escape makes one. Both checks walk the value and take longer than parsing it.
+        raise Invalid(_too_deep_message("body")) from None
+    # UTF-8 has no half pairs, only an escape makes one. Both checks walk the value, which takes longer than parsing it.
     if b"\\ud" in body or b"\\uD" in body:
         checked_json(value, what="body")
     elif body.count(b"[") + body.count(b"{") > MAX_DEPTH:
@@ -79,19 +79,26 @@ def checked_json(value: Any, *, what: str) -> Any:
 
 
 def check_depth(value: Any, *, what: str, most: int = MAX_DEPTH) -> None:
-    """Raises: Invalid when `value` is nested more than `most` levels deep."""
+    """Check the depth of a value.
+
+    Raises: Invalid when `value` is nested more than `most` levels deep.
+    """
     for _ in _levels(value, what, most):
         pass
 
 
 def _levels(value: Any, what: str, most: int = MAX_DEPTH) -> Iterable[Sequence[Any]]:
-    """Walk the value level by level; names of fields count as values. Raises: Invalid."""
+    """Yield the values level by level; names of fields count as values.
+
+    Raises: Invalid.
+    """
     level = [value]
     for _ in range(most + 1):
         yield level
         inner: list[Any] = []
         for each in level:
-            if isinstance(each, _PLAIN):  # first, since nearly all are, and asking for a Mapping is slow
+            # Checked first because nearly all values are plain and the test for a Mapping is slow.
+            if isinstance(each, _PLAIN):
                 continue
             if isinstance(each, Mapping):
                 inner += each
@@ -101,17 +108,19 @@ def _levels(value: Any, what: str, most: int = MAX_DEPTH) -> Iterable[Sequence[A
         if not inner:
             return
         level = inner
-    raise Invalid(_too_deep(what))
+    raise Invalid(_too_deep_message(what))
 
 
-def _too_deep(what: str) -> str:
+def _too_deep_message(what: str) -> str:
+    """Build the error message for values nested too deeply."""
     return f"The {what} is nested too deeply; at most {MAX_DEPTH} levels are accepted."
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+def _reject_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build a dict and refuse repeated names."""
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         seen: set[str] = set()
-        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise Invalid(f"The body names the field {twice[:40]!r} twice in one object; send it once.")
-    return found
+        repeated = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise Invalid(f"The body names the field {repeated[:40]!r} twice in one object; send it once.")
+    return fields

@@ -1,7 +1,7 @@
-"""Which ids and names are acceptable.
+"""Validate ids and names.
 
-A tenant id ends up inside a `SET LOCAL` literal and in shard names, so it is a plain slug. An agent id is part of an
-address (`/api/agents/{agent}`), so it has no slash and no white space.
+A tenant id is used in a `SET LOCAL` literal and in shard names, so it is a plain slug. An agent id is part of a URL
+(`/api/agents/{agent}`), so it has no slash and no white space.
 """
 
 from __future__ import annotations
@@ -22,14 +22,20 @@ _MEMORY_ID = re.compile(r"m-([1-9][0-9]{0,17})")
 
 
 def checked_tenant(tenant: object) -> str:
-    """Raises: Invalid."""
+    """Validate a tenant id.
+
+    Raises: Invalid.
+    """
     if not isinstance(tenant, str) or not _TENANT.fullmatch(tenant):
         raise Invalid("A tenant id is 1 to 63 ASCII letters, digits or . _ - and begins with a letter or digit.")
     return tenant
 
 
 def checked_agent(agent: object) -> str:
-    """Raises: Invalid."""
+    """Validate an agent id and return it in NFC.
+
+    Raises: Invalid.
+    """
     if isinstance(agent, str):
         agent = unicodedata.normalize("NFC", agent)
         if _AGENT.fullmatch(agent):
@@ -38,12 +44,15 @@ def checked_agent(agent: object) -> str:
 
 
 def checked_owner(agent: str, tenant: str = DEFAULT_TENANT) -> Owner:
-    """Raises: Invalid."""
+    """Validate a tenant and an agent id.
+
+    Raises: Invalid.
+    """
     return Owner(tenant=checked_tenant(tenant), agent=checked_agent(agent))
 
 
 def is_session(id: object) -> bool:
-    """Whether a session can have this id; one that cannot is simply not found."""
+    """Return True if a session can have this id."""
     return (
         isinstance(id, str)
         and 0 < len(id) <= MAX_SESSION_CHARS
@@ -55,14 +64,17 @@ def is_session(id: object) -> bool:
 
 
 def checked_session(id: object) -> str:
-    """Raises: Invalid."""
+    """Validate a session id.
+
+    Raises: Invalid.
+    """
     if isinstance(id, str) and is_session(id):
         return id
     raise Invalid(f"A session id is 1 to {MAX_SESSION_CHARS} printable characters on one line, without a slash.")
 
 
 def memory_id(seq: int) -> str:
-    """The public id of an agent's memory number `seq`.
+    """Return the public id of an agent's memory number `seq`.
 
     >>> memory_id(7)
     'm-7'
@@ -71,7 +83,7 @@ def memory_id(seq: int) -> str:
 
 
 def memory_seq(id: object) -> int | None:
-    """The number behind a memory id; None for anything that cannot be one, which is then simply not found.
+    """Parse a memory id; return None for anything else, which is then simply not found.
 
     >>> memory_seq("m-7"), memory_seq("m-07"), memory_seq("robert'); --"), memory_seq(None)
     (7, None, None, None)
@@ -81,12 +93,12 @@ def memory_seq(id: object) -> int | None:
 
 
 def proposal_id(seq: int) -> str:
-    """The public id of an agent's proposal number `seq`."""
+    """Return the public id of an agent's proposal number `seq`."""
     return f"p-{seq}"
 
 
 def proposal_seq(id: str) -> int | None:
-    """The number behind a proposal's id; None for anything that cannot be one.
+    """Parse a proposal id; return None for anything else.
 
     >>> proposal_seq("p-3"), proposal_seq("m-3")
     (3, None)

@@ -1,6 +1,6 @@
-"""Bounds of the numbers that come from outside: what every engine can store and compute with.
+"""Bounds of numbers from callers that every engine can store and compute with.
 
-REST bodies, tools, the verbs of the library and the command line all have their numbers checked here.
+REST bodies, tools, library methods and the command line all validate their numbers here.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ MAX_TOKENS = 1_000_000_000
 MAX_SECONDS = 1_000_000_000
 
 MAX_PLACE = 10**18 - 1
-"""The highest number, position, line or offset: SQLite and PostgreSQL have 64 bits."""
+"""Highest number, position, line or offset; it fits the 64-bit integers of SQLite and PostgreSQL."""
 
 
 def checked_whole(value: object, what: str, *, least: int = 0, most: int = MAX_PLACE) -> int:
-    """Return a whole number within its bounds.
+    """Validate a whole number within its bounds.
 
     Raises: Invalid.
     """
@@ -25,7 +25,7 @@ def checked_whole(value: object, what: str, *, least: int = 0, most: int = MAX_P
 
 
 def checked_before(before: object) -> int | None:
-    """Return the number a listing continues before; None: it begins.
+    """Validate the number before which a listing continues; None starts at the end.
 
     Raises: Invalid.
     """
@@ -33,11 +33,11 @@ def checked_before(before: object) -> int | None:
 
 
 def checked_seconds(value: object, what: str) -> float:
-    """Return a duration.
+    """Validate a duration.
 
     Raises: Invalid.
     """
-    # Not a number is not within any bounds.
+    # NaN fails the comparison as well.
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_SECONDS:
         raise Invalid(f"{what} is a number of seconds from 0 to {MAX_SECONDS:,}.")
     return value

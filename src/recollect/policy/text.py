@@ -1,7 +1,7 @@
-"""What text may be stored, and how words are compared.
+"""Validate text for storage, and split it into search terms.
 
-Words are cut, folded and stemmed here, in Python, once for every engine: the two databases only ever see the finished
-terms, so the same search finds the same memories on both.
+Words are split, folded and stemmed here once for every engine. The databases only see finished terms, so the same
+search finds the same memories on both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import Stemmer
 from recollect.errors import Invalid
 
 MAX_TERM_CHARS = 64
-"""A longer run of letters is data, not a word; its first characters still find it."""
+"""Maximum length of a term; longer runs of letters are data and are found by their first characters."""
 
 STOPWORDS = frozenset(
     """a an the and or but if then so than that this these those there here i me my mine we us our ours you your
@@ -24,12 +24,12 @@ STOPWORDS = frozenset(
     am are was were be been being do does did doing have has had having will would shall should can could may
     might must of in on at by for with about from to into as not no nor too very just s t d ll m o re ve""".split()
 )
-"""Words that are in nearly every sentence and so tell nothing about which one is meant."""
+"""Words that occur in nearly every sentence and do not help a search."""
 
-CONTRACTED = frozenset(["s", "t", "d", "ll", "m", "re", "ve"])
-"""What may follow an apostrophe without being part of the word."""
+CONTRACTIONS = frozenset(["s", "t", "d", "ll", "m", "re", "ve"])
+"""Contractions that may follow an apostrophe and are not part of the word."""
 
-# Runs of a script written without spaces are cut into overlapping pairs of characters; all else is cut at word borders.
+# Scripts written without spaces are split into overlapping pairs of characters, all others at word boundaries.
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0e7f"
 _PIECE = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+(?:['’][^\W_]+)?")
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -37,7 +37,7 @@ _UNSPACED_START = re.compile(rf"[{_UNSPACED}]")
 
 
 def checked_text(text: str, *, what: str = "text") -> str:
-    """`text` if every engine can store it unchanged.
+    """Return `text` if every engine can store it unchanged.
 
     Raises: Invalid.
     """
@@ -58,12 +58,12 @@ def has_half_pair(text: str) -> bool:
 
 
 def without_half_pairs(text: str) -> str:
-    """`text` with U+FFFD in the place of each half of a surrogate pair, which is no character and has no encoding."""
+    """Replace each half of a surrogate pair, which has no encoding, by U+FFFD."""
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
 def fold(text: str) -> str:
-    """`text` without differences of case or of composed and decomposed characters.
+    """Remove differences of case and of composed and decomposed characters.
 
     >>> fold("STRASSE") == fold("Straße")
     True
@@ -74,7 +74,7 @@ def fold(text: str) -> str:
 
 
 def like_literal(needle: str) -> str:
-    """`needle` for a LIKE pattern with ESCAPE '!': wildcards stand for themselves.
+    """Escape `needle` for a LIKE pattern with ESCAPE '!', so that wildcards are literal.
 
     >>> like_literal("100%_sure!")
     '100!%!_sure!!'
@@ -83,12 +83,12 @@ def like_literal(needle: str) -> str:
 
 
 def content_hash(text: str) -> str:
-    """The same for texts that differ only in case, white space and Unicode form."""
+    """Return a hash that ignores differences in case, white space and Unicode form."""
     return hashlib.sha256(" ".join(fold(text).split()).encode()).hexdigest()[:32]
 
 
 def terms(text: str) -> list[str]:
-    """The words of `text` as they are indexed: folded, stemmed, without stopwords, in order, repeats kept.
+    """Return the search terms of `text`: folded, stemmed, without stopwords, in order and with repeats.
 
     >>> terms("She prefers TABS over_spaces, don't you think?")
     ['prefer', 'tab', 'over', 'space', 'think']
@@ -100,22 +100,25 @@ def terms(text: str) -> list[str]:
         if _UNSPACED_START.match(piece):
             found += (piece[i : i + 2] for i in range(max(1, len(piece) - 1)))
         else:
-            found += _terms_of(piece[:MAX_TERM_CHARS])
+            found += _split_terms(piece[:MAX_TERM_CHARS])
     return found
 
 
-@lru_cache(maxsize=65536)  # a store's vocabulary is small next to its text
-def _terms_of(word: str) -> tuple[str, ...]:
-    """The terms of one run of letters; none for a stopword. The cache keeps it, so it has to be short."""
+# Cached because a store's vocabulary is small compared with its text. Words must be short: the cache keeps them.
+@lru_cache(maxsize=65536)
+def _split_terms(word: str) -> tuple[str, ...]:
+    """Return the terms of one run of letters; empty for a stopword."""
     head, mark, tail = word.replace("’", "'").partition("'")
-    if mark and tail not in CONTRACTED:  # a name such as O'Neil
+    # A name such as O'Neil.
+    if mark and tail not in CONTRACTIONS:
         return (_stem(head + tail),)
-    if head in STOPWORDS or (tail == "t" and head.endswith("n")):  # "isn't", "don't"
+    # The second condition matches "isn't" and "don't".
+    if head in STOPWORDS or (tail == "t" and head.endswith("n")):
         return ()
     return (_stem(head),)
 
 
 def _stem(word: str) -> str:
-    # A stemmer keeps the word it works on in itself. A new one costs 0.4 µs, and no thread can meet another's word.
+    # A stemmer holds the word it works on, so it is not thread-safe. A new one costs only 0.4 µs.
     stem: str = Stemmer.Stemmer("english", 0).stemWord(word)
     return stem

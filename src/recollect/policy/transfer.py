@@ -1,4 +1,4 @@
-"""What the rows of an export are known by, which belong to which, and which texts in them can reach a prompt."""
+"""Keys, parents and texts of the rows of an export."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from recollect.model import Json
 
 CONTENTS = "detail_contents"
-"""Not rows as they are stored: the texts of details, in pieces, each text before the first detail that refers to it."""
+"""Pseudo-table with the texts of details in pieces, each text before the first detail that refers to it."""
 
 KEYS: Mapping[str, tuple[str, ...]] = {
     "audit_log": ("id",),
@@ -26,7 +26,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "workflow_steps": ("workflow_id", "position"),
     "shelves": ("shelf",),
 }
-"""By table, in the order of an export: what others refer to comes before them."""
+"""Key columns by table, in the order of an export: referenced tables come first."""
 
 PARENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "memory_versions": ("memories", ("agent_id", "seq")),
@@ -34,10 +34,10 @@ PARENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "kb_chunks": ("kb_documents", ("document_id",)),
     "workflow_steps": ("workflows", ("workflow_id",)),
 }
-"""Rows that are parts of another, and the columns that say of which."""
+"""Parent table of dependent rows, and the columns that name the parent."""
 
 OWNED = frozenset(["memories", "memory_versions", "chat_sessions", "details", "context_calls", "proposals"])
-"""Rows that belong to an agent, which has to be there before them."""
+"""Tables whose rows belong to an agent, which must exist before them."""
 
 TEXTS: Mapping[str, tuple[str, ...]] = {
     "agents": ("name", "system_prompt"),
@@ -51,18 +51,18 @@ TEXTS: Mapping[str, tuple[str, ...]] = {
     "workflows": ("name",),
     "workflow_steps": ("step_name", "output"),
 }
-"""Columns that can reach a prompt; those of memories have rules of their own."""
+"""Columns that can reach a prompt; memories have separate rules."""
 
 Key = tuple[str, ...]
 
 
 def key_of(table: str, row: Json) -> Key:
-    """What a row is known by, with its table."""
+    """Return the key of a row, including its table."""
     return (table, *(str(row.get(column)) for column in KEYS[table]))
 
 
 def parent_of(table: str, row: Json) -> Key | None:
-    """What the row is a part of."""
+    """Return the key of the row's parent, if it has one."""
     if table not in PARENTS:
         return None
     parent, columns = PARENTS[table]

@@ -1,4 +1,4 @@
-"""What kind of content a text is, told from how it begins."""
+"""Detection of the kind of a text from its first lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SAMPLE_LINES = 60
 
 
 class ContentKind(StrEnum):
-    """What a text is, as a person would call it."""
+    """Kind of a text, named as in summaries."""
 
     JSON = "JSON"
     JSON_LINES = "JSON lines"
@@ -28,7 +28,7 @@ class ContentKind(StrEnum):
 
 
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
-"""What colours a terminal."""
+"""ANSI escape sequences."""
 
 STAMP = re.compile(
     r"[\[(<\"']{0,2}(?:\d{4}[-/.]\d\d[-/.]\d\d[T_ ,]|\d\d[-/.]\d\d[-/.]\d{4} |\d\d:\d\d:\d\d"
@@ -57,66 +57,67 @@ _ALIGNED = re.compile(r"\s{2,}")
 _DELIMITERS = (",", "\t", ";", "|")
 
 
-def kind_of(lines: Sequence[str]) -> ContentKind:
-    """The kind of a text that begins with these lines; a whole JSON document is for `JsonShape` to tell.
+def detect_kind(lines: Sequence[str]) -> ContentKind:
+    """Detect the kind of a text from its first lines; whole JSON documents are detected by `JsonShape`.
 
-    >>> kind_of(["2026-01-31T12:00:00Z INFO started", "2026-01-31T12:00:01Z ERROR no disk"]).value
+    >>> detect_kind(["2026-01-31T12:00:00Z INFO started", "2026-01-31T12:00:01Z ERROR no disk"]).value
     'log'
     """
-    said = [line for line in lines if line.strip()][:SAMPLE_LINES]
-    if not said:
+    sample = [line for line in lines if line.strip()][:SAMPLE_LINES]
+    if not sample:
         return ContentKind.TEXT
-    if _is_diff(said):
+    if _is_diff(sample):
         return ContentKind.DIFF
-    if _is_json_lines(said):
+    if _is_json_lines(sample):
         return ContentKind.JSON_LINES
-    if _is_trace(said):
+    if _is_trace(sample):
         return ContentKind.STACK_TRACE
-    if _MARKUP.match(said[0].lstrip()):
-        is_html = any(_HTML.search(line) for line in said[:5])
+    if _MARKUP.match(sample[0].lstrip()):
+        is_html = any(_HTML.search(line) for line in sample[:5])
         return ContentKind.HTML if is_html else ContentKind.XML
-    if _share(said, lambda line: bool(STAMP.match(line) or LEVEL.search(line[:120]))) >= 0.3:
+    # A timestamp or a level in 30 % of the lines marks a log.
+    if _share(sample, lambda line: bool(STAMP.match(line) or LEVEL.search(line[:120]))) >= 0.3:
         return ContentKind.LOG
-    if columns(said):
+    if find_columns(sample):
         return ContentKind.TABLE
-    if sum(_CODE.match(line) is not None for line in said) >= max(2, len(said) // 20):
+    if sum(_CODE.match(line) is not None for line in sample) >= max(2, len(sample) // 20):
         return ContentKind.CODE
     return ContentKind.TEXT
 
 
-def columns(lines: Sequence[str]) -> list[str]:
-    """The names of a table's columns, if these lines are one: separated values, Markdown, or aligned under capitals.
+def find_columns(lines: Sequence[str]) -> list[str]:
+    """Return the column names if these lines are a table: separated values, Markdown, or aligned capital headers.
 
-    >>> columns(["id,name", '1,"Ann, the first"', "2,Bob"])
+    >>> find_columns(["id,name", '1,"Ann, the first"', "2,Bob"])
     ['id', 'name']
-    >>> columns(["NAME   READY   STATUS", "web-1  1/1     Running"])
+    >>> find_columns(["NAME   READY   STATUS", "web-1  1/1     Running"])
     ['NAME', 'READY', 'STATUS']
     """
-    said = [line for line in lines if line.strip()][:SAMPLE_LINES]
-    if len(said) < 2:
+    sample = [line for line in lines if line.strip()][:SAMPLE_LINES]
+    if len(sample) < 2:
         return []
-    aligned = _ALIGNED.split(said[0].strip())
+    aligned = _ALIGNED.split(sample[0].strip())
     if len(aligned) >= 3 and all(name == name.upper() and name[0].isalpha() for name in aligned):
-        return _names(aligned)
-    if len(said) < 3:
+        return _clip_names(aligned)
+    if len(sample) < 3:
         return []
     for delimiter in _DELIMITERS:
-        if delimiter not in said[0]:
+        if delimiter not in sample[0]:
             continue
         try:
-            rows = list(csv.reader(said, delimiter=delimiter))
+            rows = list(csv.reader(sample, delimiter=delimiter))
         except csv.Error:
             continue
         names = [name.strip() for name in rows[0]]
-        if delimiter == "|" and said[0].strip().startswith("|"):
+        if delimiter == "|" and sample[0].strip().startswith("|"):
             names = names[1:-1]
         is_header = all(name and len(name) <= MAX_NAME_CHARS for name in names) and len(set(names)) == len(names)
         if len(names) >= 2 and is_header and all(len(row) == len(rows[0]) for row in rows):
-            return _names(names)
+            return _clip_names(names)
     return []
 
 
-def _names(names: Sequence[str]) -> list[str]:
+def _clip_names(names: Sequence[str]) -> list[str]:
     return [name[:MAX_NAME_CHARS] for name in names]
 
 
@@ -138,5 +139,5 @@ def _is_trace(lines: Sequence[str]) -> bool:
     return any(_TRACE_HEAD.match(line) for line in lines[:5]) and frames >= 1 and frames >= len(lines) // 4
 
 
-def _share(lines: Sequence[str], is_it: Callable[[str], bool]) -> float:
-    return sum(is_it(line) for line in lines) / len(lines)
+def _share(lines: Sequence[str], predicate: Callable[[str], bool]) -> float:
+    return sum(predicate(line) for line in lines) / len(lines)

@@ -1,7 +1,7 @@
-"""Lines of output that report an error or a warning, found while the text streams by.
+"""Find lines that report errors or warnings in streamed output.
 
-Most lines are never looked at one by one: the few words that make a line interesting are searched for in a whole piece
-at once, and only lines that hold one are judged.
+Each piece is searched as a whole for the few words that make a line interesting; only lines that contain one are
+examined further.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 KEPT_FIRST = 3
 KEPT_LAST = 2
-MAX_JUDGED_CHARS = 1000
-"""A report begins near the beginning of its line; what lies further in a very long line is content."""
+MAX_EXAMINED_CHARS = 1000
+"""Characters of a line that are examined; anything further in a very long line is content."""
 
 WORDS = ("error", "fail", "exception", "fatal", "panic", "critical", "err!", "warn", "deprecat")
 
@@ -21,8 +21,8 @@ _ERROR = re.compile(
     r"(?:errors?|exceptions?|err!)(?![a-z_])|(?<![a-z])(?:fatal|panic(?:ked)?|critical|fail(?:ed|ures?|s)?)(?![a-z_])"
 )
 _WARNING = re.compile(r"(?:warn(?:ings?)?|deprecat(?:ed|ion))(?![a-z_])")
-_NONE_BEFORE = re.compile(r"\b(?:0|no|zero|without|without any) (?:[a-z]+ )?$")
-_NONE_AFTER = re.compile(r"[\"']?\s*[:=]\s*[\"']?(?:0\b|none|null|false|\[\])")
+_NEGATED_BEFORE = re.compile(r"\b(?:0|no|zero|without|without any) (?:[a-z]+ )?$")
+_NEGATED_AFTER = re.compile(r"[\"']?\s*[:=]\s*[\"']?(?:0\b|none|null|false|\[\])")
 _CALM = re.compile(
     r"(?:^|[\s\[<(|])(?:TRACE|DEBUG|INFO|NOTICE|VERBOSE)(?=[\s\]>):|]|$)|[\[<](?:trace|debug|info|notice)[\]>]"
     r"|\blevel[\"']?\s*[=:]\s*[\"']?(?:trace|debug|info|notice)\b"
@@ -38,8 +38,8 @@ CALM_WORDS = ("info", "debug", "trace", "notice", "verbose")
 BEFORE_CHARS = 24
 
 
-class Noted:
-    """How many lines there were of a kind, the first few and the last few, each with its number."""
+class LineSample:
+    """Number of reported lines, with the first and last few of them and their line numbers."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -56,32 +56,33 @@ class Noted:
 
 
 class ErrorLines:
-    """Reads whole lines, piece by piece, and notes those that report something."""
+    """Streaming collector of reporting lines; it is fed whole lines."""
 
     def __init__(self) -> None:
-        self.errors = Noted()
-        self.warnings = Noted()
-        self.exception = ""  # the last line that names one
+        self.errors = LineSample()
+        self.warnings = LineSample()
+        self.exception = ""  # the last line that names an exception
         self._breaks = 0  # line breaks in earlier pieces
-        self._judged = 0  # the number of the last line that was noted
+        self._last_recorded = 0  # number of the last recorded line
 
     def feed(self, text: str) -> None:
-        """The next piece. It begins at the beginning of a line, or in one that is longer than a piece."""
-        folded = text.replace("İ", "I").lower()  # the one letter that would change the length
+        """Read the next piece, which starts at a line start or inside a line longer than a piece."""
+        # "İ" is the only letter whose lower case has another length.
+        folded = text.replace("İ", "I").lower()
         number, at = self._breaks + 1, 0
-        for start in _line_starts(folded):
+        for start in _interesting_lines(folded):
             number += text.count("\n", at, start)
             at = start
-            if number != self._judged:
-                self._judge(number, text, folded, start)
+            if number != self._last_recorded:
+                self._examine(number, text, folded, start)
         self._breaks += text.count("\n")
 
-    def _judge(self, number: int, text: str, folded: str, start: int) -> None:
-        end = text.find("\n", start, start + MAX_JUDGED_CHARS)
-        end = start + MAX_JUDGED_CHARS if end < 0 else end
+    def _examine(self, number: int, text: str, folded: str, start: int) -> None:
+        end = text.find("\n", start, start + MAX_EXAMINED_CHARS)
+        end = start + MAX_EXAMINED_CHARS if end < 0 else end
         line = folded[start:end]
-        error = _reported(_ERROR, line)
-        warning = _reported(_WARNING, line) if "warn" in line or "deprecat" in line else -1
+        error = _find_report(_ERROR, line)
+        warning = _find_report(_WARNING, line) if "warn" in line or "deprecat" in line else -1
         if max(error, warning) < 0:
             return
         original, beginning = text[start:end], line[:CALM_CHARS]
@@ -89,7 +90,7 @@ class ErrorLines:
             return
         if _FRAME.match(original):
             return
-        self._judged = number
+        self._last_recorded = number
         if error < 0 or 0 <= warning < error:
             self.warnings.add(number, original)
         else:
@@ -98,17 +99,19 @@ class ErrorLines:
                 self.exception = original
 
 
-def _reported(pattern: re.Pattern[str], line: str) -> int:
-    """Where the line reports what the pattern names, other than that there is none of it; -1 if nowhere."""
+def _find_report(pattern: re.Pattern[str], line: str) -> int:
+    """Return the position where the line reports a match, unless it says "0 errors" and the like; -1 if none."""
     for found in pattern.finditer(line):
         start, end = found.span()
-        if not _NONE_AFTER.match(line, end) and not _NONE_BEFORE.search(line[max(0, start - BEFORE_CHARS) : start]):
+        if not _NEGATED_AFTER.match(line, end) and not _NEGATED_BEFORE.search(
+            line[max(0, start - BEFORE_CHARS) : start]
+        ):
             return start
     return -1
 
 
-def _line_starts(folded: str) -> Iterator[int]:
-    """Where the lines begin that hold one of the words, in order."""
+def _interesting_lines(folded: str) -> Iterator[int]:
+    """Return the start of each line that contains one of the words, in order."""
     starts = set()
     for word in WORDS:
         at = folded.find(word)

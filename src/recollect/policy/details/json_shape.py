@@ -1,4 +1,4 @@
-"""The outer shape of a JSON document that streams by: how many entries it has, and what its keys are called."""
+"""Outer shape of a streamed JSON document: the number of its entries and the names of its keys."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import re
 MAX_KEYS = 12
 MAX_KEY_CHARS = 40
 MAX_CUT_CHARS = 4096
-"""How much of a string that is not finished yet is kept; of a longer one only that it goes on."""
+"""Maximum length kept of an unfinished string; of a longer one only its state is kept."""
 
 MAX_ROUNDS = 32
-"""Nesting deeper than this within one piece is read bracket by bracket."""
+"""Maximum depth of nesting removed pair by pair within one piece; deeper nesting is read token by token."""
 
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]', re.DOTALL)
 _OTHER = bytes(set(range(128)) - set(b"{}[],"))
@@ -20,19 +20,19 @@ _EMPTY = re.compile(r"\s*(?:\{\s*\}|\[\s*\])")
 
 
 class JsonShape:
-    """Reads a document piece by piece in bounded memory. It counts; it does not check every comma."""
+    """Streaming reader with bounded memory. It counts entries but does not validate every comma."""
 
     def __init__(self) -> None:
         self.is_object = False
-        self.is_broken = False  # not one JSON document, whatever may follow
+        self.is_broken = False  # not a single JSON document, regardless of what follows
         self.keys: list[str] = []
-        self._is_begun = False
+        self._has_started = False
         self._is_empty = False
         self._is_done = False
-        self._closers: list[str] = []  # what will close each level that is open
-        self._commas = 0  # between entries of the document itself
-        self._key = ""  # the last string at the outermost level: a key if a colon follows
-        self._cut = ""
+        self._closers: list[str] = []  # closing bracket of each open level
+        self._commas = 0  # at the outermost level
+        self._key = ""  # last string at the outermost level; a key if a colon follows
+        self._pending = ""
         self._is_in_string = False
 
     @property
@@ -41,39 +41,42 @@ class JsonShape:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it was one document, and has ended."""
-        return self._is_done and not self.is_broken and not self._cut.strip() and not self._is_in_string
+        """True if a single document was read to its end."""
+        return self._is_done and not self.is_broken and not self._pending.strip() and not self._is_in_string
 
     def feed(self, text: str) -> None:
-        if not self._is_begun:
-            self._is_begun, self._is_empty = True, _EMPTY.match(text) is not None
-        whole, structure = self._cut_off(text)
-        if self._closers:  # the document's own brackets are open, so pairs of brackets are inside an entry
+        if not self._has_started:
+            self._has_started, self._is_empty = True, _EMPTY.match(text) is not None
+        whole, structure = self._hold_back(text)
+        # Inside the document, matching brackets belong to an entry and can be dropped.
+        if self._closers:
             structure, rounds = _PAIR.sub("", structure), 1
             while rounds < MAX_ROUNDS and _PAIR.search(structure):
                 structure, rounds = _PAIR.sub("", structure), rounds + 1
-        wants_keys = len(self.keys) < MAX_KEYS and (self.is_object or not self._closers)
-        if wants_keys and len(self._closers) - structure.count("}") - structure.count("]") <= 1:
+        is_reading_keys = len(self.keys) < MAX_KEYS and (self.is_object or not self._closers)
+        if is_reading_keys and len(self._closers) - structure.count("}") - structure.count("]") <= 1:
             self._read(_TOKEN.findall(whole))
         else:
             self._read(structure)
 
-    def _cut_off(self, text: str) -> tuple[str, str]:
-        """`text` up to a string that goes on in the next piece, as it is and as brackets and commas only."""
-        text, self._cut = self._cut + text, ""
-        plain = text.replace("\\\\", "__").replace('\\"', "__") if "\\" in text else text  # of the same length
+    def _hold_back(self, text: str) -> tuple[str, str]:
+        """Hold back an unfinished string; return the rest verbatim, and reduced to brackets and commas."""
+        text, self._pending = self._pending + text, ""
+        # Replacements of the same length keep positions valid.
+        plain = text.replace("\\\\", "__").replace('\\"', "__") if "\\" in text else text
         if self._is_in_string:
             end = plain.find('"') + 1
             if end == 0:
-                self._cut = "\\" if plain.endswith("\\") else ""  # it belongs to the character to come
+                # A trailing backslash escapes the next piece's first character.
+                self._pending = "\\" if plain.endswith("\\") else ""
                 return "", ""
             text, plain, self._is_in_string = text[end:], plain[end:], False
         outside = plain.split('"')
         if len(outside) % 2 == 0:
             cut = len(text) - len(outside.pop()) - 1
-            text, self._cut = text[:cut], text[cut:]
-            if len(self._cut) > MAX_CUT_CHARS:
-                self._is_in_string, self._cut = True, "\\" if plain.endswith("\\") else ""
+            text, self._pending = text[:cut], text[cut:]
+            if len(self._pending) > MAX_CUT_CHARS:
+                self._is_in_string, self._pending = True, "\\" if plain.endswith("\\") else ""
         structure = "".join(outside[::2]).encode("ascii", "ignore").translate(None, _OTHER)
         return text, structure.decode()
 

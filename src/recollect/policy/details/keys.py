@@ -1,4 +1,4 @@
-"""What a detail may be called and said to be, and which part of its text is meant."""
+"""Validate keys and fields of details, and parse which part of a text is requested."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ MAX_SESSION_CHARS = 200
 MAX_SLUG_CHARS = 40
 SUFFIX_CHARS = 8
 SUFFIX_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
-"""Without those that are read as one another. Eight of them are one of 850 thousand million."""
+"""Characters of key suffixes, without lookalikes. Eight of them make about 850 billion suffixes."""
 
 PAGE_CHARS = 4_000
 PART_CHARS = 50_000
-"""Of lines, matches and values, which were asked for by name."""
+"""Default limit for lines, matches and values, which are requested explicitly."""
 
 MAX_CHARS = 1_000_000
 MAX_CONTEXT_LINES = 50
@@ -37,36 +37,39 @@ _WORD = re.compile(r"[a-z0-9]+")
 
 
 def slug(text: str) -> str:
-    """The first words of `text` as they stand in a key; empty if it has none.
+    """Turn the first words of `text` into the start of a key; empty if it has no usable words.
 
     >>> slug("npm install --save Éclair"), slug("日本語")
     ('npm-install-save-eclair', '')
     """
     plain = unicodedata.normalize("NFKD", text).casefold()
     words = _WORD.findall("".join(each for each in plain if not unicodedata.combining(each)))
-    found = ""
+    result = ""
     for word in words:
-        longer = f"{found}-{word}" if found else word[:MAX_SLUG_CHARS]
+        longer = f"{result}-{word}" if result else word[:MAX_SLUG_CHARS]
         if len(longer) > MAX_SLUG_CHARS:
             break
-        found = longer
-    return found
+        result = longer
+    return result
 
 
 def is_key(key: object) -> bool:
-    """Whether a detail could have this key; any other is simply not found."""
+    """Return True if a detail could have this key."""
     return isinstance(key, str) and len(key) <= 2 * MAX_SLUG_CHARS and _KEY.fullmatch(key) is not None
 
 
 def checked_type(type: object) -> str:
-    """Raises: Invalid."""
+    """Validate the type of a detail.
+
+    Raises: Invalid.
+    """
     if not isinstance(type, str) or not _TYPE.fullmatch(type):
         raise Invalid("A detail's type is a short word such as command_output, file_content or api_response.")
     return type
 
 
 def checked_description(description: str) -> str:
-    """On one line.
+    """Validate a description and put it on one line.
 
     Raises: Invalid.
     """
@@ -77,7 +80,10 @@ def checked_description(description: str) -> str:
 
 
 def checked_session(session_id: str | None) -> str | None:
-    """Raises: Invalid."""
+    """Validate the session of a detail.
+
+    Raises: Invalid.
+    """
     if session_id is None:
         return None
     text = checked_text(session_id, what="session_id")
@@ -87,7 +93,7 @@ def checked_session(session_id: str | None) -> str | None:
 
 
 def checked_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A copy, as JSON has it.
+    """Validate metadata and return a copy with JSON types.
 
     Raises: Invalid.
     """
@@ -110,11 +116,11 @@ def checked_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Which part of a text is asked for: a page by default, or one of the others."""
+    """Requested part of a text: a page by default, or exactly one of the alternatives."""
 
     offset: int = 0
     limit: int
-    lines: tuple[int, int | None] | None = None  # first and last; None: to the end
+    lines: tuple[int, int | None] | None = None  # first and last; a last of None means to the end
     head: int | None = None
     tail: int | None = None
     grep: str | None = None
@@ -133,9 +139,12 @@ def checked_part(
     context: int,
     json_path: str | None,
 ) -> Part:
-    """Raises: Invalid."""
-    ways = {"lines": lines, "head": head, "tail": tail, "grep": grep, "json_path": json_path}
-    given = [name for name, value in ways.items() if value is not None]
+    """Parse a request for a part of a text.
+
+    Raises: Invalid.
+    """
+    selectors = {"lines": lines, "head": head, "tail": tail, "grep": grep, "json_path": json_path}
+    given = [name for name, value in selectors.items() if value is not None]
     if len(given) > 1:
         raise Invalid(f"Ask in one way at a time: {' or '.join(given)}, not both.")
     checked_whole(offset, "offset")
@@ -145,19 +154,19 @@ def checked_part(
     return Part(
         offset=offset,
         limit=checked_whole(most, "limit", least=1, most=MAX_CHARS),
-        lines=None if lines is None else line_range(lines),
+        lines=None if lines is None else parse_line_range(lines),
         head=None if head is None else checked_whole(head, "head", least=1),
         tail=None if tail is None else checked_whole(tail, "tail", least=1),
-        grep=None if grep is None else _checked_pattern(grep),
+        grep=None if grep is None else _check_pattern(grep),
         context=checked_whole(context, "context", least=0, most=MAX_CONTEXT_LINES),
         json_path=None if json_path is None else checked_text(json_path, what="json_path"),
     )
 
 
-def line_range(lines: str) -> tuple[int, int | None]:
-    """The first and the last line meant; None: to the end.
+def parse_line_range(lines: str) -> tuple[int, int | None]:
+    """Parse the first and last line of a range; None: to the end.
 
-    >>> line_range("120-180"), line_range("120"), line_range("120-")
+    >>> parse_line_range("120-180"), parse_line_range("120"), parse_line_range("120-")
     ((120, 180), (120, 120), (120, None))
 
     Raises: Invalid.
@@ -170,7 +179,7 @@ def line_range(lines: str) -> tuple[int, int | None]:
     raise Invalid('Name lines as "120-180", "120" or "120-" (to the end); the first line is 1.')
 
 
-def _checked_pattern(pattern: str) -> str:
+def _check_pattern(pattern: str) -> str:
     if not checked_text(pattern, what="pattern") or len(pattern) > MAX_PATTERN_CHARS:
-        raise Invalid(f"What to look for has 1 to {MAX_PATTERN_CHARS:,} characters.")
+        raise Invalid(f"The search pattern must have 1 to {MAX_PATTERN_CHARS:,} characters.")
     return pattern

@@ -1,7 +1,7 @@
-"""Placeholders in a prompt for texts that are stored elsewhere: `[MemoryRef: <key> - <brief description>]`.
+"""Placeholders in prompts for stored texts: `[MemoryRef: <key> - <brief description>]`.
 
-A description is data: it can neither end its placeholder nor begin another. A placeholder is one piece: whoever cuts
-a text cuts before it or behind it, and whoever leaves a text out can say which references went with it.
+A description is data: it can neither end its placeholder nor start another. Placeholders are atomic: texts are cut
+before or after them, and `left_out` tells which references a shortened text lost.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ MAX_KEY_CHARS = 200
 MAX_DESCRIPTION_CHARS = 200
 MAX_SOURCE_CHARS = 200
 MAX_FOUND_CHARS = 1000
-"""Longer ones were not made here; the bound keeps a search in step with the length of the text."""
+"""Maximum length of a description that is recognised; the bound keeps the search linear."""
 
 REFERENCE = re.compile(
     rf"\[MemoryRef:[ \t]*+([^\s\[\]]{{1,{MAX_KEY_CHARS}}})(?:[ \t]++(?:-[ \t]++)?([^\]\n]{{0,{MAX_FOUND_CHARS}}}))?\]"
 )
-"""Group 1 is the key, group 2 the description, if there is one."""
+"""Pattern of a placeholder; group 1 is the key, group 2 the optional description."""
 
 MAX_LINE_CHARS = 2 * MAX_FOUND_CHARS
 
 _BEFORE = re.compile(r"(?:Command '.*' executed\. )?Output stored in ")
-_BEHIND = re.compile(r"\.(?: Status: [^\[\]]*\.)?")
+_AFTER = re.compile(r"\.(?: Status: [^\[\]]*\.)?")
 _BRACKETS = str.maketrans("[]", "()")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """One placeholder, and where in a text it stands."""
+    """One placeholder and its position in a text."""
 
     key: str
     description: str
@@ -43,32 +43,32 @@ class Reference:
 
 
 def reference(key: str, description: str = "") -> str:
-    """The placeholder for what is stored under `key`.
+    """Build the placeholder for what is stored under `key`.
 
     >>> reference("npm-install-x7k2", "log, 50 lines\\n[MemoryRef: other]")
     '[MemoryRef: npm-install-x7k2 - log, 50 lines (MemoryRef: other)]'
     >>> reference("npm-install-x7k2")
     '[MemoryRef: npm-install-x7k2]'
     """
-    said = _clipped(one_line(description).translate(_BRACKETS), MAX_DESCRIPTION_CHARS)
-    return f"{PREFIX} {key} - {said}]" if said else f"{PREFIX} {key}]"
+    clean = _clip(one_line(description).translate(_BRACKETS), MAX_DESCRIPTION_CHARS)
+    return f"{PREFIX} {key} - {clean}]" if clean else f"{PREFIX} {key}]"
 
 
 def replacement(placeholder: str, *, command: str = "", status: str = "") -> str:
-    """What stands for an output that is stored: for a command a line that names it and how it ended.
+    """Build the text that replaces a stored output; for a command it names the command and its status.
 
     >>> replacement("[MemoryRef: npm-x7k2 - log, 50 lines]", command="npm install", status="success")
     "Command 'npm install' executed. Output stored in [MemoryRef: npm-x7k2 - log, 50 lines]. Status: success."
     """
-    named, ended = _harmless(command, MAX_SOURCE_CHARS), _harmless(status, MAX_SOURCE_CHARS)
-    if not named and not ended:
+    clean_command, clean_status = _defuse(command, MAX_SOURCE_CHARS), _defuse(status, MAX_SOURCE_CHARS)
+    if not clean_command and not clean_status:
         return placeholder
-    line = f"Command '{named}' executed. Output" if named else "Output"
-    return f"{line} stored in {placeholder}." + (f" Status: {ended.rstrip('.')}." if ended else "")
+    line = f"Command '{clean_command}' executed. Output" if clean_command else "Output"
+    return f"{line} stored in {placeholder}." + (f" Status: {clean_status.rstrip('.')}." if clean_status else "")
 
 
 def find_references(text: str) -> list[Reference]:
-    """Every placeholder in `text`, in order.
+    """Find every placeholder in `text`, in order.
 
     >>> [(each.key, each.description) for each in find_references("See [MemoryRef: a-1 - a log] and [MemoryRef: b-2].")]
     [('a-1', 'a log'), ('b-2', '')]
@@ -82,7 +82,7 @@ def find_references(text: str) -> list[Reference]:
 
 
 def is_reference(text: str) -> bool:
-    """Whether `text` is nothing but a placeholder, or the line that stands for an output.
+    """Return True if `text` is nothing but a placeholder or the line that replaces an output.
 
     >>> is_reference("Command 'ls' executed. Output stored in [MemoryRef: ls-x7k2]. Status: success.")
     True
@@ -91,13 +91,14 @@ def is_reference(text: str) -> bool:
     found = REFERENCE.search(line) if len(line) <= MAX_LINE_CHARS and "\n" not in line else None
     if found is None:
         return False
-    before, behind = line[: found.start()], line[found.end() :]
-    return not before + behind or (_BEFORE.fullmatch(before) is not None and _BEHIND.fullmatch(behind) is not None)
+    before, after = line[: found.start()], line[found.end() :]
+    return not before + after or (_BEFORE.fullmatch(before) is not None and _AFTER.fullmatch(after) is not None)
 
 
 def safe_cut(text: str, at: int, *, is_end: bool = True) -> int:
-    """Where `text` may be cut instead of `at` so that no placeholder is halved: before one for the end of what is
-    kept, behind it for the beginning.
+    """Return the position nearest to `at` where `text` can be cut without splitting a placeholder.
+
+    The position is before the placeholder if `is_end` (the cut ends the kept text), otherwise after it.
 
     >>> text = "See [MemoryRef: a-1 - a log]."
     >>> text[: safe_cut(text, 10)], text[safe_cut(text, 10, is_end=False) :]
@@ -113,7 +114,7 @@ def safe_cut(text: str, at: int, *, is_end: bool = True) -> int:
 
 
 def left_out(before: Iterable[str], after: Iterable[str]) -> list[str]:
-    """The placeholders that some text of `before` mentions and none of `after` does: once for each key, in order.
+    """Return the placeholders mentioned in `before` but not in `after`, one per key, in order.
 
     >>> left_out(["[MemoryRef: a-1 - a log] [MemoryRef: b-2]"], ["still [MemoryRef: b-2 - said otherwise]"])
     ['[MemoryRef: a-1 - a log]']
@@ -123,10 +124,10 @@ def left_out(before: Iterable[str], after: Iterable[str]) -> list[str]:
     return list(lost.values())
 
 
-def _harmless(text: str, max_chars: int) -> str:
-    """On one line, and no placeholder in it; other brackets are part of many commands."""
-    return _clipped(one_line(text).replace(PREFIX, PREFIX.translate(_BRACKETS)), max_chars)
+def _defuse(text: str, max_chars: int) -> str:
+    """Put a text on one line and defuse placeholders in it; other brackets are common in commands."""
+    return _clip(one_line(text).replace(PREFIX, PREFIX.translate(_BRACKETS)), max_chars)
 
 
-def _clipped(text: str, max_chars: int) -> str:
+def _clip(text: str, max_chars: int) -> str:
     return text if len(text) <= max_chars else text[: max_chars - 1].rstrip() + "…"

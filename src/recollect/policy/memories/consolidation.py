@@ -1,8 +1,8 @@
-"""Which memories could be said once instead of many times.
+"""Propose memories that can replace several others.
 
-Without a model only what is certain is proposed, in words that are there already: notes that say the same, a journal
-that repeats itself over days, episodes that repeat, and an important episode that is about to expire. A model may word
-a memory of its own; its answer is data, checked as strictly as anything from outside, and names what it takes in by id.
+Without a model only safe proposals are made, in existing words: notes that say the same, journal entries that repeat
+over days, repeated episodes, and important episodes about to expire. A model may word new memories; its answer is
+validated like any outside data and names the memories it replaces by id.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from recollect.policy.memories.trust import TRUST
 from recollect.policy.text import terms
 
 MIN_REPEATS = 3
-"""So often a thing must have been said before it is worth keeping for good."""
+"""Number of repetitions before something is kept permanently."""
 
 WORTH_KEEPING = 0.8
-"""The importance from which an episode is not left to expire without a question."""
+"""Importance from which an expiring episode is proposed as a note."""
 
 EXPIRES_SOON = timedelta(days=3)
 MAX_ASKED = 60
@@ -31,20 +31,20 @@ MAX_ASKED_CHARS = 12_000
 MAX_PROPOSED = 20
 MAX_FOLDED = 50
 SHARED_WORDS = 0.5
-"""What share of the shorter text two memories must have in common to be compared at all."""
+"""Share of the shorter text's words that two memories must share to be compared."""
 
 SOURCES = (Kind.JOURNAL, Kind.EPISODE)
-"""What a model may take in."""
+"""Kinds that a model may replace."""
 
 TARGETS = (Kind.NOTE, Kind.CORE)
-"""What it may be turned into."""
+"""Kinds that a model may create."""
 
 IsSame = Callable[[str, str], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """One memory that could stand for others."""
+    """A proposed memory that replaces others."""
 
     kind: Kind
     text: str
@@ -54,19 +54,21 @@ class Suggestion:
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The most frequent tags of what it takes in."""
+        """Most frequent tags of the replaced memories."""
         counted = Counter(tag for memory in self.folds for tag in memory.tags)
         return tuple(tag for tag, _ in counted.most_common(MAX_TAGS))
 
 
 def by_rules(memories: Sequence[Memory], *, is_same: IsSame, now: datetime, is_noted: bool = True) -> list[Suggestion]:
-    """What the live memories of one agent suggest, each memory in one suggestion at most. `is_noted` False leaves notes
-    alone, for those that could not be restored."""
-    of = {kind: [memory for memory in memories if memory.kind is kind] for kind in Kind}
+    """Suggest replacements for the live memories of one agent; each memory is in at most one suggestion.
+
+    Pass `is_noted=False` to skip notes, for agents whose notes could not be restored.
+    """
+    by_kind = {kind: [memory for memory in memories if memory.kind is kind] for kind in Kind}
     found = [
-        *(_merged_notes(group) for group in _groups(of[Kind.NOTE], is_same) if is_noted),
-        *(_from_journal(group) for group in _groups(of[Kind.JOURNAL], is_same) if _days(group) >= MIN_REPEATS),
-        *(_from_episodes(group) for group in _groups(of[Kind.EPISODE], is_same) if len(group) >= MIN_REPEATS),
+        *(_merge_notes(group) for group in _group_same(by_kind[Kind.NOTE], is_same) if is_noted),
+        *(_from_journal(group) for group in _group_same(by_kind[Kind.JOURNAL], is_same) if _days(group) >= MIN_REPEATS),
+        *(_from_episodes(group) for group in _group_same(by_kind[Kind.EPISODE], is_same) if len(group) >= MIN_REPEATS),
     ]
     taken = {memory.id for suggestion in found for memory in suggestion.folds}
     found += [
@@ -77,25 +79,25 @@ def by_rules(memories: Sequence[Memory], *, is_same: IsSame, now: datetime, is_n
             reason="It is important and expires soon.",
             origin=memory.origin,
         )
-        for memory in of[Kind.EPISODE]
-        if memory.id not in taken and _is_slipping(memory, now)
+        for memory in by_kind[Kind.EPISODE]
+        if memory.id not in taken and _is_worth_rescuing(memory, now)
     ]
     return [each for each in found if len(each.text) <= RULES[each.kind].max_chars][:MAX_PROPOSED]
 
 
 def question(memories: Sequence[Memory]) -> list[Json]:
-    """What a model is asked: as many of the memories as fit, newest first, each with its id."""
-    shown: list[Json] = []
+    """Build the messages for a model: as many memories as fit, newest first, each with its id."""
+    items: list[Json] = []
     chars = 0
     for memory in memories[:MAX_ASKED]:
         chars += len(memory.text)
-        if chars > MAX_ASKED_CHARS and shown:
+        if chars > MAX_ASKED_CHARS and items:
             break
-        shown.append({"id": memory.id, "kind": memory.kind.value, "day": f"{memory.created_at:%Y-%m-%d}"})
-        shown[-1]["text"] = memory.text
+        items.append({"id": memory.id, "kind": memory.kind.value, "day": f"{memory.created_at:%Y-%m-%d}"})
+        items[-1]["text"] = memory.text
     return [
         {"role": "system", "content": INSTRUCTIONS},
-        {"role": "user", "content": json.dumps(shown, ensure_ascii=False)},
+        {"role": "user", "content": json.dumps(items, ensure_ascii=False)},
     ]
 
 
@@ -111,24 +113,24 @@ INSTRUCTIONS = (
 
 
 def from_answer(answer: str, memories: Sequence[Memory]) -> list[Suggestion]:
-    """The suggestions in a model's answer to `question(memories)`.
+    """Parse the suggestions in a model's answer to `question(memories)`.
 
     Raises: Invalid when the answer is not what was asked for; nothing of it is used then.
     """
     by_id = {memory.id: memory for memory in memories}
     found: list[Suggestion] = []
     taken: set[str] = set()
-    for item in _items(answer):
-        suggestion = _suggestion(item, by_id)
+    for item in _parse_items(answer):
+        suggestion = _parse_suggestion(item, by_id)
         ids = {memory.id for memory in suggestion.folds}
         if taken & ids:
-            raise Invalid("A memory is taken in twice.")
+            raise Invalid("Two proposals replace the same memory.")
         taken |= ids
         found.append(suggestion)
     return found
 
 
-def _items(answer: str) -> list[Mapping[str, object]]:
+def _parse_items(answer: str) -> list[Mapping[str, object]]:
     text = answer.strip().removeprefix("```json").removeprefix("```").removesuffix("```").strip()
     try:
         items = json.loads(text)
@@ -139,14 +141,14 @@ def _items(answer: str) -> list[Mapping[str, object]]:
     return items
 
 
-def _suggestion(item: Mapping[str, object], by_id: Mapping[str, Memory]) -> Suggestion:
+def _parse_suggestion(item: Mapping[str, object], by_id: Mapping[str, Memory]) -> Suggestion:
     kind, text, ids, reason = (item.get(name) for name in ("kind", "text", "from", "reason"))
     if kind not in {target.value for target in TARGETS} or not isinstance(text, str):
         raise Invalid("A proposal has no kind note or core, or no text.")
     if not isinstance(ids, list) or not 1 <= len(ids) <= MAX_FOLDED or len(set(map(str, ids))) < len(ids):
-        raise Invalid("A proposal does not name what it takes in.")
+        raise Invalid("A proposal does not list the memories it replaces.")
     if not all(isinstance(id, str) and id in by_id for id in ids):
-        raise Invalid("A proposal takes in a memory that was not asked about.")
+        raise Invalid("A proposal replaces a memory that was not in the question.")
     folds = tuple(by_id[str(id)] for id in ids)
     return Suggestion(
         kind=Kind(str(kind)),
@@ -157,23 +159,25 @@ def _suggestion(item: Mapping[str, object], by_id: Mapping[str, Memory]) -> Sugg
     )
 
 
-def _merged_notes(group: Sequence[Memory]) -> Suggestion:
+def _merge_notes(group: Sequence[Memory]) -> Suggestion:
     longest = max(group, key=lambda memory: (len(memory.text), memory.created_at))
-    return _repeated(Kind.NOTE, longest, group, "They say nearly the same.")
+    return _suggest_repeated(Kind.NOTE, longest, group, "They say nearly the same.")
 
 
 def _from_journal(group: Sequence[Memory]) -> Suggestion:
-    return _repeated(Kind.CORE, _newest(group), group, f"The journal says it on {_days(group)} days.")
+    return _suggest_repeated(Kind.CORE, _newest(group), group, f"The journal says it on {_days(group)} days.")
 
 
 def _from_episodes(group: Sequence[Memory]) -> Suggestion:
-    return _repeated(Kind.NOTE, _newest(group), group, f"It was said {len(group)} times.")
+    return _suggest_repeated(Kind.NOTE, _newest(group), group, f"It was said {len(group)} times.")
 
 
-def _repeated(kind: Kind, said: Memory, group: Sequence[Memory], reason: str) -> Suggestion:
-    """In words that are there, so trusted as far as the least trusted who said it."""
+def _suggest_repeated(kind: Kind, representative: Memory, group: Sequence[Memory], reason: str) -> Suggestion:
+    """Suggest one of the group's texts, with the origin of its least trusted member."""
     origin = min((memory.origin for memory in group), key=TRUST.__getitem__)
-    return Suggestion(kind=kind, text=said.text, folds=tuple(group[:MAX_FOLDED]), reason=reason, origin=origin)
+    return Suggestion(
+        kind=kind, text=representative.text, folds=tuple(group[:MAX_FOLDED]), reason=reason, origin=origin
+    )
 
 
 def _newest(group: Sequence[Memory]) -> Memory:
@@ -184,13 +188,13 @@ def _days(group: Sequence[Memory]) -> int:
     return len({memory.created_at.date() for memory in group})
 
 
-def _is_slipping(memory: Memory, now: datetime) -> bool:
+def _is_worth_rescuing(memory: Memory, now: datetime) -> bool:
     is_ending = memory.expires_at is not None and memory.expires_at - now <= EXPIRES_SOON
     return is_ending and memory.importance >= WORTH_KEEPING
 
 
-def _groups(memories: Sequence[Memory], is_same: IsSame) -> list[list[Memory]]:
-    """Memories that say the same, two or more together. Only those that share half their words are compared."""
+def _group_same(memories: Sequence[Memory], is_same: IsSame) -> list[list[Memory]]:
+    """Group memories that say the same, two or more each; only pairs that share enough words are compared."""
     words = [frozenset(terms(memory.text)) for memory in memories]
     holding: dict[str, list[int]] = {}
     leaders: dict[int, list[Memory]] = {}
@@ -204,10 +208,10 @@ def _groups(memories: Sequence[Memory], is_same: IsSame) -> list[list[Memory]]:
                 break
         else:
             leaders[number] = [memory]
-            _note_words(holding, words[number], number)
+            _index_words(holding, words[number], number)
     return [group for group in leaders.values() if len(group) > 1]
 
 
-def _note_words(holding: dict[str, list[int]], words: Iterable[str], number: int) -> None:
+def _index_words(holding: dict[str, list[int]], words: Iterable[str], number: int) -> None:
     for word in words:
         holding.setdefault(word, []).append(number)

@@ -1,9 +1,9 @@
-"""Near-duplicates: memories that say the same, found without a model.
+"""Detect near-duplicate memories without a model.
 
-Texts are compared as bags of stemmed words. Likeness alone is not enough: "port 5432" and "port 5433" are nearly the
-same letters and opposite facts. So a near-duplicate must also agree in everything that carries a fact (numbers, codes,
-days, names, negation, tense, "only", who does what to whom), and neither text may have a word in the place where the
-other has a different one.
+Texts are compared as bags of stemmed words. Similarity alone is not enough: "port 5432" and "port 5433" differ in one
+letter but state opposite facts. A near-duplicate must also agree in everything that carries a fact (numbers, codes,
+days, names, negation, tense, "only", who does what to whom), and neither text may have a word in the position where the
+other has a different one. English only.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from recollect.policy.text import fold, terms
 
 DUPLICATE_THRESHOLD = 0.8
-"""Texts less alike than this are no duplicates, however well their facts agree: one says much more."""
+"""Minimum similarity of duplicates; below it one text says much more, even if the facts agree."""
 
 WORDS_WEIGHT = 0.7
-"""Of the likeness, how much whole words decide; the rest is pieces of words, which forgive spelling."""
+"""Share of whole words in the similarity; the rest is character n-grams, which tolerate spelling variants."""
 
 GRAM = 3
 MIN_TYPO_CHARS = 6
 MAX_TYPO_WORDS = 8
-"""Texts with more strange words than this differ by more than spelling."""
+"""Maximum number of differing words checked for typos; texts with more differ by more than spelling."""
 
 _PIECE = re.compile(r"[$€£¥%]|[^\W_]+(?:['’.,:/@_-][^\W_]+)*")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
@@ -33,10 +33,10 @@ _LISTING = re.compile(r"\b(?:and|or)\b|,")
 _SUBWORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 
 
-def _same(groups: str) -> Mapping[str, str]:
-    """Word → the first word of its group; groups are divided by commas."""
-    split = [group.split() for group in groups.split(",")]
-    return {word: group[0] for group in split for word in group}
+def _group_words(groups: str) -> Mapping[str, str]:
+    """Map each word to the first word of its group; groups are separated by commas."""
+    word_groups = [group.split() for group in groups.split(",")]
+    return {word: group[0] for group in word_groups for word in group}
 
 
 NEGATIONS = frozenset(
@@ -45,7 +45,7 @@ NEGATIONS = frozenset(
     won't wouldn't couldn't shouldn't hasn't haven't hadn't stopped refuses
     """.split()
 )
-FACTS = _same("""
+FACTS = _group_words("""
     1 first 1st, 2 two second twice 2nd, 3 three third 3rd, 4 four fourth 4th, 5 five fifth 5th, 6 six sixth 6th, 7
     seven seventh 7th, 8 eight eighth 8th, 9 nine ninth 9th, 10 ten tenth 10th, 11 eleven, 12 twelve dozen, 15
     fifteen, 20 twenty, 30 thirty, 40 forty, 50 fifty, 100 hundred, 1000 thousand, million, billion, half, usd $
@@ -59,9 +59,9 @@ FACTS = _same("""
     above, below, under, inside, outside, against, up, down, off, out, north, south, east, west, left, right, more,
     less, least
 """)
-"""Words that are facts by themselves: two texts with different ones do not say the same."""
+"""Words that are facts by themselves, in groups; texts with different ones do not say the same."""
 
-ALIASES = _same("""
+ALIASES = _group_words("""
     postgresql postgr, javascript js, typescript ts, kubernet k8s, databas db, product prod, configur config,
     repositori repo, applic app, document doc, develop dev, environ env, prefer favor favour, photo pictur photograph,
     begin start, big larg, buy purchas, live resid, everi each, phone telephon, messag msg, email mail
@@ -72,29 +72,30 @@ FILLERS = frozenset(
     updat anymor longer meanwhil note fact get got so then basic simpli general usual typic oh hi hello ok nowaday
     """.split()
 )
-"""Stems that may come or go without changing what is said."""
+"""Stems that do not change the meaning of a text."""
 
 DIRECTIONS = frozenset("over than to from before after by into instead but while whereas".split())
-"""Words whose two sides cannot be exchanged."""
+"""Words whose left and right side cannot be exchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """All that is compared of a text, computed once."""
+    """Features of a text that comparisons use, computed once."""
 
-    text: str  # folded, white space collapsed
-    tokens: tuple[str, ...]  # words and facts in order, without repeats
+    text: str  # folded, with collapsed white space
+    tokens: tuple[str, ...]  # distinct words and facts in order
     words: frozenset[str]
     facts: frozenset[str]
-    names: frozenset[str]  # words written with a capital letter
+    names: frozenset[str]  # capitalised words
     negations: int
     genders: frozenset[str]
-    sides: Mapping[str, tuple[frozenset[str], frozenset[str]]]  # by direction: the words before and after it
+    sides: Mapping[str, tuple[frozenset[str], frozenset[str]]]  # by direction word: the words before and after it
     grams: frozenset[str]
 
     @classmethod
     def of(cls, text: str) -> Fingerprint:
-        """
+        """Compute the fingerprint of a text.
+
         >>> sorted(Fingerprint.of("The team meets on Mondays at 3 pm").facts)
         ['15:00', 'monday']
         """
@@ -102,12 +103,12 @@ class Fingerprint:
 
 
 def similarity_of(a: str | Fingerprint, b: str | Fingerprint) -> float:
-    """How alike two texts are, 0 to 1, whatever the order of their words.
+    """Return the similarity of two texts from 0 to 1, independent of word order.
 
     >>> similarity_of("The team meets on Mondays", "On Mondays the team meets")
     1.0
     """
-    one, other = _prepared(a), _prepared(b)
+    one, other = _to_fingerprint(a), _to_fingerprint(b)
     if one.text == other.text:
         return 1.0
     if not one.tokens or not other.tokens:
@@ -117,14 +118,14 @@ def similarity_of(a: str | Fingerprint, b: str | Fingerprint) -> float:
 
 
 def is_near_duplicate(a: str | Fingerprint, b: str | Fingerprint) -> bool:
-    """Whether two texts say the same: alike by `DUPLICATE_THRESHOLD`, and every fact agrees.
+    """Return True if two texts say the same: similar by `DUPLICATE_THRESHOLD`, and every fact agrees.
 
     >>> is_near_duplicate("User prefers dark mode", "The user prefers dark mode.")
     True
     >>> is_near_duplicate("The port is 5432", "The port is 5433")
     False
     """
-    one, other = _prepared(a), _prepared(b)
+    one, other = _to_fingerprint(a), _to_fingerprint(b)
     if one.text == other.text:
         return True
     if one.facts != other.facts or one.negations != other.negations or _relations_differ(one, other):
@@ -153,7 +154,7 @@ def _is_swapped(one: Fingerprint, other: Fingerprint) -> bool:
 
 
 def _unmatched(one: Fingerprint, other: Fingerprint) -> tuple[frozenset[str], frozenset[str]]:
-    """The words each has and the other lacks, not counting misspellings of one another."""
+    """Return the words that only one text has, ignoring misspellings of each other."""
     only_one, only_other = one.words - other.words, other.words - one.words
     if 0 < len(only_one) <= MAX_TYPO_WORDS and 0 < len(only_other) <= MAX_TYPO_WORDS:
         typos = {(x, y) for x in only_one for y in only_other if _is_typo(x, y)}
@@ -163,7 +164,7 @@ def _unmatched(one: Fingerprint, other: Fingerprint) -> tuple[frozenset[str], fr
 
 
 def _is_typo(a: str, b: str) -> bool:
-    """Whether one letter was left out, or exchanged in a long word.
+    """Return True if the words differ by one missing letter, or by one other letter in a long word.
 
     >>> _is_typo("favourit", "favorit"), _is_typo("organis", "organiz"), _is_typo("horse", "house")
     (True, True, False)
@@ -178,17 +179,18 @@ def _is_typo(a: str, b: str) -> bool:
 
 
 def _relations_differ(one: Fingerprint, other: Fingerprint) -> bool:
-    """Whether he is she, or "from" is "to"."""
+    """Return True if pronouns or direction words differ, such as he/she or from/to."""
     if one.genders and other.genders and one.genders != other.genders:
         return True
     return bool(one.sides.keys() - other.sides.keys() and other.sides.keys() - one.sides.keys())
 
 
 def _dice(a: frozenset[str], b: frozenset[str]) -> float:
+    """Compute the Dice coefficient of two sets."""
     return 2 * len(a & b) / (len(a) + len(b)) if a or b else 0.0
 
 
-def _prepared(text: str | Fingerprint) -> Fingerprint:
+def _to_fingerprint(text: str | Fingerprint) -> Fingerprint:
     return text if isinstance(text, Fingerprint) else _fingerprint(text)
 
 
@@ -196,29 +198,29 @@ _GENDERS = {"he": "he", "him": "he", "his": "he", "she": "she", "her": "she", "h
 
 
 def _fingerprint(text: str) -> Fingerprint:
-    reader = _Reader()
+    builder = _FingerprintBuilder()
     pieces = _PIECE.findall(unicodedata.normalize("NFC", text).replace("’", "'"))
     position = 0
     while position < len(pieces):
         following = pieces[position + 1].lower() if position + 1 < len(pieces) else ""
         if following in {"am", "pm"} and pieces[position][0].isdigit():
-            reader.add_value(pieces[position] + following)
+            builder.add_value(pieces[position] + following)
             position += 2
             continue
-        reader.add(pieces[position])
+        builder.add(pieces[position])
         position += 1
-    return reader.finish(" ".join(fold(text).split()))
+    return builder.finish(" ".join(fold(text).split()))
 
 
-class _Reader:
-    """Collects what a text's pieces are, in order."""
+class _FingerprintBuilder:
+    """Collector of a text's tokens, in order."""
 
     def __init__(self) -> None:
-        self._tokens: dict[str, bool] = {}  # whether it is a fact
+        self._tokens: dict[str, bool] = {}  # True for facts
         self._names: set[str] = set()
         self._negations = 0
         self._genders: set[str] = set()
-        self._cuts: dict[str, int] = {}  # how many tokens stand before a direction
+        self._cuts: dict[str, int] = {}  # number of tokens before each direction word
 
     def add(self, piece: str) -> None:
         is_code = any(character.isdigit() for character in piece) or "@" in piece or "/" in piece
@@ -231,7 +233,7 @@ class _Reader:
                 self._add_word(word)
 
     def add_value(self, piece: str) -> None:
-        self._tokens[_value(fold(piece))] = True
+        self._tokens[_normalize(fold(piece))] = True
 
     def _add_word(self, spelled: str) -> None:
         word = fold(spelled)
@@ -275,10 +277,10 @@ def _grams(tokens: Iterable[str]) -> Iterable[str]:
         yield from (padded[start : start + GRAM] for start in range(len(padded) - GRAM + 1))
 
 
-def _value(piece: str) -> str:
-    """A number or code in one spelling; times of day as 24 hours.
+def _normalize(piece: str) -> str:
+    """Normalise a number or code; times of day become 24-hour times.
 
-    >>> _value("5,000"), _value("3pm"), _value("15:00"), _value("us-east-1"), _value("30k")
+    >>> _normalize("5,000"), _normalize("3pm"), _normalize("15:00"), _normalize("us-east-1"), _normalize("30k")
     ('5000', '15:00', '15:00', 'us-east-1', '30000')
     """
     if _THOUSANDS.fullmatch(piece):

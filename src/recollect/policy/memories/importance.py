@@ -1,7 +1,7 @@
-"""What an episode is about and how much it matters, decided when it is stored, without a model.
+"""Categorise episodes and rate their importance when they are stored, without a model.
 
-A text is cut into sentences and each is held against the tables of `importance_rules`. When several categories fit, the
-one that lives longest wins, so that nothing is forgotten early: explicit, decision, task completion, error, routine.
+A text is split into sentences, and each is matched against the tables of `importance_rules`. If several categories
+match, the one with the longest lifetime wins: explicit, decision, task completion, error, routine.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ else:
 
 
 class Category(StrEnum):
-    """What an episode is, which is how long it lives."""
+    """Category of an episode, which determines its lifetime."""
 
     ROUTINE = "routine"
     TASK_COMPLETION = "task_completion"
@@ -38,21 +38,21 @@ TTL: Mapping[Category, timedelta | None] = {
     Category.ERROR: timedelta(days=14),
     Category.EXPLICIT: None,
 }
-"""How long an episode of each category can be recalled; None: for ever."""
+"""Lifetime of each category; None: unlimited."""
 
-ALSO = {"approval": Category.DECISION, "failure": Category.ERROR}
-"""Other names callers have for a category: what goes by one lives and weighs like it."""
+CATEGORY_ALIASES = {"approval": Category.DECISION, "failure": Category.ERROR}
+"""Aliases that callers use for categories."""
 
 LOW = 0.2
-"""An episode below this importance goes first in early clean-up."""
+"""Importance below which an episode is evicted first."""
 
 EXPLICIT = 1.0
 SMALL_TALK = 0.1
 QUESTION = 0.3
-TOOL_OUTPUT = 0.3  # it can be produced again
+TOOL_OUTPUT = 0.3  # can be reproduced
 ROUTINE = 0.4
 PERSONAL = 0.5
-WEIGHTY = 0.7  # money or an approval is mentioned
+WEIGHTY = 0.7  # mentions money or an approval
 MONEY_BONUS = 0.1
 
 BY_CATEGORY: Mapping[Category, float] = {
@@ -62,13 +62,13 @@ BY_CATEGORY: Mapping[Category, float] = {
 }
 
 MAY_INSTRUCT = frozenset({Role.USER, Role.SYSTEM})
-"""Whose "remember this" is an instruction. A tool's output is data, and an assistant only promises."""
+"""Roles whose "remember this" is an instruction. Tool output is data, and an assistant only promises."""
 
 SMALL_TALK_MAX_CHARS = 120
-"""A longer text says something, however politely."""
+"""Maximum length of small talk; a longer text carries information."""
 
 BLOCKER_REACH = 5
-"""How many words before a cue can take it back ("we have not, as of today, decided")."""
+"""Number of words before a cue that can negate it ("we have not, as of today, decided")."""
 
 _DIGIT = re.compile(r"[0-9]")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|;\s")
@@ -77,7 +77,7 @@ _CLAUSE_END = re.compile(r"[,;:–—(]| but | and then | although | though ")
 
 
 def categorise(text: str, role: Role) -> Category:
-    """What `text`, said by `role`, is.
+    """Categorise `text` as said by `role`.
 
     >>> categorise("Remember that I am allergic to nuts", Role.USER)
     <Category.EXPLICIT: 'explicit'>
@@ -91,25 +91,25 @@ def categorise(text: str, role: Role) -> Category:
     found = {Category.ROUTINE}
     for sentence in _sentences(text):
         words = _WORD.findall(sentence)
-        found.add(_category_of(sentence, words, role))
+        found.add(_categorise_sentence(sentence, words, role))
         if Category.EXPLICIT in found:
             break
     return max(found, key=lambda category: TTL[category] or timedelta.max)
 
 
 def known_category(name: str | None) -> Category | None:
-    """The category a caller's word stands for; None for one of the caller's own.
+    """Return the category that a caller's name refers to; None for custom names.
 
     >>> known_category("error"), known_category("approval"), known_category("gossip")
     (<Category.ERROR: 'error'>, <Category.DECISION: 'decision'>, None)
     """
     if name is None:
         return None
-    return ALSO.get(name) or (Category(name) if name in set(Category) else None)
+    return CATEGORY_ALIASES.get(name) or (Category(name) if name in set(Category) else None)
 
 
 def importance_of(text: str, role: Role, category: Category) -> float:
-    """How much `text` matters, 0 to 1; exactly 1 for what was to be remembered, below `LOW` for small talk.
+    """Rate how much `text` matters, 0 to 1; exactly 1 for explicit requests, below `LOW` for small talk.
 
     >>> importance_of("Thanks, see you tomorrow!", Role.USER, Category.ROUTINE)
     0.1
@@ -118,23 +118,23 @@ def importance_of(text: str, role: Role, category: Category) -> float:
     """
     if category is Category.EXPLICIT:
         return EXPLICIT
-    plain = _plain(text)
-    has_money = _has_money(plain)
+    normalized = _normalize(text)
+    has_money = _has_money(normalized)
     if category in BY_CATEGORY:
         return round(BY_CATEGORY[category] + (MONEY_BONUS if has_money else 0.0), 2)
-    if has_money or rules.APPROVAL.search(plain):
+    if has_money or rules.APPROVAL.search(normalized):
         return WEIGHTY
     if is_small_talk(text):
         return SMALL_TALK
     if role is Role.TOOL_RESULT:
         return TOOL_OUTPUT
-    if plain.rstrip().endswith("?"):
+    if normalized.rstrip().endswith("?"):
         return QUESTION
-    return PERSONAL if rules.PERSONAL.search(plain) else ROUTINE
+    return PERSONAL if rules.PERSONAL.search(normalized) else ROUTINE
 
 
 def is_small_talk(text: str) -> bool:
-    """Whether `text` is nothing but thanks, greetings and acknowledgements.
+    """Return True if `text` is nothing but thanks, greetings and acknowledgements.
 
     >>> is_small_talk("Thanks Anna, see you tomorrow!"), is_small_talk("ok, deploy it")
     (True, False)
@@ -158,58 +158,59 @@ def is_small_talk(text: str) -> bool:
     return phrases > 0 or not words
 
 
-def _has_money(plain: str) -> bool:
-    if _DIGIT.search(plain) and rules.MONEY.search(plain):
+def _has_money(normalized: str) -> bool:
+    if _DIGIT.search(normalized) and rules.MONEY.search(normalized):
         return True
-    return rules.MONEY_IN_WORDS.search(plain) is not None
+    return rules.MONEY_IN_WORDS.search(normalized) is not None
 
 
-def _plain(text: str) -> str:
-    """Lower case, straight apostrophes, single spaces; a line break stays one."""
+def _normalize(text: str) -> str:
+    """Convert to lower case, straight apostrophes and single spaces; line breaks stay."""
     lines = text.lower().replace("’", "'").splitlines()
     return "\n".join(" ".join(line.split()) for line in lines)
 
 
 def _sentences(text: str) -> list[str]:
-    return [part for line in _plain(text).split("\n") for part in _SENTENCE_END.split(line) if part]
+    return [part for line in _normalize(text).split("\n") for part in _SENTENCE_END.split(line) if part]
 
 
-def _category_of(sentence: str, words: list[str], role: Role) -> Category:
+def _categorise_sentence(sentence: str, words: list[str], role: Role) -> Category:
     known = set(words)
     is_question = sentence.endswith("?")
     if role in MAY_INSTRUCT:
-        if _fires(rules.EXPLICIT, sentence, known, rules.EXPLICIT_BLOCKERS):
+        if _has_cue(rules.EXPLICIT, sentence, known, rules.EXPLICIT_BLOCKERS):
             return Category.EXPLICIT
-        if not is_question and _fires(rules.REMEMBER, sentence, known, rules.EXPLICIT_BLOCKERS):
+        if not is_question and _has_cue(rules.REMEMBER, sentence, known, rules.EXPLICIT_BLOCKERS):
             return Category.EXPLICIT
     if not is_question:
-        if _fires(rules.REFUSALS, sentence, known, rules.REFUSAL_BLOCKERS):
+        if _has_cue(rules.REFUSALS, sentence, known, rules.REFUSAL_BLOCKERS):
             return Category.DECISION
-        if _fires(rules.DECISIONS, sentence, known, rules.DECISION_BLOCKERS):
+        if _has_cue(rules.DECISIONS, sentence, known, rules.DECISION_BLOCKERS):
             return Category.DECISION
         has_failures = rules.COUNTED_FAILURES.search(sentence) is not None
-        if not has_failures and _fires(rules.COMPLETIONS, sentence, known, rules.COMPLETION_BLOCKERS):
+        if not has_failures and _has_cue(rules.COMPLETIONS, sentence, known, rules.COMPLETION_BLOCKERS):
             return Category.TASK_COMPLETION
     if is_question and ((words and words[0] in rules.YES_NO_STARTS) or rules.DEFINITION.search(sentence)):
         return Category.ROUTINE
-    if _fires(rules.FAILURES, sentence, known, rules.FAILURE_BLOCKERS):
+    if _has_cue(rules.FAILURES, sentence, known, rules.FAILURE_BLOCKERS):
         return Category.ERROR
-    return Category.ERROR if _fires(rules.ERRORS, sentence, known, rules.ERROR_BLOCKERS) else Category.ROUTINE
+    return Category.ERROR if _has_cue(rules.ERRORS, sentence, known, rules.ERROR_BLOCKERS) else Category.ROUTINE
 
 
-def _fires(cues: rules.Cues, sentence: str, words: set[str], blockers: frozenset[str]) -> bool:
-    """Whether a cue is in the sentence with no blocker before it in its clause."""
-    tried = [*cues.always]
+def _has_cue(cues: rules.Cues, sentence: str, words: set[str], blockers: frozenset[str]) -> bool:
+    """Return True if a cue occurs in the sentence without a blocker before it in its clause."""
+    patterns = [*cues.always]
     for trigger in words & cues.by_trigger.keys():
-        tried += cues.by_trigger[trigger]
+        patterns += cues.by_trigger[trigger]
     return any(
         not _is_blocked(sentence, match.start(), blockers)
-        for pattern in dict.fromkeys(tried)
+        for pattern in dict.fromkeys(patterns)
         for match in pattern.finditer(sentence)
     )
 
 
 def _is_blocked(sentence: str, position: int, blockers: frozenset[str]) -> bool:
+    # About 16 characters per word limit how far back the clause is searched.
     before = sentence[max(0, position - BLOCKER_REACH * 16) : position]
     clause = _CLAUSE_END.split(before)[-1]
     return not blockers.isdisjoint(_WORD.findall(clause)[-BLOCKER_REACH:])

@@ -1,11 +1,11 @@
-"""The words the rules of importance look for, as tables.
+"""Word tables of the importance rules.
 
-A cue is a pattern over one sentence, in lower case with straight apostrophes. It is tried only when one of its trigger
-words occurs, and it counts only when no blocker stands shortly before it in the same clause ("not", "if", "almost").
-Patterns have no unbounded repetition, so a long text costs time in proportion to its length.
+A cue is a pattern over one sentence in lower case with straight apostrophes. It is tried only if one of its trigger
+words occurs, and it counts only without a blocker shortly before it in the same clause ("not", "if", "almost").
+Patterns have no unbounded repetition, so matching takes linear time.
 
-In the tables a line is `triggers: pattern`, `*` for triggers meaning that it is always tried; an indented line
-continues the pattern above it, and `<NAME>` stands for a part in `_PARTS`.
+In the tables a line is `triggers: pattern`; the trigger `*` means that it is always tried. An indented line continues
+the pattern above it, and `<NAME>` inserts a part of `_PARTS`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Cues:
-    """Ways of saying something."""
+    """Patterns that express one thing."""
 
     always: Sequence[re.Pattern[str]]
     by_trigger: Mapping[str, Sequence[re.Pattern[str]]]
@@ -77,18 +77,18 @@ _PARTS = {
 }
 
 
-def _filled(template: str) -> str:
+def _fill(template: str) -> str:
     for name, part in _PARTS.items():
         template = template.replace(f"<{name}>", part)
     return template
 
 
-def _cues(table: str) -> Cues:
+def _parse_cues(table: str) -> Cues:
     by_trigger: dict[str, list[re.Pattern[str]]] = {}
     for line in table.strip("\n").replace("\n    ", "").splitlines():
         triggers, pattern = line.split(": ", 1)
-        compiled = re.compile(_filled(_filled(pattern)))  # twice: parts have parts
-        for trigger in _filled(triggers).split():
+        compiled = re.compile(_fill(_fill(pattern)))  # twice, because parts contain parts
+        for trigger in _fill(triggers).split():
             by_trigger.setdefault(trigger, []).append(compiled)
     return Cues(by_trigger.pop("*", []), by_trigger)
 
@@ -111,7 +111,7 @@ REFUSAL_BLOCKERS = frozenset(_UNREAL) - {"can", "may"} | {"haven't", "hasn't", "
 FAILURE_BLOCKERS = frozenset({"if", "unless", "case", "that's"})
 EXPLICIT_BLOCKERS = frozenset({"don't", "not", "needn't", "never", "needless", "unnecessary"})
 
-DECISIONS = _cues(r"""
+DECISIONS = _parse_cues(r"""
 decided: \bdecided\b
 agreed: \bagreed (?:to|on|that|upon|with|not)\b|\b(?:we|all|both|parties|they|team) (?:have |has |all )?agreed\b
 agreement: \b(?:reached|signed|have|made) an agreement\b
@@ -165,7 +165,7 @@ forward: ^going forward\b
 effective: \beffective immediately\b
 """)
 
-REFUSALS = _cues(r"""
+REFUSALS = _parse_cues(r"""
 approved: \bapproved\b(?! (?:vendor|supplier|list|drug|device|brand)s?\b)
 rejected denied declined vetoed refused: \b(?<!permission )(?<!access )(?:rejected|denied|declined|vetoed)\b
 refused: \brefused (?:to (?:sign|approve|pay|grant|agree)|our|my|the (?:request|offer|deal)|his|her|their)\b
@@ -175,9 +175,9 @@ accepted: \baccepted <DET> (?:\w+ )?(?:offer|quote|proposal|bid|invitation|terms
 authorised authorized granted ratified endorsed: \b(?:authori[sz]ed|granted|ratified|endorsed)\b(?! that)
 signed: \bsigned off\b
 """)
-"""An approval that was not given is a decision too; only one that is still open is not."""
+"""A refused approval is a decision too; a pending one is not."""
 
-COMPLETIONS = _cues(r"""
+COMPLETIONS = _parse_cues(r"""
 *: ^(?:just |finally |successfully )?<OPEN> (?:<DETS>|all|both|every|new|v?\d+|\w+ (?:to|from|into|in|for)
     |up)\b<NOT_BAD>
 i've we've have: \b(?:i've|we've|i have|we have) (?:now |just |finally |also |already |successfully )?<OPEN> (?:<DETS>
@@ -207,7 +207,7 @@ done finished: ^(?:all )?done[!.]$|\bi(?:'m| am) (?:now |finally )?(?:finished|d
     |^(?:all )?done[:!,] \w|\b(?:got|gotten) (?:it|everything|that) done\b
 """)
 
-ERRORS = _cues(r"""
+ERRORS = _parse_cues(r"""
 error: \berrors?\b(?! (?:bars?|handling|margins?|rates?|budgets?|correction|propagation|terms?|types?|analysis|free
     |message design))(?<!and error)(?<!of error)
 errors: \b(?:with|got|gets?|getting|throws?|threw|see|seeing|returns?|\d+|many|several|of|more
@@ -263,7 +263,7 @@ broke broken freezes froze frozen: \b(?:build|pipeline|page|site|link|test|tests
      |got )?(?:broke|broken|froze|frozen|freezes)\b(?! (?:up|down|into|out))
 """)
 
-FAILURES = _cues(r"""
+FAILURES = _parse_cues(r"""
 unable cannot can't couldn't could: (?:\bunable to|\bcannot|\bcan't|\bcouldn't
     |\bcould not) (?:<TECHNICAL>)\b(?! (?:my (?:keys|glasses|way)|the (?:words|time)))
 work working works stopped: \b(?:not working|(?:does not|doesn't|don't|do not|didn't|did not|won't
@@ -278,26 +278,26 @@ won't doesn't didn't don't not isn't aren't: \b(?:doesn't|does not|don't|didn't|
 nothing: \b(?:button|link|command|click\w*|it|key|script|page) (?:does|do|did) nothing\b|\bnothing happens\b
 repository: \bnot a git repository\b
 """)
-"""Here the negation is the failure."""
+"""Failures that are expressed by a negation."""
 
 COUNTED_FAILURES = re.compile(r"\b[1-9]\d* (?:\w+ )?(?:failed|failures?|errors?)\b")
-"""One failure among many successes is what is worth keeping."""
+"""Failures among many successes; they outweigh the completion."""
 
 YES_NO_STARTS = frozenset(
     "did does do is are was were has have had can could will would should may might shall any am isn't aren't".split()
     + "didn't doesn't don't wasn't weren't hasn't haven't".split()
 )
-"""A question that begins like this asks whether something happened; it does not report it."""
+"""First words of questions that ask whether something happened instead of reporting it."""
 
 DEFINITION = re.compile(r"^(?:what (?:does|is|are|do)|what's|who|where|which|explain)\b(?!.*\b(?:i|my|we|our|me)\b)")
-"""A question about a word, not about something that happened to us."""
+"""Questions about the meaning of a word rather than about an event."""
 
-REMEMBER = _cues(r"""
+REMEMBER = _parse_cues(r"""
 remember: <START><POLITE>remember\b<NOT_TALE>
 """)
-"""The bare imperative; with a question mark it is a tale: "Remember how cold it was?"."""
+"""Bare imperative; with a question mark it starts a story: "Remember how cold it was?"."""
 
-EXPLICIT = _cues(r"""
+EXPLICIT = _parse_cues(r"""
 remember: (?:^|[.!?:;,(–—-] ?|\b(?:and|but|so|also|please|hey|ok) )<ASK>remember (?:that|this|these|my|our
     |the following|it|to (?:always|never|not|only)|i|we|how i|how we|all of this|for)\b(?! (?:time|day|night|summer
     |year|one|guy|song|trip) )
@@ -326,7 +326,7 @@ n'oublie n'oubliez: <START>n'oublie[sz]? (?:pas|jamais) (?:que|qu')
 recuerda recuerde acuérdate olvides olvide memoriza anota apunta ten: <START>(?:por favor,? )?(?:recuerd[ae]
     |acuérdate de|no olvide?s?|memoriza|anota|apunta|ten en cuenta) (?:que|esto|:)
 """)
-"""An instruction to keep something, in English, German, French and Spanish."""
+"""Instructions to remember something, in English, German, French and Spanish."""
 
 _CURRENCIES = "usd|eur|gbp|chf|jpy|dollars?|euros?|bucks|cents|quid|francs?|yen|rupees?"
 MONEY = re.compile(
@@ -334,7 +334,7 @@ MONEY = re.compile(
     r"|\b(?:budget|invoice|price|salary|payment|refund|rent|fee|deposit|loan|mortgage)\b(?: \w{1,30}){0,4}"
     rf" {_PARTS['AMOUNT']}\b(?! ?(?:%|percent|days?|weeks?|months?|years?|hours?))"
 )
-"""An amount of money in figures; "pounds" alone may be a weight."""
+"""Amounts of money in figures; "pounds" alone may be a weight."""
 
 MONEY_IN_WORDS = re.compile(r"(?:hundred|thousand|illion|ty) (?:dollars|euros|pounds|francs|yen)\b")
 
@@ -343,14 +343,14 @@ PERSONAL = re.compile(
     r"\b(?:my name is|i (?:prefer|live|work|hate|love|always|never|usually|am)|i'm (?:allergic|vegan|based|a\b)"
     r"|my (?:favou?rite|wife|husband|partner|birthday|address|daughter|son|boss|manager)|call me)\b"
 )
-"""Something about the person spoken with, which is what a memory is mostly asked for."""
+"""Facts about the user, which are recalled most often."""
 
 
-def _phrases(lines: str) -> frozenset[str]:
+def _parse_phrases(lines: str) -> frozenset[str]:
     return frozenset(phrase.strip() for phrase in " ".join(lines.split()).split(","))
 
 
-GREETINGS = _phrases("""
+GREETINGS = _parse_phrases("""
     hi, hello, hey, hiya, howdy, yo, greetings, good morning, morning, good afternoon, good evening, good night, night,
     bye, bye bye, goodbye, see you, see ya, thanks, thank you, thx, ty, cheers, many thanks, thanks a lot, welcome,
     welcome back, sorry, danke, merci, gracias, hallo, hola, bonjour, salut, guten morgen, buenos días, ok, okay, yes,
@@ -358,7 +358,7 @@ GREETINGS = _phrases("""
 """)
 """Small talk that a name may follow: "Thanks Anna"."""
 
-SMALL_TALK = GREETINGS | _phrases("""
+SMALL_TALK = GREETINGS | _parse_phrases("""
     k, yep, yup, yeah, ya, nope, nah, right, all right, alright, alright then, fine, cool, neat, sweet, wow, oh, ah,
     aha, hm, hmm, mhm, uh huh, lol, haha, hehe, omg, got it, i see, understood, noted, makes sense, that makes sense,
     sounds good, sounds great, looks good, perfect, excellent, awesome, amazing, brilliant, wonderful, fantastic, super,
@@ -393,6 +393,6 @@ COURTESIES = frozenset(
     one
     """.split()
 )
-"""Words that add nothing to small talk: "thanks *for your help*"."""
+"""Words that add no information to small talk: "thanks *for your help*"."""
 
 LONGEST_PHRASE = max(phrase.count(" ") + 1 for phrase in SMALL_TALK)

@@ -1,8 +1,8 @@
-"""Recognise stored text that talks to the model as if it were in charge: the usual forms of prompt injection.
+"""Recognise stored text that gives the model instructions: the common forms of prompt injection.
 
-Rules are matched against the text as it looks (no accents, no lookalike letters, nothing invisible), in English,
-German, French and Spanish. A match does not prove an attack: it puts the text last or before a person's eyes. What an
-ordinary note or manual says must pass, so each rule asks for both a verb and what an attack aims at.
+Rules are matched against the text as it looks (no accents, lookalike letters or invisible characters), in English,
+German, French and Spanish. A match does not prove an attack; it moves the text last or to review. Ordinary notes and
+manuals must pass, so each rule requires both a verb and a target of an attack.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ _HINTS: Mapping[str, tuple[str, ...]] = {
     ),
     "tool call": ("<tool_call", "<function", "<invoke", '"args"', '"arguments"', "memory_", "save_to_core", "before "),
 }
-"""A rule is only tried on a text that holds one of these: a search for a plain word costs next to nothing."""
+"""Substrings that a text must contain before a rule is tried, because a substring search is cheap."""
 
 _RULES = {name: re.compile("|".join(f"(?:{phrase})" for phrase in phrases)) for name, phrases in _PHRASES.items()}
 _SENDING = re.compile(
@@ -168,7 +168,8 @@ _ROLE_LINE = re.compile(
 )
 
 
-@lru_cache(maxsize=1024)  # what is shown is judged each time
+# Cached because texts are judged every time they are shown.
+@lru_cache(maxsize=1024)
 def find_instruction(text: str) -> str | None:
     """Return the name of the first rule that `text` matches, or None if it reads like plain information.
 
@@ -181,16 +182,16 @@ def find_instruction(text: str) -> str | None:
     if _ROLE_LINE.search(folded):
         return "role marker"
     flat = " ".join(folded.split())
-    hinted = (name for name, hints in _HINTS.items() if any(hint in flat for hint in hints))
+    candidates = (name for name, hints in _HINTS.items() if any(hint in flat for hint in hints))
     return next(
-        (name for name in hinted if _RULES[name].search(flat) or (name == "secrets" and _is_sent_away(flat))), None
+        (name for name in candidates if _RULES[name].search(flat) or (name == "secrets" and _is_sent_away(flat))), None
     )
 
 
 def _is_sent_away(text: str) -> bool:
-    """Return True if a verb of sending, a secret and an address stand close together, in this order.
+    """Return True if a verb of sending, a secret and an address occur close together, in this order.
 
-    Not one pattern: on a text of nothing but verbs and secrets, it would try each of them with each.
+    One pattern for all three would take quadratic time on a text of nothing but verbs and secrets.
     """
     for sentence in _SENTENCE_END.split(text):
         verbs = [found.end() for found in _SENDING.finditer(sentence)]

@@ -1,4 +1,4 @@
-"""The four kinds of memory: one table of rules, and the checks that read it."""
+"""Rules of the four kinds of memory, and the checks that apply them."""
 
 from __future__ import annotations
 
@@ -17,29 +17,32 @@ BLANK = "Content cannot be blank"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """What one kind allows."""
+class KindRule:
+    """Limits and defaults of one kind."""
 
     max_chars: int
-    max_count: int | None = None  # per agent; the oldest make room. None: no limit
-    lifetime: timedelta | None = None  # None: for ever, or decided by category
-    importance: float = 0.5  # when the caller gives none
+    max_count: int | None = None  # per agent; the oldest are evicted. None: unlimited
+    lifetime: timedelta | None = None  # None: unlimited, or decided by category
+    importance: float = 0.5  # default
 
 
-RULES: Mapping[Kind, Rule] = {
-    Kind.CORE: Rule(max_chars=10_000, importance=1.0),
-    Kind.JOURNAL: Rule(max_chars=10_000, lifetime=JOURNAL_WINDOW),
-    Kind.NOTE: Rule(max_chars=500, max_count=500),
-    Kind.EPISODE: Rule(max_chars=10_000),
+RULES: Mapping[Kind, KindRule] = {
+    Kind.CORE: KindRule(max_chars=10_000, importance=1.0),
+    Kind.JOURNAL: KindRule(max_chars=10_000, lifetime=JOURNAL_WINDOW),
+    Kind.NOTE: KindRule(max_chars=500, max_count=500),
+    Kind.EPISODE: KindRule(max_chars=10_000),
 }
 
 
 UNIQUE = (Kind.NOTE, Kind.CORE)
-"""Kinds in which the same thing said twice is one memory; a journal or an episode may well repeat itself."""
+"""Kinds that merge duplicates; journal entries and episodes may repeat."""
 
 
 def checked_kind(kind: str) -> Kind:
-    """Raises: Invalid."""
+    """Parse a kind.
+
+    Raises: Invalid.
+    """
     try:
         return Kind(kind)
     except ValueError:
@@ -47,12 +50,13 @@ def checked_kind(kind: str) -> Kind:
 
 
 def checked_content(text: str, kind: Kind) -> str:
-    """`text`, trimmed, if a memory of this kind may hold it.
+    """Validate and trim the text of a memory of this kind.
 
     Raises: Invalid.
     """
     content = checked_text(text).strip()
-    if not content:  # real conversations hold turns of nothing but a zero-width space: those are kept
+    # Real conversations contain turns with only a zero-width space; those are kept.
+    if not content:
         raise Invalid(BLANK)
     limit = RULES[kind].max_chars
     if len(content) > limit:
@@ -61,29 +65,32 @@ def checked_content(text: str, kind: Kind) -> str:
 
 
 def checked_tags(tags: Sequence[str]) -> tuple[str, ...]:
-    """Trimmed tags without repeats, in the order given.
+    """Trim tags and drop repeats, in the given order.
 
     Raises: Invalid.
     """
     if isinstance(tags, str):
-        raise Invalid("Tags are a list of strings, not one string.")
-    clean = tuple(dict.fromkeys(checked_text(tag, what="tag").strip() for tag in tags))
-    if len(clean) > MAX_TAGS:
-        raise Invalid(f"A memory has at most {MAX_TAGS} tags; {len(clean)} were given.")
-    for tag in clean:
+        raise Invalid("Tags must be a list of strings, not one string.")
+    trimmed = tuple(dict.fromkeys(checked_text(tag, what="tag").strip() for tag in tags))
+    if len(trimmed) > MAX_TAGS:
+        raise Invalid(f"A memory has at most {MAX_TAGS} tags; {len(trimmed)} were given.")
+    for tag in trimmed:
         if not tag or len(tag) > MAX_TAG_CHARS or not tag.isprintable():
             raise Invalid(f"A tag is 1 to {MAX_TAG_CHARS} printable characters on one line.")
-    return clean
+    return trimmed
 
 
 def checked_importance(importance: object) -> float:
-    """Raises: Invalid."""
+    """Validate an importance.
+
+    Raises: Invalid.
+    """
     if isinstance(importance, bool) or not isinstance(importance, int | float) or not 0 <= importance <= 1:
         raise Invalid("Importance is a number from 0 to 1.")
     return float(importance)
 
 
 def expiry(kind: Kind, now: datetime) -> datetime | None:
-    """When a memory of this kind, written at `now`, stops being recalled; None: never."""
+    """Return the time at which a memory of this kind, written at `now`, expires; None: never."""
     lifetime = RULES[kind].lifetime
     return now + lifetime if lifetime is not None else None

@@ -1,4 +1,4 @@
-"""How long memories live and how they fade."""
+"""Lifetime and decay of memories."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 JOURNAL_WINDOW = timedelta(days=7)
-"""A journal entry leaves the prompt after this; its row stays and shows as expired."""
+"""Time after which a journal entry leaves the prompt; its row stays and is shown as expired."""
 
 DECAY_PER_WEEK = 0.95
-"""What is left of an importance after one week without being retrieved."""
+"""Share of its importance that a memory keeps per week without retrieval."""
 
 ARCHIVE_BELOW = 0.1
-"""An episode whose importance has decayed below this is archived."""
+"""Decayed importance below which an episode is archived."""
 
 EARLY_BELOW = 0.2
-"""Episodes that never mattered more than this make room before any other."""
+"""Initial importance below which episodes are evicted first."""
 
 EPISODE_QUOTA = 10_000
-"""Live episodes an agent may have."""
+"""Maximum number of live episodes per agent."""
 
 
 class Fate(StrEnum):
-    """What maintenance does with an episode."""
+    """Result of maintenance for an episode."""
 
     KEPT = "kept"
     EXPIRED = "expired"
     FADED = "faded"
 
 
-def decayed_importance(importance: float, *, retrieved_at: datetime, now: datetime) -> float:
-    """What is left of an importance after going unretrieved since `retrieved_at`.
+def decay_importance(importance: float, *, retrieved_at: datetime, now: datetime) -> float:
+    """Compute the importance left without retrieval since `retrieved_at` (exponential decay).
 
-    >>> round(decayed_importance(0.8, retrieved_at=datetime(2026, 1, 1), now=datetime(2026, 1, 15)), 3)
+    >>> round(decay_importance(0.8, retrieved_at=datetime(2026, 1, 1), now=datetime(2026, 1, 15)), 3)
     0.722
     """
     weeks = max(now - retrieved_at, timedelta()) / timedelta(weeks=1)
@@ -47,7 +47,7 @@ def fate(
     *,
     now: datetime,
 ) -> Fate:
-    """What becomes of an episode at `now`.
+    """Decide what maintenance does with an episode at `now`.
 
     >>> fate(0.5, datetime(2025, 1, 1), None, None, now=datetime(2025, 2, 1))
     <Fate.KEPT: 'kept'>
@@ -56,13 +56,13 @@ def fate(
     """
     if expires_at is not None and expires_at <= now:
         return Fate.EXPIRED
-    left = decayed_importance(importance, retrieved_at=last_retrieved_at or created_at, now=now)
+    left = decay_importance(importance, retrieved_at=last_retrieved_at or created_at, now=now)
     return Fate.FADED if left < ARCHIVE_BELOW else Fate.KEPT
 
 
 def quota_rank(
     importance: float, created_at: datetime, last_retrieved_at: datetime | None, *, now: datetime
 ) -> tuple[bool, float]:
-    """Sorts episodes by who goes first when there are too many: the unimportant, then the most faded."""
-    left = decayed_importance(importance, retrieved_at=last_retrieved_at or created_at, now=now)
+    """Return a sort key for eviction: unimportant episodes first, then the most decayed."""
+    left = decay_importance(importance, retrieved_at=last_retrieved_at or created_at, now=now)
     return (importance >= EARLY_BELOW, left)

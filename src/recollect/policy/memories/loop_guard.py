@@ -1,13 +1,13 @@
-"""The loop guard: what memory put into a prompt does not come back as a new memory.
+"""Loop guard: text that memory put into a prompt must not come back as a new memory.
 
-A text is an echo when nothing is left of it after taking away
-  1. whole blocks of ours, known by their headings: `[Memories]`, `[Recalled Memories]`, `[Knowledge]` and `# Your
-     Private Memory` with their items, what stands around them, and the answers of the search tools;
-  2. texts that were injected or recalled, word for word but for case, white space and punctuation;
+A text is an echo if nothing is left of it after removing
+  1. our own blocks, recognised by their headings: `[Memories]`, `[Recalled Memories]`, `[Knowledge]` and `# Your
+     Private Memory` with their items and surrounding marks, and answers of the search tools;
+  2. injected or recalled texts, verbatim except for case, white space and punctuation;
   3. the few words that introduce them ("Here is what I remember:").
-Anything else that is left, even one word, may be new, and then the text is kept: losing a memory is worse than having
-it twice. Quote marks, indentation, bullets and line breaks moved by re-wrapping make no difference. A reference
-(`[MemoryRef: key - description]`) stands for something stored elsewhere and is never taken away.
+If even one other word is left, the text may be new and is kept: losing a memory is worse than storing it twice. Quote
+marks, indentation, bullets and re-wrapped lines make no difference. A reference (`[MemoryRef: key - description]`)
+points to a stored detail and is never removed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from recollect.policy.details.references import REFERENCE
-from recollect.policy.prompt.escaping import END_MARKS, INFORMATION, one_line, without_joiners
+from recollect.policy.prompt.escaping import END_MARKS, INFORMATION, one_line, strip_joiners
 from recollect.policy.prompt.relevance import HEADING
 from recollect.policy.prompt.window import KNOWLEDGE_HEADING, RECALLED_HEADING
 from recollect.policy.text import fold
@@ -27,7 +27,7 @@ CORE_SECTION = "Core Memories (permanent)"
 JOURNAL_SECTION = "Recent Journal Entries"
 
 MIN_QUOTED_WORDS = 3
-"""A known text of fewer words is an echo only when it is the whole text: "yes" is in many sentences."""
+"""Minimum words of a known text that is removed from within a longer one; "yes" occurs in many sentences."""
 
 LEAD_INS = frozenset(
     """
@@ -36,11 +36,11 @@ LEAD_INS = frozenset(
     entries private retrieved search results result found
     """.split()
 )
-"""Words that introduce a quotation and say nothing by themselves."""
+"""Words that introduce a quotation and carry no information."""
 
 MAX_LEAD_IN_WORDS = 12
 MAX_WRAPPED_LINES = 20
-"""How many lines one item may have been broken into."""
+"""Maximum number of lines that one item may be wrapped into."""
 
 _QUOTE = re.compile(r"(?:\s{0,12}[>|])+ ?")
 _DECORATION = " \t*_`\"'“”:"
@@ -56,7 +56,7 @@ _WORD = re.compile(r"(?<!\S)-(?=\d)|[^\W_]+[+#]*|[^\w\s.,;:!?'\"`’‘“”()\
 
 
 def is_echo(text: str, known: Iterable[str]) -> bool:
-    """Whether `text` holds nothing but injected blocks and texts of `known`.
+    """Return True if `text` contains nothing but injected blocks and texts of `known`.
 
     >>> is_echo("[Memories]\\n- (m-1, infra) Deploys go to us-east-1", [])
     True
@@ -65,17 +65,17 @@ def is_echo(text: str, known: Iterable[str]) -> bool:
     >>> is_echo("User prefers Python, and now Rust too", ["User prefers Python"])
     False
     """
-    said = _words(_MARKER.sub(" ", text))
-    if not said:
+    words = _words(_MARKER.sub(" ", text))
+    if not words:
         return False
-    shown = [*(one for one in known if not _is_reference(one)), INFORMATION, *END_MARKS.values()]
-    pieces = [" ".join(_words(one)) for one in shown]
-    # Known texts are also looked for in the unstripped text: a block broken in odd places loses only part of itself.
-    return any(_says_nothing(left, said, pieces) for left in (_words(_MARKER.sub(" ", strip_injected(text))), said))
+    known_texts = [*(one for one in known if not _is_reference(one)), INFORMATION, *END_MARKS.values()]
+    pieces = [" ".join(_words(one)) for one in known_texts]
+    # Search the unstripped text as well: a block with unusual line breaks is only removed in part.
+    return any(_is_only_known(left, words, pieces) for left in (_words(_MARKER.sub(" ", strip_injected(text))), words))
 
 
 def strip_injected(text: str) -> str:
-    """`text` without the blocks that memory put into a prompt; references and everything else stay as they are.
+    """Remove the blocks that memory put into a prompt; references and everything else stay.
 
     >>> strip_injected("> [Memories]\\n> - (m-1) Likes tea\\n\\nAnd coffee since May.")
     'And coffee since May.'
@@ -83,7 +83,7 @@ def strip_injected(text: str) -> str:
     if _is_search_answer(text):
         return ""
     lines = text.splitlines()
-    if not any(_begins_block(line) for line in lines):
+    if not any(_is_block_start(line) for line in lines):
         return text
     kept: list[str] = []
     position = 0
@@ -99,37 +99,38 @@ def strip_injected(text: str) -> str:
     return "\n".join(kept).strip()
 
 
-def _says_nothing(left: Sequence[str], said: Sequence[str], pieces: Sequence[str]) -> bool:
-    """Whether all that is `left` of what was `said` are `pieces` and words that introduce them."""
+def _is_only_known(left: Sequence[str], words: Sequence[str], pieces: Sequence[str]) -> bool:
+    """Return True if `left` consists of `pieces` and lead-in words only, and is shorter than the whole text."""
     if left and " ".join(left) in pieces:
         return True
-    rest = _without(left, pieces)
-    return len(rest) < len(said) and len(rest) <= MAX_LEAD_IN_WORDS and LEAD_INS.issuperset(rest)
+    rest = _remove_pieces(left, pieces)
+    return len(rest) < len(words) and len(rest) <= MAX_LEAD_IN_WORDS and LEAD_INS.issuperset(rest)
 
 
 def _words(text: str) -> list[str]:
-    """What is compared: words, and signs that carry meaning ("C++", "<", "%", "-5"), without case and punctuation."""
-    return _WORD.findall(fold(without_joiners(one_line(text))))
+    """Return the words and meaningful signs ("C++", "<", "%", "-5") without case and punctuation."""
+    return _WORD.findall(fold(strip_joiners(one_line(text))))
 
 
 def _is_reference(text: str) -> bool:
     return not _words(REFERENCE.sub("", text))
 
 
-def _without(words: Sequence[str], pieces: Sequence[str]) -> list[str]:
-    """`words` without every run that is one of `pieces`, the longest first."""
+def _remove_pieces(words: Sequence[str], pieces: Sequence[str]) -> list[str]:
+    """Remove every run of words that is one of `pieces`, longest first."""
     joined = f" {' '.join(words)} "
     for piece in sorted(set(pieces), key=len, reverse=True):
         if piece.count(" ") + 1 < MIN_QUOTED_WORDS:
             continue
-        wanted = f" {piece} "
-        while wanted in joined:
-            joined = joined.replace(wanted, " \n ")  # a barrier: the words around it are not neighbours
+        padded = f" {piece} "
+        while padded in joined:
+            # The line break is a barrier: the words around a removed piece are not neighbours.
+            joined = joined.replace(padded, " \n ")
     return joined.split()
 
 
 def _is_search_answer(text: str) -> bool:
-    """Whether this is what a search tool answered: `{"count": …, "memories" or "results": [{"id", "text"}, …]}`."""
+    """Return True for a search tool's answer: `{"count": …, "memories" or "results": [{"id", "text"}, …]}`."""
     stripped = text.strip()
     if not (stripped.startswith("{") and stripped.endswith("}")):
         return False
@@ -143,47 +144,49 @@ def _is_search_answer(text: str) -> bool:
     return isinstance(found, list) and all(isinstance(hit, dict) and {"id", "text"} <= hit.keys() for hit in found)
 
 
-def _bare(line: str) -> str:
-    """The line without quote marks; its indentation stays."""
+def _unquote(line: str) -> str:
+    """Strip quote marks; the indentation stays."""
     quoted = _QUOTE.match(line)
     return line[quoted.end() :] if quoted else line
 
 
 def _title(line: str) -> str:
-    """The line without what may surround a heading."""
-    bare = _bare(line).strip(_DECORATION)
+    """Strip the marks that may surround a heading."""
+    bare = _unquote(line).strip(_DECORATION)
     mark = _LIST_MARK.match(bare)
     return bare[mark.end() :].strip(_DECORATION) if mark else bare
 
 
-def _starts_list(line: str) -> bool:
+def _is_list_heading(line: str) -> bool:
     title = _title(line).casefold()
     return title.startswith(tuple(each.casefold() for each in (HEADING, RECALLED_HEADING, KNOWLEDGE_HEADING)))
 
 
-def _is_heading(line: str, wanted: Sequence[str]) -> bool:
+def _is_heading(line: str, headings: Sequence[str]) -> bool:
     title = _title(line)
     mark = _HEADING_MARK.match(title)
-    return mark is not None and title[mark.end() :].strip(_DECORATION).casefold() in [one.casefold() for one in wanted]
+    return mark is not None and title[mark.end() :].strip(_DECORATION).casefold() in [
+        one.casefold() for one in headings
+    ]
 
 
-def _begins_block(line: str) -> bool:
-    return _starts_list(line) or _is_heading(line, (PRIVATE_HEADING, CORE_SECTION, JOURNAL_SECTION))
+def _is_block_start(line: str) -> bool:
+    return _is_list_heading(line) or _is_heading(line, (PRIVATE_HEADING, CORE_SECTION, JOURNAL_SECTION))
 
 
 def _block_end(lines: Sequence[str], start: int) -> int:
-    """The line after the block that begins at `start`; `start` itself when none does."""
-    if _starts_list(lines[start]):
+    """Return the index after the block that starts at `start`, or `start` if there is none."""
+    if _is_list_heading(lines[start]):
         after_heading = _title(lines[start]).partition("]")[2]
         end = _items_end(lines, start + 1, _ITEM, _INLINE_ITEM)
         return end if end > start + 1 or _ITEM.match(after_heading.lstrip(_DECORATION)) else start
-    if not _begins_block(lines[start]):
+    if not _is_block_start(lines[start]):
         return start
     end = position = start
     while position < len(lines):
         line = lines[position]
         if _is_heading(line, (PRIVATE_HEADING,)):
-            end = position + 1 if _section_follows(lines, position + 1) else end
+            end = position + 1 if _has_section_next(lines, position + 1) else end
         elif _is_heading(line, (CORE_SECTION, JOURNAL_SECTION)):
             item = _LIST_MARK if _is_heading(line, (CORE_SECTION,)) else _JOURNAL_ITEM
             section_end = _items_end(lines, position + 1, item, None)
@@ -191,28 +194,28 @@ def _block_end(lines: Sequence[str], start: int) -> int:
                 break
             end = section_end
             position = section_end - 1
-        elif _bare(line).strip():
+        elif _unquote(line).strip():
             break
         position += 1
     return end
 
 
-def _section_follows(lines: Sequence[str], position: int) -> bool:
-    rest = (line for line in lines[position : position + 3] if _bare(line).strip())
+def _has_section_next(lines: Sequence[str], position: int) -> bool:
+    rest = (line for line in lines[position : position + 3] if _unquote(line).strip())
     return _is_heading(next(rest, ""), (CORE_SECTION, JOURNAL_SECTION))
 
 
 def _items_end(lines: Sequence[str], start: int, item: re.Pattern[str], inline: re.Pattern[str] | None) -> int:
-    """The line after the last item of a list that begins at `start`, with the lines an item was broken into.
+    """Return the index after the last item of the list that starts at `start`, including wrapped lines.
 
-    A line that is no item belongs to the one before when it is indented further or, in a list whose items no one else
-    would write (they have an id or a date), when another item follows before the next empty line. An empty line ends
-    the list, unless what follows is indented or an item with an id.
+    A line that is not an item continues the previous one if it is indented further or, in a list with ids or dates, if
+    another item follows before the next empty line. An empty line ends the list unless an indented line or an item with
+    an id follows.
     """
     is_plain = item is _LIST_MARK
     end, indent, pending = start, 0, False
     for position in range(start, len(lines)):
-        bare = _bare(lines[position])
+        bare = _unquote(lines[position])
         body = bare.strip()
         depth = len(bare) - len(bare.lstrip())
         if _title(body).casefold() in _END_MARKS:
@@ -227,16 +230,16 @@ def _items_end(lines: Sequence[str], start: int, item: re.Pattern[str], inline: 
             end, pending = position + 1, False
         elif inline is not None and not pending and inline.search(body):
             end = position + 1
-        elif pending or is_plain or not _item_follows(lines, position + 1, item, inline):
+        elif pending or is_plain or not _has_item_next(lines, position + 1, item, inline):
             break
     return end
 
 
-def _item_follows(lines: Sequence[str], position: int, item: re.Pattern[str], inline: re.Pattern[str] | None) -> bool:
-    """Whether an item comes before the next empty line or block."""
+def _has_item_next(lines: Sequence[str], position: int, item: re.Pattern[str], inline: re.Pattern[str] | None) -> bool:
+    """Return True if an item comes before the next empty line or block."""
     for line in lines[position : position + MAX_WRAPPED_LINES]:
-        body = _bare(line).strip()
-        if not body or _begins_block(line):
+        body = _unquote(line).strip()
+        if not body or _is_block_start(line):
             return False
         if item.match(body) or (inline is not None and inline.search(body)):
             return True

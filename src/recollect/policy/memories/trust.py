@@ -1,4 +1,4 @@
-"""How far a memory can be trusted, by where it came from."""
+"""Trust in memories by their origin."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ else:
     instructions = LazyModule("recollect.policy.memories.instructions")
 
 Judge: TypeAlias = Callable[[Memory], Memory]
-"""Returns a memory as it is shown; `judged` with the setting `suspicious`."""
+"""Function that returns a memory with its current flag: `judged` with the setting `suspicious`."""
 
 TRUST: Mapping[Origin, float] = {
     Origin.USER: 1.0,
@@ -26,18 +26,18 @@ TRUST: Mapping[Origin, float] = {
     Origin.MODEL: 0.4,
 }
 
-CORE_NEEDS = 0.8
-"""Core is in every prompt: what is trusted less waits for somebody to look at it."""
+MIN_CORE_TRUST = 0.8
+"""Minimum trust for core memories, which are in every prompt; less trusted ones wait for approval."""
 
 LOW_TRUST = "low trust"
 SUSPICIOUS = "reads like instructions"
-"""Begins or is part of the flag of a memory whose text talks to the model as if it were in charge."""
+"""Part of the flag of a memory that addresses the model like instructions."""
 
 UNVERIFIED = "unverified"
 
 
 def lowered(origin: Origin, highest: Origin | None) -> Origin:
-    """The origin a memory gets from a key that is trusted up to `highest` (None: any).
+    """Return the origin a memory gets from a key trusted up to `highest` (None: any).
 
     >>> lowered(Origin.USER, Origin.TOOL).value, lowered(Origin.MODEL, Origin.TOOL).value
     ('tool', 'model')
@@ -51,7 +51,10 @@ def is_within(origin: Origin, highest: Origin | None) -> bool:
 
 
 def check_claim(origin: Origin, highest: Origin | None) -> None:
-    """Raises: Forbidden."""
+    """Refuse an origin that is trusted more than the key.
+
+    Raises: Forbidden.
+    """
     if not is_within(origin, highest):
         raise Forbidden(
             f"This key is trusted as {highest}; it cannot write what has the origin {origin.value}. Leave the origin "
@@ -84,7 +87,7 @@ def check_removal(highest: Origin | None) -> None:
 
 
 def check_document_change(highest: Origin | None) -> None:
-    """Refuse to change a document: nobody knows where it came from, so it counts as trusted.
+    """Refuse to change a document: its origin is unknown, so it counts as trusted.
 
     Raises: Forbidden.
     """
@@ -105,21 +108,21 @@ def check_decision(highest: Origin | None) -> None:
 
 
 def reason_to_hold(kind: Kind, origin: Origin) -> str | None:
-    """Why a memory has to wait for a person, if it has to.
+    """Return the reason why a memory must wait for approval, or None.
 
     >>> reason_to_hold(Kind.CORE, Origin.TOOL), reason_to_hold(Kind.NOTE, Origin.TOOL)
     ('low trust', None)
     """
-    return LOW_TRUST if kind is Kind.CORE and TRUST[origin] < CORE_NEEDS else None
+    return LOW_TRUST if kind is Kind.CORE and TRUST[origin] < MIN_CORE_TRUST else None
 
 
 def is_low(origin: Origin) -> bool:
     """Return True for what came from a tool, an import or a model."""
-    return TRUST[origin] < CORE_NEEDS
+    return TRUST[origin] < MIN_CORE_TRUST
 
 
 def is_suspicious(memory: Memory) -> bool:
-    """Return True if somebody should look at the text before a model believes it."""
+    """Return True if a person should review the text before a model relies on it."""
     return memory.flag is not None and SUSPICIOUS in memory.flag
 
 
@@ -136,14 +139,14 @@ def flagged(memory: Memory) -> Memory:
 def judged(memory: Memory, mode: str) -> Memory:
     """Return a stored memory with the flag it would get today; `mode` is the setting `suspicious`.
 
-    A memory of an earlier release, or one that was restored, was not looked at when it was written. One that has been
-    approved or edited has a higher version: what was decided then stands.
+    Memories of earlier releases and restored ones were not checked when written. An approved or edited memory has a
+    higher version and keeps the decision made then.
     """
     return memory if mode == "show" or memory.version > 1 else flagged(memory)
 
 
 def provenance(memory: Memory) -> str:
-    """Return what stands before a memory's text in a prompt: its origin, if that is little trusted."""
+    """Return the mark before a memory's text in a prompt: its origin, if that has low trust."""
     if not is_low(memory.origin):
         return ""
     return f"[from {memory.origin.value}{f', {UNVERIFIED}' if is_suspicious(memory) else ''}] "

@@ -10,14 +10,14 @@ from recollect.errors import Invalid
 from recollect.model import Image
 
 MAX_HEADER_BYTES = 384 * 1024
-"""A JPEG may carry a thumbnail and a colour profile before it says how large it is."""
+"""Bytes read to find the size; a JPEG may start with a thumbnail and a colour profile."""
 
 _JPEG_SIZES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _JPEG_BARE = frozenset({0x01, *range(0xD0, 0xD9)})  # markers without a length
 
 
 def size_of_base64(encoded: str) -> tuple[int, int] | None:
-    """(width, height) of a PNG, GIF, JPEG or WebP file in base64 or as a `data:` address; None if it does not say."""
+    """Read (width, height) of a PNG, GIF, JPEG or WebP file in base64 or a `data:` URL; None if unknown."""
     head, comma, payload = encoded.partition(",") if encoded.startswith("data:") else ("", ",", encoded)
     if not comma or (head and not head.endswith(";base64")):
         return None
@@ -29,31 +29,31 @@ def size_of_base64(encoded: str) -> tuple[int, int] | None:
 
 
 def size_of_file(start: bytes) -> tuple[int, int] | None:
-    """(width, height) from the beginning of a file.
+    """Read (width, height) from the beginning of a file.
 
     >>> size_of_file(b"GIF89a" + (640).to_bytes(2, "little") + (480).to_bytes(2, "little"))
     (640, 480)
     """
-    for magic, read in _READERS.items():
+    for magic, read in _SIZE_READERS.items():
         if start.startswith(magic):
             size = read(start)
             return size if size is not None and min(size) > 0 else None
     return None
 
 
-def _png(start: bytes) -> tuple[int, int] | None:
+def _png_size(start: bytes) -> tuple[int, int] | None:
     if len(start) < 24 or start[12:16] != b"IHDR":
         return None
     return int.from_bytes(start[16:20], "big"), int.from_bytes(start[20:24], "big")
 
 
-def _gif(start: bytes) -> tuple[int, int] | None:
+def _gif_size(start: bytes) -> tuple[int, int] | None:
     if len(start) < 10:
         return None
     return int.from_bytes(start[6:8], "little"), int.from_bytes(start[8:10], "little")
 
 
-def _webp(start: bytes) -> tuple[int, int] | None:
+def _webp_size(start: bytes) -> tuple[int, int] | None:
     if start[8:12] != b"WEBP" or len(start) < 30:
         return None
     if start[12:16] == b"VP8 ":
@@ -66,7 +66,7 @@ def _webp(start: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _jpeg(start: bytes) -> tuple[int, int] | None:
+def _jpeg_size(start: bytes) -> tuple[int, int] | None:
     at = 2
     while at + 9 <= len(start) and start[at] == 0xFF:
         marker = start[at + 1]
@@ -81,11 +81,11 @@ def _jpeg(start: bytes) -> tuple[int, int] | None:
     return None
 
 
-_READERS: Mapping[bytes, Callable[[bytes], tuple[int, int] | None]] = {
-    b"\x89PNG\r\n\x1a\n": _png,
-    b"GIF8": _gif,
-    b"RIFF": _webp,
-    b"\xff\xd8": _jpeg,
+_SIZE_READERS: Mapping[bytes, Callable[[bytes], tuple[int, int] | None]] = {
+    b"\x89PNG\r\n\x1a\n": _png_size,
+    b"GIF8": _gif_size,
+    b"RIFF": _webp_size,
+    b"\xff\xd8": _jpeg_size,
 }
 
 
@@ -102,7 +102,7 @@ _MAGIC: Mapping[str, Callable[[bytes], bool]] = {
 
 
 def checked_image(content: bytes, *, number: int = 1) -> Image:
-    """The picture in these bytes; `number` says which one it is in a refusal.
+    """Check an image by its first bytes and its size; `number` identifies it in error messages.
 
     >>> checked_image(b"GIF89a...").media_type
     'image/gif'
@@ -110,16 +110,16 @@ def checked_image(content: bytes, *, number: int = 1) -> Image:
     Raises: Invalid.
     """
     if len(content) > MAX_IMAGE_BYTES:
-        most = MAX_IMAGE_BYTES // 1024 // 1024
-        raise Invalid(f"Image {number} is too large: at most {most} MiB are accepted.")
-    for media_type, fits in _MAGIC.items():
-        if fits(content[:16]):
+        max_mib = MAX_IMAGE_BYTES // 1024 // 1024
+        raise Invalid(f"Image {number} is too large: at most {max_mib} MiB are accepted.")
+    for media_type, matches in _MAGIC.items():
+        if matches(content[:16]):
             return Image(content=content, media_type=media_type)
     raise Invalid(f"Image {number} is none that can be shown to a model; send a {KINDS} file.")
 
 
 def decoded_image(text: str, *, number: int = 1) -> Image:
-    """A picture in base64 or as a `data:` address. Nothing is ever fetched from an address.
+    """Decode an image from base64 or a `data:` URL; other URLs are never fetched.
 
     Raises: Invalid.
     """
@@ -142,7 +142,10 @@ def decoded_image(text: str, *, number: int = 1) -> Image:
 
 
 def checked_images(images: Sequence[Image]) -> Sequence[Image]:
-    """Raises: Invalid when there are too many."""
+    """Check the number of images.
+
+    Raises: Invalid when there are too many.
+    """
     if len(images) > MAX_IMAGES:
         raise Invalid(f"A prompt has at most {MAX_IMAGES} images, not {len(images)}.")
     return images

@@ -1,4 +1,4 @@
-"""What a prompt shows and what it leaves out, by ids and digests: an answer for later that holds nobody's text."""
+"""Log of what a prompt shows and leaves out, as ids and digests without any text."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ SOURCES = {
 
 
 def digest(text: str) -> str:
-    """Tells whether a text is still the same."""
+    """Return a short digest that identifies a text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_CHARS]
 
 
 def blocks_of(window: Window, drawing: Drawing) -> tuple[Block, ...]:
-    """Every block with its cost and its items; a block that shows nothing only if something was left out of it."""
+    """Return every block with its cost and items; empty blocks only if something was left out of them."""
     tokens = {block.name: block.tokens for block in drawing.blocks(window)}
     blocks = []
     for name, parts in BLOCKS[window.layout]:
@@ -40,23 +40,23 @@ def blocks_of(window: Window, drawing: Drawing) -> tuple[Block, ...]:
 
 
 def stable_messages(window: Window, drawing: Drawing) -> int:
-    """How many messages begin the prompt that will begin the next one, too; none is promised in the standard layout."""
+    """Count the leading messages that the next prompt will share; 0 in the standard layout, which promises none."""
     if window.layout is not Layout.CACHE_STABLE:
         return 0
     return sum(len(block.messages) for block in drawing.blocks(window) if block.name in STABLE_BLOCKS)
 
 
 def _items(window: Window, part: Part) -> Iterator[BlockItem]:
-    yield from _named(part, window.of(part), "")
+    yield from _block_items(part, window.of(part), "")
     for reason, left_out in groupby(window.left_out.get(part, ()), key=lambda each: each.reason):
-        yield from _named(part, [each.piece for each in left_out], reason)
+        yield from _block_items(part, [each.piece for each in left_out], reason)
 
 
-def _named(part: Part, pieces: Sequence[Piece], reason: str) -> Iterator[BlockItem]:
-    """One item for each piece; neighbouring turns, of which there may be many, are one together."""
+def _block_items(part: Part, pieces: Sequence[Piece], reason: str) -> Iterator[BlockItem]:
+    """Yield one item per piece; adjacent turns are combined because there may be many."""
     for is_turn, group in groupby(pieces, key=lambda piece: piece.form is Form.TURN):
         if is_turn:
-            yield _run(list(group), reason)
+            yield _turns_item(list(group), reason)
             continue
         for piece in group:
             yield BlockItem(
@@ -68,7 +68,7 @@ def _named(part: Part, pieces: Sequence[Piece], reason: str) -> Iterator[BlockIt
             )
 
 
-def _run(turns: Sequence[Piece], reason: str) -> BlockItem:
+def _turns_item(turns: Sequence[Piece], reason: str) -> BlockItem:
     first, last = turns[0].turn, turns[-1].turn
     return BlockItem(
         id=f"turn {first}" if first == last else f"turns {first} to {last}",

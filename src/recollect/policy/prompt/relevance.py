@@ -1,7 +1,7 @@
-"""Which notes enter the prompt, and how they are written there.
+"""Select notes for the prompt and render them.
 
-Notes are scored against the last user message by the words they share with it; a little is added for being new. What
-a note says is data: however it is worded, it can neither begin a line of the block nor close the brackets before it.
+Notes are scored by the words they share with the last user message, plus a small bonus for recent ones. The text of a
+note is data: it can neither start a line of the block nor close the brackets before it.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from recollect.errors import Invalid
 from recollect.model import Memory, State
 from recollect.policy.memories.trust import Judge, is_suspicious, provenance
 from recollect.policy.names import memory_seq
-from recollect.policy.prompt.escaping import as_line
+from recollect.policy.prompt.escaping import escape_line
 from recollect.policy.recall import ranking
 from recollect.policy.text import fold
 
 MAX_INJECT_CHARS = 2000
-"""How much text of notes enters a prompt."""
+"""Maximum characters of notes in a prompt."""
 
 MAX_INJECT_COUNT = 10
 FALLBACK_COUNT = 5
-"""How many of the newest notes are shown when none has a word in common with the message."""
+"""Number of newest notes shown when no note shares a word with the message."""
 
 MIN_WORD_CHARS = 3
 RECENCY_SCALE = 0.1
@@ -34,13 +34,13 @@ MIN_AGE_HOURS = 0.1
 MAX_RECENCY_BONUS = 1.0
 
 WORDS_SHARE = 0.5
-"""Of a hybrid score, how much the words decide; the rest is meaning."""
+"""Share of words in a hybrid score; the rest is meaning."""
 
 RECENCY_SHARE = 0.1
-"""What a note written this moment gains in a hybrid score."""
+"""Weight of the recency bonus in a hybrid score."""
 
 MEANING_FLOOR = 0.3
-"""A cosine below this says nothing: unrelated sentences reach it too."""
+"""Lowest cosine that counts; unrelated sentences reach lower values too."""
 
 STOPWORDS = frozenset(
     """
@@ -50,7 +50,7 @@ STOPWORDS = frozenset(
     while work project please help want using thing file should
     """.split()
 )
-"""Words too common to say which note is meant."""
+"""Words too common to distinguish notes."""
 
 HEADING = "[Memories]"
 
@@ -59,7 +59,7 @@ _TAG_PUNCTUATION = frozenset("-_./:#&@'+")
 
 
 class Mode(StrEnum):
-    """How notes are chosen for a prompt."""
+    """Ways to choose notes for a prompt."""
 
     RELEVANT = "relevant"
     RECENT_ONLY = "recent_only"
@@ -68,16 +68,20 @@ class Mode(StrEnum):
 
 
 def checked_mode(mode: str) -> Mode:
-    """Raises: Invalid."""
+    """Parse an injection mode.
+
+    Raises: Invalid.
+    """
     try:
         return Mode(mode)
     except ValueError:
         raise Invalid(f"There is no injection mode {str(mode)[:40]!r}; choose {', '.join(Mode)}.") from None
 
 
-@lru_cache(maxsize=8192)  # the same notes are held against every message
+# Cached because every message is compared with the same notes.
+@lru_cache(maxsize=8192)
 def keywords(text: str) -> frozenset[str]:
-    """The words that count when a note is held against a message.
+    """Return the words of a text that count when a note is compared with a message.
 
     >>> sorted(keywords("The project uses PostgreSQL 16, on port 5432"))
     ['5432', 'port', 'postgresql', 'uses']
@@ -87,7 +91,8 @@ def keywords(text: str) -> frozenset[str]:
 
 
 def recency_bonus(age_hours: float) -> float:
-    """
+    """Compute the bonus of a recent note, inversely proportional to its age and at most 1.
+
     >>> recency_bonus(0), recency_bonus(1), recency_bonus(10)
     (1.0, 0.1, 0.01)
     """
@@ -105,35 +110,36 @@ def select(
     meaning: Mapping[str, float] | None = None,
     judge: Judge = lambda memory: memory,
 ) -> list[Memory]:
-    """The notes for a prompt, best first; with `recent_only`, or when none matches, newest first.
+    """Select the notes for a prompt, best first; with `recent_only`, or if no note matches, newest first.
 
-    `relevant` takes the notes that share a word with the message, by the number of words and a bonus for being new.
-    `hybrid` also takes those whose cosine (`meaning`, by note id) is at least `MEANING_FLOOR`; its score is half the
-    shared words and half the cosine, each measured against the best, plus `RECENCY_SHARE` of the bonus; without
-    `meaning` it is `relevant`. A note that
-    does not fit into what is left of `max_chars` is passed over, and a shorter one after it may still fit. What `judge`
-    flags as suspicious comes last, in the room that the others leave. Expired and archived notes are never chosen.
+    `relevant` takes notes that share a word with the message, by the number of shared words and a recency bonus.
+    `hybrid` also takes notes with a cosine (`meaning`, by note id) of at least `MEANING_FLOOR`; its score is half
+    shared words and half cosine, each relative to the best, plus `RECENCY_SHARE` of the bonus. Without `meaning` it
+    equals `relevant`. A note that exceeds the rest of `max_chars` is skipped; a shorter one after it may still fit.
+    Notes that `judge` flags as suspicious come last, in the room that the others leave. Expired and archived notes are
+    never chosen.
 
     Raises: Invalid.
     """
-    chosen = checked_mode(mode)
-    if chosen is Mode.OFF:
+    parsed_mode = checked_mode(mode)
+    if parsed_mode is Mode.OFF:
         return []
     newest = sorted((note for note in notes if note.state(now) is State.LIVE), key=_age_order, reverse=True)
-    if chosen is Mode.RECENT_ONLY:
-        return _fitting(map(judge, newest), max_chars=max_chars, max_count=max_count)
-    if chosen is Mode.HYBRID and meaning:
+    if parsed_mode is Mode.RECENT_ONLY:
+        return _take_fitting(map(judge, newest), max_chars=max_chars, max_count=max_count)
+    if parsed_mode is Mode.HYBRID and meaning:
         scores = _hybrid_scores(newest, message, now, meaning)
     else:
         scores = _word_scores(newest, message, now)
     if not scores:
-        return _fitting(_first(map(judge, newest), FALLBACK_COUNT), max_chars=max_chars, max_count=max_count)
-    best = sorted(scores, key=lambda position: -scores[position])  # stable: the newer of two equals stays first
-    return _fitting((judge(newest[position]) for position in best), max_chars=max_chars, max_count=max_count)
+        return _take_fitting(_take_first(map(judge, newest), FALLBACK_COUNT), max_chars=max_chars, max_count=max_count)
+    # The sort is stable, so the newer of two equal notes stays first.
+    best = sorted(scores, key=lambda position: -scores[position])
+    return _take_fitting((judge(newest[position]) for position in best), max_chars=max_chars, max_count=max_count)
 
 
 def render_notes(notes: Sequence[Memory]) -> str | None:
-    """Return the block with one line per note, its id and first tag in front; None when there are no notes."""
+    """Render notes one per line, each after its id and first tag; return None without notes."""
     if not notes:
         return None
     return "\n".join([HEADING, *(_line(note) for note in notes)])
@@ -141,16 +147,16 @@ def render_notes(notes: Sequence[Memory]) -> str | None:
 
 def _line(note: Memory) -> str:
     label = ", ".join(filter(None, [_label(note.id), _label(note.tags[0]) if note.tags else ""]))
-    return f"- ({label}) {provenance(note)}{as_line(note.text)}"
+    return f"- ({label}) {provenance(note)}{escape_line(note.text)}"
 
 
 def _label(text: str) -> str:
-    """An id or a tag without what could end it early: brackets, commas, quotes.
+    """Strip an id or tag of characters that could end it early: brackets, commas, quotes.
 
     >>> _label("infra) fake (m-9, x")
     'infra fake m-9 x'
     """
-    plain = (" " if _is_separator(character) else character for character in as_line(text))
+    plain = (" " if _is_separator(character) else character for character in escape_line(text))
     return " ".join("".join(plain).split())
 
 
@@ -167,11 +173,11 @@ def _bonus(note: Memory, now: datetime) -> float:
 
 
 def _shared_words(notes: Sequence[Memory], message: str) -> dict[int, int]:
-    """How many words each note shares with the message, by position; only those that share one."""
-    wanted = keywords(message)
-    if not wanted:
+    """Count the words each note shares with the message, by position; notes that share none are omitted."""
+    message_words = keywords(message)
+    if not message_words:
         return {}
-    counts = {position: len(keywords(note.text) & wanted) for position, note in enumerate(notes)}
+    counts = {position: len(keywords(note.text) & message_words) for position, note in enumerate(notes)}
     return {position: count for position, count in counts.items() if count}
 
 
@@ -190,19 +196,21 @@ def _hybrid_scores(
     return {position: score + RECENCY_SHARE * _bonus(notes[position], now) for position, score in similarity.items()}
 
 
-def _first(notes: Iterable[Memory], count: int) -> list[Memory]:
+def _take_first(notes: Iterable[Memory], count: int) -> list[Memory]:
+    """Return the first `count` notes, suspicious ones last."""
     clear: list[Memory] = []
-    doubtful: list[Memory] = []
+    suspicious: list[Memory] = []
     for note in notes:
         if len(clear) == count:
             break
-        (doubtful if is_suspicious(note) else clear).append(note)
-    return [*clear, *doubtful][:count]
+        (suspicious if is_suspicious(note) else clear).append(note)
+    return [*clear, *suspicious][:count]
 
 
-def _fitting(notes: Iterable[Memory], *, max_chars: int, max_count: int) -> list[Memory]:
+def _take_fitting(notes: Iterable[Memory], *, max_chars: int, max_count: int) -> list[Memory]:
+    """Return the notes that fit, suspicious ones last."""
     taken: list[Memory] = []
-    doubtful: list[Memory] = []
+    suspicious: list[Memory] = []
     left = max_chars
 
     def take(note: Memory) -> None:
@@ -215,9 +223,9 @@ def _fitting(notes: Iterable[Memory], *, max_chars: int, max_count: int) -> list
         if len(taken) >= max_count:
             break
         if is_suspicious(note):
-            doubtful.append(note)
+            suspicious.append(note)
         else:
             take(note)
-    for note in doubtful:
+    for note in suspicious:
         take(note)
     return taken

@@ -1,8 +1,8 @@
-"""The running summary of a conversation: how a model is asked for it, and what is not taken for one.
+"""Running summaries of conversations: the request to the model, and checks of its answer.
 
-The turns travel as JSON, one a line, so that nothing a user says can pass for somebody else's turn. A summary that is
-empty, a refusal, a web page, a loop or longer than what it sums up is worse than none: then the old one stays.
-References to stored details survive whatever the model makes of them.
+Turns are sent as JSON, one per line, so that user text cannot imitate another turn. An answer that is empty, a refusal,
+a web page, a loop or longer than its source is rejected, and the previous summary stays. References to stored details
+are preserved even if the model drops them.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from recollect.policy.details.references import REFERENCE, left_out
 from recollect.policy.prompt.transcript_digest import clipped
 
 MAX_CHARS = 8_000
-"""No summary is longer, its list of references aside."""
+"""Maximum length of a summary without its list of references."""
 
 ALWAYS_SHORT = 2_000
-"""So much is never too long, however short the turns were."""
+"""Length that is always accepted, even if the turns were shorter."""
 
 MAX_TOKENS = 2_000
 MIN_CHARS_EACH = 200
-"""A turn is not shortened below this; instead fewer of them are folded at once."""
+"""Minimum length of a shortened turn; if turns would get shorter, fewer are folded at once."""
 
 REFERENCES = "References:"
 
@@ -49,19 +49,19 @@ MIN_DISTINCT = 0.2
 
 
 def question(summary: str, turns: Sequence[tuple[str, str]], *, max_chars: int) -> list[Json]:
-    """What a model is sent: `turns` are role and content each, shortened so that all fit `max_chars`."""
+    """Build the messages for a model from `turns` (role and content), shortened to fit `max_chars`."""
     lines = [
         json.dumps({"role": role, "content": content}, ensure_ascii=False)
-        for (role, _), content in zip(turns, fitted([content for _, content in turns], max_chars), strict=True)
+        for (role, _), content in zip(turns, fit_texts([content for _, content in turns], max_chars), strict=True)
     ]
-    asked = f"Summary so far:\n{summary or '(none)'}\n\nNext turns:\n" + "\n".join(lines)
-    return [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": asked}]
+    prompt = f"Summary so far:\n{summary or '(none)'}\n\nNext turns:\n" + "\n".join(lines)
+    return [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": prompt}]
 
 
-def fitted(texts: Sequence[str], max_chars: int) -> list[str]:
-    """The texts, the longest of them shortened to one length, so that all of them have `max_chars`.
+def fit_texts(texts: Sequence[str], max_chars: int) -> list[str]:
+    """Shorten the longest texts to a common length so that all of them fit `max_chars`.
 
-    >>> fitted(["short", "x" * 100], 40)[0]
+    >>> fit_texts(["short", "x" * 100], 40)[0]
     'short'
     """
     left, room = len(texts), max_chars
@@ -74,12 +74,12 @@ def fitted(texts: Sequence[str], max_chars: int) -> list[str]:
 
 
 def answer_text(answer: str) -> str:
-    """The answer without what a model thought aloud before it."""
+    """Strip the model's visible reasoning from its answer."""
     return _THOUGHT.sub("", answer).strip()
 
 
 def problem(answer: str, *, source_chars: int) -> str:
-    """Why `answer` holds no summary of so many characters; empty if it does.
+    """Explain why `answer` is no summary of `source_chars` characters of text; empty if it is one.
 
     >>> problem("I'm sorry, but I can't help with that.", source_chars=9000)
     'it refused'
@@ -87,21 +87,21 @@ def problem(answer: str, *, source_chars: int) -> str:
     text = answer_text(answer)
     if not text:
         return "its answer was empty"
-    said = REFERENCE.sub("", text)
-    if len(said) > min(MAX_CHARS, max(ALWAYS_SHORT, source_chars)):
+    prose = REFERENCE.sub("", text)
+    if len(prose) > min(MAX_CHARS, max(ALWAYS_SHORT, source_chars)):
         return "its answer was longer than a summary"
     if len(text) <= MAX_REFUSAL_CHARS and _REFUSAL.match(text):
         return "it refused"
     if _PAGE.match(text):
         return "its answer was no summary"
-    words = said.casefold().split()
+    words = prose.casefold().split()
     if len(words) >= MIN_LOOP_WORDS and len(set(words)) < MIN_DISTINCT * len(words):
         return "its answer repeated itself"
     return ""
 
 
 def with_references(text: str, sources: Iterable[str]) -> str:
-    """`text`, followed by every reference of `sources` it does not mention.
+    """Append every reference of `sources` that `text` does not mention.
 
     >>> print(with_references("The build broke.", ["see [MemoryRef: npm-1 - output of npm]"]))
     The build broke.

@@ -12,34 +12,34 @@ from recollect.policy.prompt.images import size_of_base64
 
 BYTES_PER_TOKEN = 4
 JSON_SURCHARGE_PERCENT = 10
-"""Brackets, quotes and short keys are tokens of their own."""
+"""Surcharge on JSON, where brackets, quotes and short keys are separate tokens."""
 
 _JSON_START = re.compile(r'\s*[{\[]\s*["{\[\]}\d-]')
 _TAIL_CHARS = 64
 
 
 def estimated_tokens(text: str) -> int:
-    """UTF-8 bytes / 4 rounded up, and a tenth more for text that looks like JSON.
+    """Estimate tokens as UTF-8 bytes / 4 rounded up, plus 10 % for text that looks like JSON.
 
     >>> estimated_tokens(""), estimated_tokens("abcd"), estimated_tokens("naïve"), estimated_tokens('{"a": [1, 2]}')
     (0, 1, 2, 5)
     """
-    return tokens_of_size(byte_size(text), is_json=looks_like_json(text))
+    return estimate_tokens_of_size(byte_size(text), is_json=looks_like_json(text))
 
 
-def tokens_of_size(size: int, *, is_json: bool = False) -> int:
-    """The estimate for a text of `size` bytes that need not be in memory."""
+def estimate_tokens_of_size(size: int, *, is_json: bool = False) -> int:
+    """Estimate the tokens of a text of `size` bytes that need not be in memory."""
     tokens = -(-size // BYTES_PER_TOKEN)
     return -(-tokens * (100 + JSON_SURCHARGE_PERCENT) // 100) if is_json else tokens
 
 
 def byte_size(text: str) -> int:
-    """The length of `text` in UTF-8; half a surrogate pair counts as the three bytes it would take."""
+    """Return the length of `text` in UTF-8; a lone surrogate counts as three bytes."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def looks_like_json(text: str) -> bool:
-    """Whether `text` begins and ends like a JSON document, or like lines of them.
+    """Return True if `text` starts and ends like a JSON document or JSON lines.
 
     >>> looks_like_json(' [{"id": 1}]\\n'), looks_like_json("[MemoryRef: log-1 - a log]")
     (True, False)
@@ -48,31 +48,31 @@ def looks_like_json(text: str) -> bool:
 
 
 CountText = Callable[[str], int]
-"""How many tokens a text is."""
+"""Function that counts the tokens of a text."""
 
 Message = Mapping[str, Any]
 
 MESSAGE_TOKENS = 3
-"""What opens and closes a message, or a tool call inside one."""
+"""Tokens that delimit a message, or a tool call inside one."""
 
 NAME_TOKENS = 1
 REPLY_TOKENS = 3
-"""What opens the answer."""
+"""Tokens that start the reply."""
 
 LOW_DETAIL_TOKENS = 85
 TILE_TOKENS = 170
 TILE_SIDE = 512
 MAX_SIDE = 2048
 SHORT_SIDE = 768
-"""OpenAI: an image is fitted into 2048 × 2048, its short side brought down to 768, and tiles of 512 × 512 counted."""
+"""OpenAI: scale the image into 2048 × 2048, its short side down to 768, and count tiles of 512 × 512."""
 
 PIXELS_PER_TOKEN = 750
 LONG_SIDE = 1568
 MAX_IMAGE_TOKENS = 1600
-"""Anthropic: an image is brought down to 1568 at its long side and costs a token for each 750 pixels, 1600 at most."""
+"""Anthropic: scale the long side down to 1568 and count one token per 750 pixels, at most 1600."""
 
 UNKNOWN_SIZE = (1024, 1024)
-"""What is assumed of an image that lies elsewhere and does not say how large it is."""
+"""Assumed size of a remote image without a declared size."""
 
 _TEXTS = ("text", "thinking", "refusal", "reasoning", "summary_text")
 _CALLS = ("tool_use", "server_tool_use", "function_call")
@@ -81,7 +81,7 @@ _OPENAI_IMAGES = ("image_url", "input_image")
 
 
 def count_message(message: Message, count: CountText) -> int:
-    """The tokens of one message, its role and frame included."""
+    """Count the tokens of one message, including its role and framing."""
     total = MESSAGE_TOKENS + count(str(message.get("role", ""))) + count_content(message.get("content"), count)
     if name := message.get("name"):
         total += NAME_TOKENS + count(str(name))
@@ -92,7 +92,7 @@ def count_message(message: Message, count: CountText) -> int:
 
 
 def count_content(content: object, count: CountText) -> int:
-    """The tokens of a message's content: a text, one part, or a list of parts."""
+    """Count the tokens of a message's content: a text, one part, or a list of parts."""
     if content is None:
         return 0
     if isinstance(content, str):
@@ -101,11 +101,12 @@ def count_content(content: object, count: CountText) -> int:
         return _part_tokens(content, count)
     if isinstance(content, Sequence):
         return sum(count_content(part, count) for part in content)
-    return count(_as_json(content))
+    return count(_dump_json(content))
 
 
 def openai_image_tokens(width: int, height: int, *, detail: str = "auto") -> int:
-    """
+    """Count the tokens of an image by OpenAI's rule.
+
     >>> openai_image_tokens(1024, 1024), openai_image_tokens(2048, 4096), openai_image_tokens(4096, 8192, detail="low")
     (765, 1105, 85)
     """
@@ -118,7 +119,8 @@ def openai_image_tokens(width: int, height: int, *, detail: str = "auto") -> int
 
 
 def anthropic_image_tokens(width: int, height: int) -> int:
-    """
+    """Count the tokens of an image by Anthropic's rule.
+
     >>> anthropic_image_tokens(200, 200), anthropic_image_tokens(1000, 1000), anthropic_image_tokens(8000, 8000)
     (54, 1334, 1600)
     """
@@ -129,7 +131,7 @@ def anthropic_image_tokens(width: int, height: int) -> int:
 def _part_tokens(part: Mapping[str, Any], count: CountText) -> int:
     kind = str(part.get("type", ""))
     if kind in _OPENAI_IMAGES:
-        return _openai_image(part)
+        return _openai_part_tokens(part)
     if kind == "image":
         return anthropic_image_tokens(*_image_size(part, part.get("source")))
     if kind in _CALLS:
@@ -138,35 +140,35 @@ def _part_tokens(part: Mapping[str, Any], count: CountText) -> int:
         return MESSAGE_TOKENS + count_content(part.get("content", part.get("output")), count)
     if kind.endswith("text") or kind in _TEXTS:
         return sum(count(str(part[key])) for key in _TEXTS if part.get(key))
-    return count(_as_json(part))
+    return count(_dump_json(part))
 
 
 def _call_tokens(call: Mapping[str, Any], count: CountText) -> int:
     function = call.get("function") or call
     arguments = function.get("arguments", function.get("input"))
-    text = arguments if isinstance(arguments, str) else "" if arguments is None else _as_json(arguments)
+    text = arguments if isinstance(arguments, str) else "" if arguments is None else _dump_json(arguments)
     return MESSAGE_TOKENS + count(str(function.get("name") or "")) + count(text)
 
 
-def _openai_image(part: Mapping[str, Any]) -> int:
+def _openai_part_tokens(part: Mapping[str, Any]) -> int:
     image = part.get("image_url")
-    said = image if isinstance(image, Mapping) else {"url": image, **part}
-    width, height = _image_size(part, said)
-    return openai_image_tokens(width, height, detail=str(said.get("detail") or "auto"))
+    image_source = image if isinstance(image, Mapping) else {"url": image, **part}
+    width, height = _image_size(part, image_source)
+    return openai_image_tokens(width, height, detail=str(image_source.get("detail") or "auto"))
 
 
 def _image_size(part: Mapping[str, Any], source: object) -> tuple[int, int]:
-    """As declared beside the image, or as its first bytes say, or what is assumed."""
-    said = source if isinstance(source, Mapping) else {}
-    for each in (said, part):
+    """Return the declared size of an image, else the size in its header, else `UNKNOWN_SIZE`."""
+    image_source = source if isinstance(source, Mapping) else {}
+    for each in (image_source, part):
         sides = each.get("width"), each.get("height")
         if all(isinstance(side, int) and side > 0 for side in sides):
             return sides  # type: ignore[return-value]
-    encoded = said.get("url") or said.get("data")
+    encoded = image_source.get("url") or image_source.get("data")
     if isinstance(encoded, str) and not encoded.startswith(("http://", "https://")):
         return size_of_base64(encoded) or UNKNOWN_SIZE
     return UNKNOWN_SIZE
 
 
-def _as_json(value: object) -> str:
+def _dump_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)

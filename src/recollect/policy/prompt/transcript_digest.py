@@ -1,7 +1,7 @@
-"""A digest of a conversation made without a model: the sentences that say most, in the order they were said.
+"""Digest of a conversation without a model: its most informative sentences in their original order.
 
-What says most is what is hard to guess again: references, decisions, numbers, names. Small talk goes first when there
-is too little room. The digest of a digest and of what followed is made the same way, so it never outgrows its room.
+References, decisions, numbers and names count most because they are hard to reconstruct; small talk is dropped first.
+A digest can be extended by later turns the same way, so it never exceeds its limit.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ REFERENCE_WEIGHT, DECISION_WEIGHT, NUMBER_WEIGHT, NAME_WEIGHT, FIRST_WEIGHT, USE
 
 
 def digest(turns: Iterable[tuple[str, str]], *, before: str = "", max_chars: int = MAX_CHARS) -> str:
-    """The most telling sentences of `turns` (role and content each), behind those of the digest `before` them.
+    """Pick the most informative sentences of `turns` (role and content), after those of the digest `before` them.
 
     >>> print(digest([("user", "Hi! We ship on May 3rd."), ("assistant", "Noted.")], max_chars=30))
     - user: We ship on May 3rd.
     """
     lines = [(_weight(line), line) for line in before.splitlines() if line.strip()]
     for role, content in turns:
-        lines += _lines_of(role, content)
-    chosen = _chosen(lines, max_chars)
+        lines += _weigh_sentences(role, content)
+    chosen = _choose_lines(lines, max_chars)
     return "\n".join(line for place, (_, line) in enumerate(lines) if place in chosen)
 
 
 def clipped(text: str, max_chars: int) -> str:
-    """`text` with its middle left out if it is longer; its beginning and its end say most.
+    """Cut out the middle of a long text; its beginning and end are the most informative.
 
     >>> clipped("The build failed after a long while: disk full", 24)
     'The build fail … sk full'
@@ -56,17 +56,17 @@ def clipped(text: str, max_chars: int) -> str:
     return text[:head] + mark + text[rest:]
 
 
-def _lines_of(role: str, content: str) -> list[tuple[float, str]]:
+def _weigh_sentences(role: str, content: str) -> list[tuple[float, str]]:
     sentences = [part.strip() for part in _SENTENCE_END.split(content) if part.strip()]
     found = []
     for place, sentence in enumerate(sentences):
-        line = f"- {role}: {_short(sentence)}"
+        line = f"- {role}: {_shorten(sentence)}"
         found.append((_weight(line) + (FIRST_WEIGHT if place == 0 else 0.0), line))
     return found
 
 
-def _short(sentence: str) -> str:
-    """At most so many characters of a sentence; no reference is cut in half."""
+def _shorten(sentence: str) -> str:
+    """Shorten a sentence to `MAX_SENTENCE_CHARS` without cutting a reference in half."""
     one_line = " ".join(sentence.split())
     if len(one_line) <= MAX_SENTENCE_CHARS:
         return one_line
@@ -74,18 +74,18 @@ def _short(sentence: str) -> str:
 
 
 def _weight(line: str) -> float:
-    said = _LINE.sub("", line, count=1)
+    sentence = _LINE.sub("", line, count=1)
     return (
-        REFERENCE_WEIGHT * bool(REFERENCE.search(said))
-        + DECISION_WEIGHT * bool(_DECISION.search(said))
-        + NUMBER_WEIGHT * bool(_NUMBER.search(said))
-        + NAME_WEIGHT * bool(_NAME.search(said))
+        REFERENCE_WEIGHT * bool(REFERENCE.search(sentence))
+        + DECISION_WEIGHT * bool(_DECISION.search(sentence))
+        + NUMBER_WEIGHT * bool(_NUMBER.search(sentence))
+        + NAME_WEIGHT * bool(_NAME.search(sentence))
         + USER_WEIGHT * line.startswith("- user: ")
     )
 
 
-def _chosen(lines: Sequence[tuple[float, str]], max_chars: int) -> set[int]:
-    """The places of the lines that fit, the weightiest first and of two that weigh the same the newer one."""
+def _choose_lines(lines: Sequence[tuple[float, str]], max_chars: int) -> set[int]:
+    """Return the positions of the lines that fit, highest weight first; ties go to the newer line."""
     chosen: set[int] = set()
     room = max_chars
     for place in sorted(range(len(lines)), key=lambda place: (-lines[place][0], -place)):

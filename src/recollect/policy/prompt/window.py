@@ -1,4 +1,4 @@
-"""The blocks of a prompt and their order."""
+"""Prompt windows: their parts, pieces, blocks and layouts."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from enum import StrEnum
 from recollect.errors import Invalid
 from recollect.model import Json, Memory
 from recollect.policy.memories.trust import UNVERIFIED, provenance
-from recollect.policy.prompt.escaping import CONTINUED, as_item, as_line, wrapped
+from recollect.policy.prompt.escaping import CONTINUED, as_item, escape_line, wrapped
 from recollect.policy.prompt.relevance import render_notes
 
 
 def private_memory(core: Sequence[Memory], journal: Sequence[Memory]) -> str | None:
-    """The block an agent reads about itself, oldest first; None when there is nothing to say."""
+    """Render the block an agent reads about itself, oldest first; return None if it is empty."""
     sections = []
     if core:
-        # Without its origin: what is little trusted enters core only once a person has approved it.
+        # Core items carry no origin: a person approved them if their origin has low trust.
         sections.append("## Core Memories (permanent)\n" + "\n".join(f"- {as_item(memory.text)}" for memory in core))
     if journal:
         lines = (f"- [{memory.created_at:%Y-%m-%d}] {provenance(memory)}{as_item(memory.text)}" for memory in journal)
@@ -37,14 +37,14 @@ DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 class Layout(StrEnum):
-    """In which order a prompt is written."""
+    """Order of the blocks in a prompt."""
 
     STANDARD = "standard"
     CACHE_STABLE = "cache_stable"
 
 
 class Part(StrEnum):
-    """Where a piece belongs."""
+    """Part of a prompt that a piece belongs to."""
 
     SYSTEM_PROMPT = "system_prompt"
     CLOCK = "clock"
@@ -87,41 +87,41 @@ BLOCKS: Mapping[Layout, Sequence[tuple[str, tuple[Part, ...]]]] = {
         ("message", (Part.MESSAGE,)),
     ),
 }
-"""The blocks of each layout, in order, and what each is made of."""
+"""Blocks of each layout in order, with the parts they consist of."""
 
 STABLE_BLOCKS = ("system_prompt", "skills", "core", "conversation")
-"""The beginning of a `cache_stable` prompt, which only grows until its content changes."""
+"""First blocks of a `cache_stable` prompt, which only grow until their content changes."""
 
 
 class Form(StrEnum):
-    """How a piece is written."""
+    """Form in which a piece is rendered."""
 
     ITEM = "item"  # a line of its block
-    TURN = "turn"  # a message of the conversation, as it was said
-    SUMMARY = "summary"  # stands for turns, as a message of its own
-    REFERENCE = "reference"  # stands for what was moved, as a message of its own
+    TURN = "turn"  # a verbatim message of the conversation
+    SUMMARY = "summary"  # a message that replaces turns
+    REFERENCE = "reference"  # a message that replaces moved pieces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """One thing that may be shown to a model."""
+    """One unit of a prompt."""
 
     id: str
     text: str
     form: Form = Form.ITEM
     role: str = "system"
-    label: str = ""  # in front of the text, such as "m-7, 2026-03-01"
-    turn: int = 0  # which turn of the session it belongs to, from 1
+    label: str = ""  # shown before the text, such as "m-7, 2026-03-01"
+    turn: int = 0  # number of its turn in the session, from 1
     score: float | None = None
-    source: str = ""  # where it was found, if its part does not say
+    source: str = ""  # source, if it does not follow from the part
     memory: Memory | None = None
-    stored: str = ""  # the text as it is stored, where what is shown differs from it
-    is_suspicious: bool = False  # it reads like instructions
+    stored: str = ""  # the stored text, if it differs from the rendered one
+    is_suspicious: bool = False  # reads like instructions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """A piece that was found and is not shown, and why."""
+    """A piece that was found but is not shown, with the reason."""
 
     piece: Piece
     reason: str
@@ -129,7 +129,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """All the pieces of one call, by part, each part in its order."""
+    """All pieces of one prompt, by part and in order."""
 
     layout: Layout
     pieces: Mapping[Part, tuple[Piece, ...]]
@@ -138,15 +138,20 @@ class Window:
     def of(self, part: Part) -> tuple[Piece, ...]:
         return self.pieces.get(part, ())
 
-    def having(self, part: Part, pieces: Sequence[Piece], *, without: Sequence[Piece] = (), reason: str = "") -> Window:
-        """The same window with other pieces in a part; those it goes `without` are remembered with the reason."""
-        gone = tuple(LeftOut(piece=piece, reason=reason) for piece in without)
-        left_out = {**self.left_out, part: (*self.left_out.get(part, ()), *gone)}
+    def with_pieces(
+        self, part: Part, pieces: Sequence[Piece], *, without: Sequence[Piece] = (), reason: str = ""
+    ) -> Window:
+        """Return a window with other pieces in a part; record those it goes `without` as left out."""
+        omitted = tuple(LeftOut(piece=piece, reason=reason) for piece in without)
+        left_out = {**self.left_out, part: (*self.left_out.get(part, ()), *omitted)}
         return replace(self, pieces={**self.pieces, part: tuple(pieces)}, left_out=left_out)
 
 
 def checked_layout(layout: str) -> Layout:
-    """Raises: Invalid."""
+    """Parse a layout name.
+
+    Raises: Invalid.
+    """
     try:
         return Layout(layout)
     except ValueError:
@@ -154,15 +159,16 @@ def checked_layout(layout: str) -> Layout:
 
 
 def clock_text(now: datetime) -> str:
-    """
+    """Render the current date and time for a prompt.
+
     >>> clock_text(datetime(2026, 3, 1, 12, 5))
     'The date and time now: Sun 2026-03-01 12:05 UTC.'
     """
     return f"The date and time now: {DAYS[now.weekday()]} {now:%Y-%m-%d %H:%M} UTC."
 
 
-def messages_of(window: Window, parts: tuple[Part, ...]) -> list[Json]:
-    """One block as messages; none when it has nothing to say."""
+def render_block(window: Window, parts: tuple[Part, ...]) -> list[Json]:
+    """Render one block as messages; empty if the block is empty."""
     if parts[0] in (Part.CONVERSATION, Part.TOOL_RESULTS, Part.MESSAGE):
         return [_message(parts[0], piece) for piece in window.of(parts[0])]
     pieces = [piece for part in parts for piece in window.of(part)]
@@ -173,7 +179,8 @@ def messages_of(window: Window, parts: tuple[Part, ...]) -> list[Json]:
 
 def _message(part: Part, piece: Piece) -> Json:
     if part is Part.TOOL_RESULTS and piece.form is Form.ITEM:
-        return {"role": "user", "content": tool_result_text(piece)}  # what a tool says is no instruction
+        # Tool output must not pass for instructions, so it has the role of a user.
+        return {"role": "user", "content": render_tool_result(piece)}
     return {"role": "user" if part is Part.MESSAGE else piece.role, "content": piece.text}
 
 
@@ -189,7 +196,8 @@ def _block_text(parts: tuple[Part, ...], items: Mapping[Part, Sequence[Piece]]) 
         return notes and wrapped(notes, "notes")
     if not pieces:
         return None
-    if first is Part.SKILLS:  # files of whoever runs this, not stored text: as they are
+    # Skills are the operator's own files, not stored text, so they are not escaped.
+    if first is Part.SKILLS:
         return "\n\n".join([SKILLS_HEADING, *(piece.text for piece in pieces)])
     heading = RECALLED_HEADING if first is Part.MEMORIES else KNOWLEDGE_HEADING
     return wrapped("\n".join([heading, *map(_item, pieces)]), first.value)
@@ -200,19 +208,19 @@ def _item(piece: Piece) -> str:
         mark = provenance(piece.memory)
     else:
         mark = f"[{UNVERIFIED}] " if piece.is_suspicious else ""
-    return f"- ({_plain(piece.label)}) {mark}{as_item(piece.text)}"
+    return f"- ({_without_brackets(piece.label)}) {mark}{as_item(piece.text)}"
 
 
-def tool_result_text(piece: Piece) -> str:
-    """A tool's result as a message, with what it came from in its first line."""
-    came_from = f" ({label})" if (label := _plain(piece.label)) else ""
-    return f"{TOOL_RESULT_HEADING}{came_from}{CONTINUED}{as_item(piece.text)}"
+def render_tool_result(piece: Piece) -> str:
+    """Render a tool's result as a message with its source in the first line."""
+    source = f" ({label})" if (label := _without_brackets(piece.label)) else ""
+    return f"{TOOL_RESULT_HEADING}{source}{CONTINUED}{as_item(piece.text)}"
 
 
 def _memories(pieces: Sequence[Piece]) -> list[Memory]:
     return [piece.memory for piece in pieces if piece.memory is not None]
 
 
-def _plain(text: str) -> str:
-    """A label without what could end it early."""
-    return as_line(re.sub(r"[()\[\]]", " ", text))
+def _without_brackets(text: str) -> str:
+    """Replace brackets in a label, which could end it early."""
+    return escape_line(re.sub(r"[()\[\]]", " ", text))

@@ -1,6 +1,6 @@
-"""When a question is about: "last May", "two weeks before Christmas", "on 8 May 2023" as spans of days.
+"""Time spans in questions: "last May", "two weeks before Christmas", "on 8 May 2023".
 
-Only what is said is read; a question without a date has no span. Days are those of the clock the question was asked at.
+English only. A question without an explicit date has no span. Relative dates count from the time of the question.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DAYS: Mapping[str, int] = {
     name: number for number, name in enumerate("monday tuesday wednesday thursday friday saturday sunday".split())
 }
 SEASONS: Mapping[str, int] = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-"""The month each begins with."""
+"""First month of each season."""
 
 HOLIDAYS: Mapping[str, tuple[int, int]] = {
     "new year": (1, 1),
@@ -54,15 +54,15 @@ NUMBERS: Mapping[str, int] = {
 UNIT_DAYS: Mapping[str, float] = {"day": 1, "week": 7, "weekend": 7, "month": 30.4, "year": 365.25}
 
 FADE_DAYS = 3.0
-"""What happened is told on the day or soon after: this long after a span's end a telling counts half."""
+"""Half-life in days outside a span. People mention an event on the day or soon after it."""
 
 FADE_SHARE = 0.5
-"""The longer the span, the vaguer it was meant: its fading takes this share of its length, if that is more."""
+"""Half-life as a share of the span's length, used if it exceeds `FADE_DAYS`. Long spans are vaguer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From the first day to the last, both included."""
+    """An inclusive range of days."""
 
     first: date
     last: date
@@ -72,7 +72,10 @@ class Span:
         return (self.last - self.first).days + 1
 
     def closeness(self, days: NDArray[np.float64]) -> NDArray[np.float32]:
-        """1 inside the span; outside it halves with every few days. `days`: date.toordinal, with the time of day."""
+        """Return 1 inside the span and a value that halves every few days outside it.
+
+        `days` are `date.toordinal` values with the time of day as the fraction.
+        """
         start, end = self.first.toordinal(), self.last.toordinal() + 1
         away = np.maximum(np.maximum(start - days, days - end), 0)
         fading: NDArray[np.float32] = (0.5 ** (away / max(FADE_DAYS, FADE_SHARE * self.days))).astype(np.float32)
@@ -80,7 +83,7 @@ class Span:
 
 
 def spans(question: str, now: datetime) -> list[Span]:
-    """What the question says about when, in its own order.
+    """Extract the time spans a question mentions, in order of appearance.
 
     >>> from datetime import UTC
     >>> now = datetime(2023, 5, 30, tzinfo=UTC)
@@ -91,20 +94,21 @@ def spans(question: str, now: datetime) -> list[Span]:
     """
     text = " ".join(question.lower().replace("’", "'").split())
     found: list[tuple[int, Span]] = []
-    for pattern, read in _READERS:
-        text = _taken(text, pattern, lambda match, read=read: read(match, now.date()), found)  # type: ignore[misc]
+    for pattern, parse in _PARSERS:
+        text = _extract(text, pattern, lambda match, parse=parse: parse(match, now.date()), found)  # type: ignore[misc]
     return [span for _, span in sorted(found, key=lambda each: each[0])]
 
 
-def _taken(
-    text: str, pattern: re.Pattern[str], read: Callable[[re.Match[str]], Span | None], found: list[tuple[int, Span]]
+def _extract(
+    text: str, pattern: re.Pattern[str], parse: Callable[[re.Match[str]], Span | None], found: list[tuple[int, Span]]
 ) -> str:
-    """`text` with what was understood blanked out, so that nothing is read twice."""
+    """Record the spans that `pattern` matches and blank them out, so that no later pattern matches them again."""
 
     def blank(match: re.Match[str]) -> str:
         try:
-            span = read(match)
-        except (ValueError, OverflowError):  # 31 June, the year 12023
+            span = parse(match)
+        except (ValueError, OverflowError):
+            # Not a valid date, such as 31 June or the year 12023.
             return match[0]
         if span is None:
             return match[0]
@@ -119,24 +123,24 @@ def _month_span(year: int, month: int, months: int = 1) -> Span:
     return Span(date(year, month, 1), date(after // 12, after % 12 + 1, 1) - timedelta(days=1))
 
 
-def _year_of(month: int, day: int, said: str | None, today: date) -> int:
-    """The year that is said, or that of the last such day."""
-    return int(said) if said else today.year - (date(today.year, month, min(day, 28)) > today)
+def _year_of(month: int, day: int, given: str | None, today: date) -> int:
+    """Return the given year, or the year of the most recent such day."""
+    return int(given) if given else today.year - (date(today.year, month, min(day, 28)) > today)
 
 
-def _day(match: re.Match[str], today: date) -> Span:
+def _parse_day(match: re.Match[str], today: date) -> Span:
     month, day = MONTHS[match["month"]], int(match["day"])
     at = date(_year_of(month, day, match["year"], today), month, day)
-    return _moved(Span(at, at), match)
+    return _shift(Span(at, at), match)
 
 
-def _iso(match: re.Match[str], today: date) -> Span:
+def _parse_iso(match: re.Match[str], today: date) -> Span:
     at = date(int(match["year"]), int(match["month"]), int(match["day"]))
-    return _moved(Span(at, at), match)
+    return _shift(Span(at, at), match)
 
 
-def _slashed(match: re.Match[str], today: date) -> Span:
-    """7/22 or 22/7: the month first unless that cannot be."""
+def _parse_slashed(match: re.Match[str], today: date) -> Span:
+    """Parse 7/22 or 22/7; the month comes first unless its number exceeds 12."""
     month, day = int(match["one"]), int(match["two"])
     if month > 12:
         month, day = day, month
@@ -147,14 +151,14 @@ def _slashed(match: re.Match[str], today: date) -> Span:
     return Span(at, at)
 
 
-def _holiday(match: re.Match[str], today: date) -> Span:
+def _parse_holiday(match: re.Match[str], today: date) -> Span:
     month, day = HOLIDAYS[match["holiday"]]
     at = date(_year_of(month, day, match["year"], today), month, day)
-    return _moved(Span(at, at), match)
+    return _shift(Span(at, at), match)
 
 
-def _moved(span: Span, match: re.Match[str]) -> Span:
-    """ "two weeks before …", "the Sunday before …", "the week after …"."""
+def _shift(span: Span, match: re.Match[str]) -> Span:
+    """Shift a span by its lead-in: "two weeks before …", "the Sunday before …", "the week after …"."""
     lead = match["lead"]
     if not lead:
         return span
@@ -167,8 +171,9 @@ def _moved(span: Span, match: re.Match[str]) -> Span:
         at = span.first + timedelta(days=sign * step)
         return Span(at, at)
     unit = unit.removesuffix("s")
-    number = next((_number(word) for word in counted if word not in ("the", "of")), None)
-    if number is None:  # "the week before": all of it
+    number = next((_parse_number(word) for word in counted if word not in ("the", "of")), None)
+    # "the week before" without a number means the whole week.
+    if number is None:
         length = timedelta(days=round(UNIT_DAYS[unit]))
         one_day = timedelta(days=1)
         return (
@@ -176,30 +181,30 @@ def _moved(span: Span, match: re.Match[str]) -> Span:
             if sign < 0
             else Span(span.last + one_day, span.last + length)
         )
-    return _around(span.first + timedelta(days=round(sign * number * UNIT_DAYS[unit])), unit)
+    return _span_around(span.first + timedelta(days=round(sign * number * UNIT_DAYS[unit])), unit)
 
 
-def _around(at: date, unit: str) -> Span:
-    """People count in round numbers: "two weeks ago" is half a week exact, at best."""
+def _span_around(at: date, unit: str) -> Span:
+    """Return a span of about one unit around a day, because people count in round numbers."""
     slack = timedelta(days=round(UNIT_DAYS[unit] / 2 - 0.6))
     return Span(at - slack, at + slack)
 
 
-def _number(word: str) -> int:
+def _parse_number(word: str) -> int:
     return NUMBERS[word] if word in NUMBERS else int(word)
 
 
-def _month(match: re.Match[str], today: date) -> Span | None:
-    """Only after a word such as "in", or with its year: April, June and May are people as well."""
+def _parse_month(match: re.Match[str], today: date) -> Span | None:
+    """Parse a month. Requires a preposition, a part or a year, because April, June and May are also first names."""
     before, year, month = match["before"], match["year"], MONTHS[match["month"]]
     if not (before or year or match["part"]):
         return None
     is_earlier = not year and before == "last " and month == today.month
-    return _part(_month_span(_year_of(month, 1, year, today) - is_earlier, month), match["part"])
+    return _narrow(_month_span(_year_of(month, 1, year, today) - is_earlier, month), match["part"])
 
 
-def _part(whole: Span, part: str | None) -> Span:
-    """ "the beginning of", "the first half of", "the last two weeks of", "the second weekend of"."""
+def _narrow(whole: Span, part: str | None) -> Span:
+    """Narrow a span: "the beginning of", "the first half of", "the last two weeks of", "the second weekend of"."""
     if not part:
         return whole
     *words, unit = part.removesuffix(" of ").split()
@@ -211,7 +216,7 @@ def _part(whole: Span, part: str | None) -> Span:
     if unit in ("middle",):
         return Span(whole.first + timedelta(days=days // 3), whole.last - timedelta(days=days // 3))
     is_last = "last" in words
-    counted = [_number(word) for word in words if word in NUMBERS or word.isdigit()]
+    counted = [_parse_number(word) for word in words if word in NUMBERS or word.isdigit()]
     length = days // 2 if unit == "half" else round((counted[0] if counted else 1) * UNIT_DAYS[unit.removesuffix("s")])
     which = next((number for number, word in enumerate(("first", "second", "third", "fourth")) if word in words), 0)
     if is_last or (unit == "half" and which):
@@ -220,29 +225,29 @@ def _part(whole: Span, part: str | None) -> Span:
     return Span(start, min(start + timedelta(days=length - 1), whole.last))
 
 
-def _season(match: re.Match[str], today: date) -> Span | None:
-    month, said = SEASONS[match["season"]], match["year"]
-    if not said and match["before"] is None:
+def _parse_season(match: re.Match[str], today: date) -> Span | None:
+    month, given = SEASONS[match["season"]], match["year"]
+    if not given and match["before"] is None:
         return None
-    year = int(said) if said else _year_of(month, 1, None, today)
+    year = int(given) if given else _year_of(month, 1, None, today)
     span = _month_span(year, month, 3)
-    if match["before"] == "last " and not said and span.last >= today:
+    if match["before"] == "last " and not given and span.last >= today:
         span = _month_span(year - 1, month, 3)
     return span
 
 
-def _ago(match: re.Match[str], today: date) -> Span:
+def _parse_ago(match: re.Match[str], today: date) -> Span:
     unit = match["unit"]
-    return _around(today - timedelta(days=round(_number(match["number"]) * UNIT_DAYS[unit])), unit)
+    return _span_around(today - timedelta(days=round(_parse_number(match["number"]) * UNIT_DAYS[unit])), unit)
 
 
-def _past(match: re.Match[str], today: date) -> Span:
-    """The last so many days, weeks, …, up to now."""
+def _parse_past(match: re.Match[str], today: date) -> Span:
+    """Parse "the last 10 days" as a span that ends today."""
     number, unit = match["number"], match["unit"]
-    return Span(today - timedelta(days=round((_number(number) if number else 1) * UNIT_DAYS[unit])), today)
+    return Span(today - timedelta(days=round((_parse_number(number) if number else 1) * UNIT_DAYS[unit])), today)
 
 
-def _this(match: re.Match[str], today: date) -> Span:
+def _parse_this(match: re.Match[str], today: date) -> Span:
     unit = match["unit"]
     if unit == "year":
         return Span(date(today.year, 1, 1), today)
@@ -251,7 +256,7 @@ def _this(match: re.Match[str], today: date) -> Span:
     return Span(today - timedelta(days=today.weekday()), today)
 
 
-def _last(match: re.Match[str], today: date) -> Span:
+def _parse_last(match: re.Match[str], today: date) -> Span:
     unit = match["unit"]
     if unit == "year":
         return Span(date(today.year - 1, 1, 1), date(today.year - 1, 12, 31))
@@ -264,29 +269,29 @@ def _last(match: re.Match[str], today: date) -> Span:
     return Span(monday - timedelta(days=7), monday - timedelta(days=1))
 
 
-def _weekday(match: re.Match[str], today: date) -> Span:
+def _parse_weekday(match: re.Match[str], today: date) -> Span:
     at = today - timedelta(days=(today.weekday() - DAYS[match["weekday"]]) % 7 or 7)
     return Span(at, at)
 
 
-def _near(match: re.Match[str], today: date) -> Span:
+def _parse_near(match: re.Match[str], today: date) -> Span:
     at = today - timedelta(days=match[0] in ("yesterday", "last night"))
     return Span(at, at)
 
 
-def _year(match: re.Match[str], today: date) -> Span:
+def _parse_year(match: re.Match[str], today: date) -> Span:
     year = int(match["year"])
     return Span(date(year, 1, 1), date(year, 12, 31))
 
 
-def _one_of(words: Iterable[str]) -> str:
+def _alternatives(words: Iterable[str]) -> str:
     return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
 
 
-def _readers() -> Iterator[tuple[re.Pattern[str], Callable[[re.Match[str], date], Span | None]]]:
-    """From the most exact to the vaguest: what one has read the next does not see."""
-    month, weekday, season = _one_of(MONTHS), _one_of(DAYS), _one_of(SEASONS)
-    unit, number = r"(?P<unit>day|week|weekend|month|year)", rf"(?:\d{{1,3}}|{_one_of(NUMBERS)})"
+def _build_parsers() -> Iterator[tuple[re.Pattern[str], Callable[[re.Match[str], date], Span | None]]]:
+    """Yield patterns and their parsers, most specific first; each match hides its text from later patterns."""
+    month, weekday, season = _alternatives(MONTHS), _alternatives(DAYS), _alternatives(SEASONS)
+    unit, number = r"(?P<unit>day|week|weekend|month|year)", rf"(?:\d{{1,3}}|{_alternatives(NUMBERS)})"
     units, ordinal = r"(?:day|week|weekend|month|year)s?", r"(?:st|nd|rd|th)?"
     year = r"(?P<year>(?:19|20)\d\d)\b"
     with_year = rf",?(?: (?:of )?{year})?"
@@ -295,21 +300,21 @@ def _readers() -> Iterator[tuple[re.Pattern[str], Callable[[re.Match[str], date]
     piece = rf"beginning|start|middle|end|(?:first|second|third|fourth|last) (?:{number} )?(?:half|{units})"
     part = rf"(?:\b(?P<part>(?:{piece}) of ))?"
     before = r"(?P<before>\b(?:last|this|in|of|during|since|by|until|around|in the|during the) )?"
-    yield re.compile(rf"{lead}\b(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)-(?P<day>\d\d)\b"), _iso
-    yield re.compile(rf"{lead}\b(?P<day>\d{{1,2}}){ordinal} (?:of )?(?P<month>{month})\b\.?{with_year}"), _day
-    yield re.compile(rf"{lead}\b(?P<month>{month})\.? (?P<day>\d{{1,2}}){ordinal}\b{with_year}"), _day
-    yield re.compile(r"\b(?P<one>\d{1,2})/(?P<two>\d{1,2})(?:/(?P<year>\d{4}|\d\d))?\b"), _slashed
-    yield re.compile(rf"{lead}\b(?P<holiday>{_one_of(HOLIDAYS)})(?!\w){with_year}"), _holiday
-    yield re.compile(rf"{part}{before}\b(?P<month>{month})\b{with_year}"), _month
-    yield re.compile(rf"{before}\b(?P<season>{season})\b{with_year}"), _season
-    yield re.compile(rf"\b(?P<number>{number})(?: of)? {unit}s? (?:ago|earlier)\b"), _ago
-    yield re.compile(rf"\b(?:past|last) (?P<number>{number}) (?:of )?{unit}s?\b"), _past
-    yield re.compile(rf"\bpast (?P<number>){unit}\b"), _past
-    yield re.compile(r"\bthis (?P<unit>week|month|year)\b"), _this
-    yield re.compile(r"\blast (?P<unit>weekend|week|month|year)\b"), _last
-    yield re.compile(rf"\b(?:last|on|this past) (?P<weekday>{weekday})\b"), _weekday
-    yield re.compile(r"\b(?:yesterday|last night|today|this morning|tonight)\b"), _near
-    yield re.compile(rf"\b(?:in|of|during|since|by|year) {year}"), _year
+    yield re.compile(rf"{lead}\b(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)-(?P<day>\d\d)\b"), _parse_iso
+    yield re.compile(rf"{lead}\b(?P<day>\d{{1,2}}){ordinal} (?:of )?(?P<month>{month})\b\.?{with_year}"), _parse_day
+    yield re.compile(rf"{lead}\b(?P<month>{month})\.? (?P<day>\d{{1,2}}){ordinal}\b{with_year}"), _parse_day
+    yield re.compile(r"\b(?P<one>\d{1,2})/(?P<two>\d{1,2})(?:/(?P<year>\d{4}|\d\d))?\b"), _parse_slashed
+    yield re.compile(rf"{lead}\b(?P<holiday>{_alternatives(HOLIDAYS)})(?!\w){with_year}"), _parse_holiday
+    yield re.compile(rf"{part}{before}\b(?P<month>{month})\b{with_year}"), _parse_month
+    yield re.compile(rf"{before}\b(?P<season>{season})\b{with_year}"), _parse_season
+    yield re.compile(rf"\b(?P<number>{number})(?: of)? {unit}s? (?:ago|earlier)\b"), _parse_ago
+    yield re.compile(rf"\b(?:past|last) (?P<number>{number}) (?:of )?{unit}s?\b"), _parse_past
+    yield re.compile(rf"\bpast (?P<number>){unit}\b"), _parse_past
+    yield re.compile(r"\bthis (?P<unit>week|month|year)\b"), _parse_this
+    yield re.compile(r"\blast (?P<unit>weekend|week|month|year)\b"), _parse_last
+    yield re.compile(rf"\b(?:last|on|this past) (?P<weekday>{weekday})\b"), _parse_weekday
+    yield re.compile(r"\b(?:yesterday|last night|today|this morning|tonight)\b"), _parse_near
+    yield re.compile(rf"\b(?:in|of|during|since|by|year) {year}"), _parse_year
 
 
-_READERS: Sequence[tuple[re.Pattern[str], Callable[[re.Match[str], date], Span | None]]] = tuple(_readers())
+_PARSERS: Sequence[tuple[re.Pattern[str], Callable[[re.Match[str], date], Span | None]]] = tuple(_build_parsers())

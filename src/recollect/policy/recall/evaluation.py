@@ -1,7 +1,7 @@
-"""How good a ranking is, given what should have been found.
+"""Metrics of ranking quality against expected results.
 
-Recall@k is the share of what was expected that is among the first k; hit@k whether any of it is. NDCG@10 also asks how
-far up it stands, and MRR is one divided by the place of the first that was expected.
+Recall@k is the share of expected results among the first k; hit@k is 1 if any of them is. NDCG@10 also rewards a high
+position, and MRR is the reciprocal rank of the first expected result.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ METRICS = ("recall@5", "recall@10", "hit@5", "hit@10", "ndcg@10", "mrr")
 
 
 def metrics(ranked: Sequence[str], expected: Collection[str]) -> dict[str, float]:
-    """Each of `METRICS` for one question.
+    """Compute each of `METRICS` for one question.
 
     >>> {name: round(value, 2) for name, value in metrics(["b", "a", "c"], ["a", "z"]).items()}
     {'recall@5': 0.5, 'recall@10': 0.5, 'hit@5': 1.0, 'hit@10': 1.0, 'ndcg@10': 0.39, 'mrr': 0.5}
     """
-    wanted = set(expected)
-    places = [place for place, each in enumerate(dict.fromkeys(ranked)) if each in wanted]
-    within = {depth: sum(place < depth for place in places) for depth in DEPTHS}
-    gain = sum(1 / log2(place + 2) for place in places if place < DCG_DEPTH)
-    ideal = sum(1 / log2(place + 2) for place in range(min(DCG_DEPTH, len(wanted))))
+    relevant = set(expected)
+    ranks = [rank for rank, each in enumerate(dict.fromkeys(ranked)) if each in relevant]
+    within = {depth: sum(rank < depth for rank in ranks) for depth in DEPTHS}
+    gain = sum(1 / log2(rank + 2) for rank in ranks if rank < DCG_DEPTH)
+    ideal = sum(1 / log2(rank + 2) for rank in range(min(DCG_DEPTH, len(relevant))))
     return {
-        **{f"recall@{depth}": within[depth] / len(wanted) for depth in DEPTHS},
+        **{f"recall@{depth}": within[depth] / len(relevant) for depth in DEPTHS},
         **{f"hit@{depth}": float(within[depth] > 0) for depth in DEPTHS},
         f"ndcg@{DCG_DEPTH}": gain / ideal,
-        "mrr": 1 / (places[0] + 1) if places else 0.0,
+        "mrr": 1 / (ranks[0] + 1) if ranks else 0.0,
     }
 
 
 def averages(each: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """The mean of every metric over the questions."""
-    asked = list(each)
-    return {name: sum(one[name] for one in asked) / len(asked) for name in METRICS} if asked else {}
+    """Average every metric over the questions."""
+    results = list(each)
+    return {name: sum(one[name] for one in results) / len(results) for name in METRICS} if results else {}

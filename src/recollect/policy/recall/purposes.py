@@ -13,7 +13,7 @@ from recollect.model import Hit, Recalled, Role, Source
 from recollect.policy.history import FAILURES, OWN_AREAS
 from recollect.policy.memories.importance import Category, known_category
 from recollect.policy.memories.trust import UNVERIFIED, is_suspicious, provenance
-from recollect.policy.prompt.escaping import as_line
+from recollect.policy.prompt.escaping import escape_line
 from recollect.policy.recall.ranking import weighted
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ else:
     instructions = LazyModule("recollect.policy.memories.instructions")
 
 DEPTH = 4
-"""How many times as many candidates are looked at, because a filter leaves most of them out."""
+"""Factor on the number of candidates, because the filter of a purpose rejects most of them."""
 
 HEADING = "What you remember about this"
-"""Above a recall for no purpose in particular."""
+"""Heading of a recall without a purpose."""
 
 _FAILURE = re.compile(
     r"\b(fail(s|ed|ure|ing)?|error|crash(ed|es)?|broke|broken|could ?n[o']t|unable|timed out|timeout|rejected|refused|"
@@ -51,8 +51,11 @@ _RESULTS = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purpose:
-    """One kind of question. A memory is wanted if its role, its category or its words say so; an event or a step, if it
-    is not our own bookkeeping and, where `words` narrow it down, if those are in its text, its action or its status."""
+    """One kind of question, with its sources, weights and filter.
+
+    A memory matches by its role, category or words. An event or step matches unless it is our own bookkeeping; if
+    `is_narrow`, `words` must also occur in its text, action or status.
+    """
 
     name: str
     heading: str
@@ -60,21 +63,21 @@ class Purpose:
     weights: Mapping[str, float]
     roles: Collection[Role] = ()
     categories: Collection[str] = ()
-    words: re.Pattern[str] | None = None  # None: whatever it says
-    is_narrow: bool = False  # the words are asked of events and steps, too
+    words: re.Pattern[str] | None = None  # None matches no memory by its words
+    is_narrow: bool = False  # apply `words` to events and steps as well
     failures_first: bool = False
-    by_agent: bool = False  # one hit for each agent, with how often it did well
+    by_agent: bool = False  # one hit per agent, scored by its success rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a purpose looks at."""
+    """Fields of a candidate that a purpose filters by."""
 
     source: Source
     text: str
-    action: str = ""  # of an event; how a step ended
+    action: str = ""  # action of an event, or final status of a step
     agent_id: str | None = None
-    role: Role | None = None  # the rest: of a memory
+    role: Role | None = None  # this and the fields below: memories only
     category: str | None = None
     tags: Collection[str] = field(default_factory=tuple)
 
@@ -132,7 +135,10 @@ PURPOSES: Mapping[str, Purpose] = {
 
 
 def checked_purpose(name: str | None) -> Purpose | None:
-    """Raises: Invalid."""
+    """Look up a purpose by name.
+
+    Raises: Invalid.
+    """
     if name is None:
         return None
     if name not in PURPOSES:
@@ -141,7 +147,7 @@ def checked_purpose(name: str | None) -> Purpose | None:
 
 
 def is_wanted(purpose: Purpose, facts: Facts) -> bool:
-    """Whether a purpose has a use for a candidate."""
+    """Return True if a candidate matches the filter of a purpose."""
     if facts.source is Source.MEMORY:
         if facts.role in purpose.roles or known_category(facts.category) in purpose.categories:
             return True
@@ -155,7 +161,7 @@ def is_wanted(purpose: Purpose, facts: Facts) -> bool:
 
 
 def is_failure(facts: Facts) -> bool:
-    """Whether something did not go well, as far as it says so itself.
+    """Return True if a candidate reports a failure, by its category, status or words.
 
     >>> is_failure(Facts(source=Source.WORKFLOW, text="Shipped", action="failed"))
     True
@@ -174,66 +180,71 @@ def is_failure(facts: Facts) -> bool:
 def arranged(
     purpose: Purpose, hits: Sequence[Hit], failed: Collection[str], *, limit: int
 ) -> tuple[list[Hit], Mapping[str, str]]:
-    """The hits as a purpose wants them (`failed`: the ids of what did not go well), and which are part of another."""
+    """Order hits for a purpose; also return the ids of hits merged into another one.
+
+    `failed` holds the ids of hits that report a failure.
+    """
     if purpose.by_agent:
         return _by_agent(purpose, hits, failed)
-    shown = hits[:limit]
+    first = hits[:limit]
     if purpose.failures_first:
-        shown = sorted(shown, key=lambda hit: (is_unverified(hit), hit.id not in failed))
-    return [*shown, *hits[limit:]], {}
+        first = sorted(first, key=lambda hit: (is_unverified(hit), hit.id not in failed))
+    return [*first, *hits[limit:]], {}
 
 
 def _by_agent(purpose: Purpose, hits: Sequence[Hit], failed: Collection[str]) -> tuple[list[Hit], Mapping[str, str]]:
-    """One hit for each agent, the one with the best record first.
+    """Merge hits into one per agent, best track record first.
 
-    The part `importance` is the share that went well, with one success and one failure added to everybody's: a single
-    success says less than ten.
+    The part `importance` is the success rate with one success and one failure added (Laplace smoothing), so that ten
+    successes count more than a single one.
     """
-    done: dict[str, list[Hit]] = {}
+    by_agent: dict[str, list[Hit]] = {}
     for hit in hits:
         if hit.agent_id is not None:
-            done.setdefault(hit.agent_id, []).append(hit)
-    records = [_record(agent, theirs, failed, purpose.weights) for agent, theirs in done.items()]
-    counted = {hit.id: theirs[0].id for theirs in done.values() for hit in theirs[1:]}
-    return sorted(records, key=lambda hit: (is_unverified(hit), -hit.score)), counted
+            by_agent.setdefault(hit.agent_id, []).append(hit)
+    records = [_track_record(agent, agent_hits, failed, purpose.weights) for agent, agent_hits in by_agent.items()]
+    merged = {hit.id: agent_hits[0].id for agent_hits in by_agent.values() for hit in agent_hits[1:]}
+    return sorted(records, key=lambda hit: (is_unverified(hit), -hit.score)), merged
 
 
-def _record(agent: str, hits: Sequence[Hit], failed: Collection[str], weights: Mapping[str, float]) -> Hit:
-    best, well = hits[0], sum(hit.id not in failed for hit in hits)
-    parts = {**best.parts, "importance": (well + 1) / (len(hits) + 2)}
-    text = f"{agent}: {well} of {len(hits)} went well; the most similar: {best.text}"
+def _track_record(agent: str, hits: Sequence[Hit], failed: Collection[str], weights: Mapping[str, float]) -> Hit:
+    best, successes = hits[0], sum(hit.id not in failed for hit in hits)
+    parts = {**best.parts, "importance": (successes + 1) / (len(hits) + 2)}
+    text = f"{agent}: {successes} of {len(hits)} went well; the most similar: {best.text}"
     return replace(best, text=text, parts=parts, weights=weights, score=weighted(parts, weights))
 
 
 def recall_block(recalled: Recalled) -> str | None:
-    """What was recalled, for a prompt: a heading and a line for each hit; None when there is none.
+    """Render recalled hits for a prompt, one line each, below a heading; return None if there are no hits.
 
-    What a hit says is data: it stays on its line.
+    The text of a hit is data, so it is kept on a single line.
     """
     if not recalled:
         return None
-    lines = (
-        f"- ({hit.source.value} {as_line(hit.id)}, {hit.created_at:%Y-%m-%d}) {_mark(hit)}{as_line(hit.text)}"
-        for hit in sorted(recalled, key=is_unverified)
-    )
+    lines = map(_render_hit, sorted(recalled, key=is_unverified))
     return "\n".join([f"## {recalled.heading or HEADING}", *lines])
 
 
+def _render_hit(hit: Hit) -> str:
+    source = f"{hit.source.value} {escape_line(hit.id)}, {hit.created_at:%Y-%m-%d}"
+    return f"- ({source}) {_origin_mark(hit)}{escape_line(hit.text)}"
+
+
 def is_unverified(hit: Hit) -> bool:
-    """Return True if what a hit says reads like instructions; what nobody approves is judged by its words."""
+    """Return True if a hit reads like instructions; sources without approval are judged by their words."""
     return is_suspicious(hit.memory) if hit.memory is not None else instructions.find_instruction(hit.text) is not None
 
 
-def _mark(hit: Hit) -> str:
+def _origin_mark(hit: Hit) -> str:
     if hit.memory is not None:
         return provenance(hit.memory)
     return f"[{UNVERIFIED}] " if is_unverified(hit) else ""
 
 
-MOST_AT_ONCE = 3
-"""Of the purposes a prompt calls for; more would crowd out the prompt itself."""
+MAX_PURPOSES = 3
+"""Maximum number of purposes for one prompt; more would crowd out the prompt itself."""
 
-_CALLS: Mapping[str, re.Pattern[str]] = {
+_TRIGGERS: Mapping[str, re.Pattern[str]] = {
     name: re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
     for name, words in {
         "decision_memo": (
@@ -255,12 +266,14 @@ _CALLS: Mapping[str, re.Pattern[str]] = {
         ),
     }.items()
 }
-"""By purpose, the words that call for it; in the order in which they are asked."""
+"""Words that call for each purpose, in order of precedence."""
 
 
 def purposes_for(prompt: str, *, is_first: bool, has_tools: bool) -> Sequence[str]:
-    """The purposes a prompt calls for. `is_first`: a conversation begins with it, and so a task. `has_tools`: the agent
-    has a tool to choose.
+    """Return the purposes a prompt calls for.
+
+    `is_first` marks the first prompt of a conversation, which starts a task. `has_tools` says that the agent can choose
+    a tool.
 
     >>> purposes_for("Should we approve the refund?", is_first=False, has_tools=True)
     ['decision_memo']
@@ -269,9 +282,9 @@ def purposes_for(prompt: str, *, is_first: bool, has_tools: bool) -> Sequence[st
     >>> purposes_for("Thank you!", is_first=False, has_tools=True)
     []
     """
-    wanted = ["task_intake"] if is_first else []
-    wanted += [name for name, words in _CALLS.items() if words.search(prompt)]
-    if not has_tools and "tool_selection" in wanted:
-        wanted.remove("tool_selection")
-    assert set(wanted) <= set(PURPOSES)
-    return wanted[:MOST_AT_ONCE]
+    names = ["task_intake"] if is_first else []
+    names += [name for name, words in _TRIGGERS.items() if words.search(prompt)]
+    if not has_tools and "tool_selection" in names:
+        names.remove("tool_selection")
+    assert set(names) <= set(PURPOSES)
+    return names[:MAX_PURPOSES]

@@ -1,4 +1,4 @@
-"""Parse a question: its words and their forms, whose words it asks about, and when."""
+"""Parse a question: its words and their forms, the speaker it asks about, and its time spans."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ IRREGULAR = """
 
 
 def other_forms(term: str) -> Sequence[str]:
-    """The terms that the other forms of the same word are indexed as; mostly there are none.
+    """Return the indexed terms of a word's other irregular forms; empty for most words.
 
     >>> other_forms("bought"), other_forms("go"), other_forms("tree")
     (('buy',), ('went', 'gone'), ())
@@ -38,17 +38,18 @@ def other_forms(term: str) -> Sequence[str]:
     return _families().get(term, ())
 
 
-@cache  # stemming them all takes a few milliseconds, which an import should not
+# Cached instead of computed at import: stemming all of them takes a few milliseconds.
+@cache
 def _families() -> Mapping[str, Sequence[str]]:
     families = [tuple(dict.fromkeys(terms(family))) for family in IRREGULAR.split(",")]
     return {form: tuple(other for other in family if other != form) for family in families for form in family}
 
 
 MAX_TERMS = 64
-"""A question has few words that tell; a pasted page is searched by its first ones."""
+"""Maximum number of terms searched; long pasted text is searched by its first words."""
 
 LIGHT = 0.5
-"""What a word of the next list counts for: it asks, counts or dates, and seldom names what is asked about."""
+"""Weight of `LIGHT_WORDS`, which ask, count or date but seldom name the subject."""
 
 LIGHT_WORDS = """
     also any some many much number times total different order earliest latest first last start starting begin mention
@@ -57,16 +58,16 @@ LIGHT_WORDS = """
     idea ideas tell remind know look looking want need like get got getting go going make making made good great new
     sure thing things something really"""
 
-_TOLD = (
+_SPEECH_VERBS = (
     r"(?:told|said|mention(?:ed)?|ask(?:ed)?|shared|wrote|gave|talked|explained|described|brought|recommended|suggested"
     r"|provided|listed|created|made|showed|advised|proposed|offered|named|used|called|included|calculated|came up)"
 )
 _I_SAID = re.compile(
-    rf"\b(?:i|we)(?:'ve| have| had|'d)? (?:just |already |previously |once )?{_TOLD}\b"
+    rf"\b(?:i|we)(?:'ve| have| had|'d)? (?:just |already |previously |once )?{_SPEECH_VERBS}\b"
     r"|\bdid i (?:say|tell|mention|ask)\b"
 )
 _YOU_SAID = re.compile(
-    rf"\byou(?:'ve| have| had|'d)? (?:just |already |previously |once |also )?{_TOLD}\b"
+    rf"\byou(?:'ve| have| had|'d)? (?:just |already |previously |once |also )?{_SPEECH_VERBS}\b"
     r"|\b(?:did|have|had) you\b|\byour (?:recommend|suggest|answer|advice|explanation|response|repl|list)"
     r"|\b(?:our|the) (?:previous|last|earlier|past|prior) (?:chat|conversation|discussion|session|talk)|\bremind me\b"
 )
@@ -75,34 +76,35 @@ _FIRST_PERSON = re.compile(r"\b(?:i|my|mine|me|myself|we|our|ours|us)\b")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A query as recall understands it."""
+    """A parsed query."""
 
-    terms: Sequence[str]  # distinct, as they are indexed; those of one word side by side
-    forms: Sequence[int]  # how many of the terms are forms of each word
-    weights: Sequence[float]  # what each word counts for
-    speaker: Role | None = None  # who said what is asked for, if the question tells
-    spans: Sequence[Span] = ()  # when, if it tells
+    terms: Sequence[str]  # distinct, as indexed; the forms of one word are adjacent
+    forms: Sequence[int]  # number of terms that belong to each word
+    weights: Sequence[float]  # weight of each word
+    speaker: Role | None = None  # the speaker the question asks about, if it says so
+    spans: Sequence[Span] = ()  # the time spans it mentions
 
     @classmethod
     def read(cls, query: str, now: datetime) -> Asked:
-        """
+        """Parse a query.
+
         >>> from datetime import UTC
         >>> question = Asked.read("Which hotel did you recommend last May?", datetime(2026, 3, 1, tzinfo=UTC))
         >>> question.terms, question.speaker, [str(span.first) for span in question.spans]
         (['hotel', 'recommend', 'last'], <Role.ASSISTANT: 'assistant'>, ['2025-05-01'])
         """
-        words = _words(query)
+        words = _word_forms(query)
         return cls(
             terms=[form for word in words for form in word],
             forms=[len(word) for word in words],
             weights=[LIGHT if _light_terms().intersection(word) else 1.0 for word in words],
-            speaker=asked_speaker(query),
+            speaker=find_speaker(query),
             spans=spans(query, now),
         )
 
 
-def _words(query: str) -> list[tuple[str, ...]]:
-    """The distinct words, each with its other forms: whoever says "went" and "go" has asked for one thing once."""
+def _word_forms(query: str) -> list[tuple[str, ...]]:
+    """Return the distinct words, each with its other forms, so that "went" and "go" count once."""
     words: list[tuple[str, ...]] = []
     seen: set[str] = set()
     for term in list(dict.fromkeys(terms(query)))[:MAX_TERMS]:
@@ -112,15 +114,16 @@ def _words(query: str) -> list[tuple[str, ...]]:
     return words
 
 
-@cache  # stemming them all takes a few milliseconds, which an import should not
+# Cached instead of computed at import: stemming all of them takes a few milliseconds.
+@cache
 def _light_terms() -> frozenset[str]:
     return frozenset(terms(LIGHT_WORDS))
 
 
-def asked_speaker(query: str) -> Role | None:
-    """Who said what is asked for: one asks an assistant in the first person about oneself, in the second about it.
+def find_speaker(query: str) -> Role | None:
+    """Return the speaker a question asks about: the user if it says "I", the assistant if it says "you".
 
-    >>> asked_speaker("What breed is my dog?"), asked_speaker("What did you suggest?"), asked_speaker("Where is Ann?")
+    >>> find_speaker("What breed is my dog?"), find_speaker("What did you suggest?"), find_speaker("Where is Ann?")
     (<Role.USER: 'user'>, <Role.ASSISTANT: 'assistant'>, None)
     """
     text = query.lower().replace("’", "'")

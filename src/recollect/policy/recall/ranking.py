@@ -9,10 +9,10 @@ from recollect.model import Source
 from recollect.policy.text import terms
 
 BM25_K1 = 1.2
-"""How soon repeating a word stops to matter."""
+"""BM25 term-frequency saturation: the higher, the longer repetitions keep adding."""
 
 BM25_B = 0.75
-"""How much a long text must pay for its length."""
+"""BM25 length normalisation, from 0 (none) to 1 (full)."""
 
 SOURCE_PRIORITY: Mapping[Source, float] = {
     Source.MEMORY: 1.0,
@@ -22,13 +22,13 @@ SOURCE_PRIORITY: Mapping[Source, float] = {
 }
 
 RECENCY_HALF_LIFE = timedelta(days=180)
-"""After this long a memory's recency has halved."""
+"""Half-life of the recency score."""
 
 
 def hybrid(words: Mapping[int, float], meaning: Mapping[int, float], *, words_share: float) -> dict[int, float]:
-    """Similarity by record number, from word scores and cosines, each measured against its best.
+    """Combine word scores and cosines into similarities by record number, each normalised by its best value.
 
-    What one side missed counts 0 there; a side that found nothing at all leaves the judgement to the other.
+    A record missing on one side counts 0 there. If one side found nothing, only the other side counts.
 
     >>> hybrid({1: 8.0, 2: 4.0}, {1: 0.8, 3: 0.4}, words_share=0.5)
     {1: 1.0, 2: 0.25, 3: 0.25}
@@ -46,7 +46,7 @@ def hybrid(words: Mapping[int, float], meaning: Mapping[int, float], *, words_sh
 
 
 def recency(created_at: datetime, *, now: datetime) -> float:
-    """1 for something just said, halving with every `RECENCY_HALF_LIFE`.
+    """Return 1 for a new record, halving every `RECENCY_HALF_LIFE`.
 
     >>> recency(datetime(2026, 1, 1), now=datetime(2026, 6, 30))
     0.5
@@ -56,7 +56,7 @@ def recency(created_at: datetime, *, now: datetime) -> float:
 
 
 def weighted(parts: Mapping[str, float], weights: Mapping[str, float]) -> float:
-    """The final score.
+    """Compute the final score as a weighted sum.
 
     >>> weights = {"similarity": 0.5, "recency": 0.2, "importance": 0.2, "source": 0.1}
     >>> round(weighted({"similarity": 0.8, "recency": 0.5, "importance": 0.5, "source": 1.0}, weights), 3)
@@ -69,32 +69,32 @@ def weighted(parts: Mapping[str, float], weights: Mapping[str, float]) -> float:
 
 
 LOOKED_AT = 3
-"""How many of a source's first candidates are read to tell how strong it is."""
+"""Number of top candidates read to estimate the strength of a source."""
 
 FULL_COSINE = 0.6
-"""Texts this close mean the same as far as anybody can tell; the usual embedders seldom put a paraphrase nearer."""
+"""Cosine that counts as a full match; common embedders rarely score paraphrases higher."""
 
 
 def coverage(question: Collection[str], text: str) -> float:
-    """The share of the question's words (as `text.terms` cuts them) that a text holds.
+    """Return the share of the question's terms (see `text.terms`) that occur in a text.
 
     >>> coverage(["refund", "polici"], "Our refund policies"), coverage(["refund", "polici"], "A refund")
     (1.0, 0.5)
     """
-    wanted = set(question)
-    return len(wanted.intersection(terms(text))) / len(wanted) if wanted else 0.0
+    query_terms = set(question)
+    return len(query_terms.intersection(terms(text))) / len(query_terms) if query_terms else 0.0
 
 
 def strength(question: str, best_texts: Iterable[str], cosines: Iterable[float]) -> float:
-    """How well the best of a source's candidates answer a question, by words or by meaning, 0 to 1."""
-    wanted = terms(question)
-    by_words = max((coverage(wanted, text) for text in best_texts), default=0.0)
+    """Rate how well a source's best candidates answer a question, by words or by meaning, from 0 to 1."""
+    query_terms = terms(question)
+    by_words = max((coverage(query_terms, text) for text in best_texts), default=0.0)
     by_meaning = max((cosine / FULL_COSINE for cosine in cosines), default=0.0)
     return min(1.0, max(by_words, by_meaning, 0.0))
 
 
 def scales(strengths: Mapping[str, float]) -> dict[str, float]:
-    """What each source's similarities are multiplied with.
+    """Return the factor for each source's similarities, relative to the strongest source.
 
     >>> scales({"memory": 0.8, "audit": 0.2})
     {'memory': 1.0, 'audit': 0.25}
@@ -106,9 +106,9 @@ def scales(strengths: Mapping[str, float]) -> dict[str, float]:
 
 
 def without_doubles(hashes: Iterable[str], *, most: int | None = None) -> tuple[list[int], dict[int, int]]:
-    """The positions of what is said first, and for the position of each double that of what it doubles.
+    """Return the positions of first occurrences, and a map from each duplicate to its first occurrence.
 
-    `hashes` are in order, the best first; once `most` are found, the rest is not looked at.
+    `hashes` are ordered best first; the scan stops once `most` distinct hashes were seen.
 
     >>> without_doubles(["a", "b", "a", "a", "c"])
     ([0, 1, 4], {2: 0, 3: 0})
@@ -116,10 +116,10 @@ def without_doubles(hashes: Iterable[str], *, most: int | None = None) -> tuple[
     ([0, 2], {1: 0})
     """
     first: dict[str, int] = {}
-    doubles = {}
+    duplicates = {}
     for position, each in enumerate(hashes):
         if first.setdefault(each, position) != position:
-            doubles[position] = first[each]
+            duplicates[position] = first[each]
         elif len(first) == most:
             break
-    return list(first.values()), doubles
+    return list(first.values()), duplicates

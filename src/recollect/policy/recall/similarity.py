@@ -1,9 +1,9 @@
-"""How well a memory fits a question, 0 to 1: words, meaning, the conversation around it, who said it and when.
+"""Similarity of memories to a question, 0 to 1, from words, meaning, conversation, speaker and time.
 
-Words are BM25 in which a turn of a conversation also holds, in part, the words of the turns beside it: an answer rarely
-repeats its question. They are measured against the most the question could reach, so that a question about nothing we
-know gets low numbers. Meaning is a cosine, measured from the owner's average to 1. The whole conversation lends weight,
-and what was said by somebody else, or at another time than the question says, counts less.
+The word score is BM25 in which a turn also holds part of the words of its neighbours, because an answer rarely repeats
+its question. It is relative to the highest score the question could reach, so a question about unknown topics scores
+low everywhere. The meaning score is a cosine, measured from the owner's average to 1. The whole conversation adds to
+the score; a different speaker or time than the question asks for lowers it.
 """
 
 from __future__ import annotations
@@ -19,54 +19,54 @@ from recollect.policy.recall.question import Asked
 from recollect.policy.recall.ranking import BM25_B, BM25_K1
 
 NEIGHBOURS = (0.4, 0.2)
-"""How much of its words a turn lends to the next or previous one, and to the one after that."""
+"""Share of a turn's words lent to its direct neighbours and to those two places away."""
 
 PAUSE = 1800
-"""Turns that name no conversation are one as long as each follows the one before within so many seconds."""
+"""Seconds of silence that separate conversations of turns without a session."""
 
 WORDS_FULL = 0.8
-"""The share of what the words could reach that a good match has."""
+"""Share of the highest reachable word score that counts as a full match."""
 
 MEANING_FULL = 0.4
-"""How far from the owner's average towards 1 the cosine of a good match lies."""
+"""Share of the way from the owner's average cosine to 1 that counts as a full match."""
 
 DOUBT = 3
-"""The average of a few is no average: it is taken as if this many more had a cosine of 0."""
+"""Number of zero cosines added to the average, because the average of few records is unreliable."""
 
 FAR = np.float32(0.01)
-"""What average closeness counts."""
+"""Score of a record at the average cosine."""
 
 CONVERSATION_SHARE = 0.35
-"""How much the words of the whole conversation add, in the measure of a single text's."""
+"""Weight of the whole conversation's word score."""
 
 OTHER_SPEAKER = 0.5
-"""What a fit is worth if somebody else said it than the question asks for."""
+"""Score multiplier when the speaker differs from the one asked about."""
 
 OTHER_TIME = 0.4
-"""What a fit is worth if it was said at quite another time."""
+"""Score multiplier when the time is far from the time asked about."""
 
 OTHER_DAY = 0.2
-"""The same, if the question names the day or the week: then it means it."""
+"""The same multiplier when the question names a specific day or week."""
 
 NAMED_DAYS = 10
-"""A span of at most so many days names a day or a week."""
+"""Longest span, in days, that counts as a specific day or week."""
 
 FULL = 0.4
-"""A best match at least this strong counts 1; of a weaker one's share of it the root."""
+"""Strength from which the best match is scaled to 1; weaker ones are scaled by the square root of their share."""
 
 FIELD = 30
-"""So many of the best share most of the room between 0 and 1, so that recency and importance decide near ties only."""
+"""Number of best records spread over most of the range 0 to 1, so that recency only decides near ties."""
 
 TAIL = 0.1
-"""The room that is left for all the others."""
+"""Share of the range left for all records below the field."""
 
 SPREAD = 0.6
-"""Below 1 it sets the middle of the field apart, at the cost of the very best, who stand apart anyway."""
+"""Exponent of the spread; values below 1 separate the middle of the field more than its top."""
 
 FIRST_DAY = 719_163  # date(1970, 1, 1).toordinal()
 
 SPEAKERS: Sequence[Role | None] = (None, Role.USER, Role.ASSISTANT, Role.SYSTEM, Role.TOOL_RESULT)
-"""None: what is no turn of a conversation, and may be asked for in any person."""
+"""Speakers by number. None marks records that are no turns and match questions about any speaker."""
 
 Floats = NDArray[np.float32]
 Numbers = NDArray[np.int64]
@@ -74,28 +74,28 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What an index knows about one owner's records with regard to one question; one entry for each record.
+    """Index data on one owner's records for one question, as parallel arrays.
 
-    The records of one conversation stand side by side, oldest first; one that belongs to none is its own.
+    Records of one conversation are adjacent, oldest first. A record without a conversation forms one by itself.
     """
 
     seqs: Numbers
-    conversations: Numbers  # the same number: the same conversation
+    conversations: Numbers  # equal numbers mean the same conversation
     lengths: Floats  # in words
-    since: NDArray[np.float64]  # seconds since 1970: when it was said, or became true
+    since: NDArray[np.float64]  # seconds since 1970 when the record was said or became true
     speakers: NDArray[np.int8]  # an index into SPEAKERS
-    cosines: Floats | None  # to the question; NaN: no vector yet
-    occurrences: Sequence[tuple[Numbers, Floats]]  # for each term of the question: where it occurs, and how often
-    frame: Frame | None = None  # what follows from the records alone, if somebody has kept it from an earlier question
+    cosines: Floats | None  # to the question; NaN without a vector
+    occurrences: Sequence[tuple[Numbers, Floats]]  # per query term: the rows that hold it, and its counts there
+    frame: Frame | None = None  # data that depends on the records alone, if cached by the index
 
     def with_more(self, other: Evidence) -> Evidence:
-        """With the records of another index, which share no conversation with these."""
-        one, two = (each.cosines for each in (self, other))
-        cosines = None if one is None or two is None else np.concatenate((one, two))
-        moved = [(rows + len(self.seqs), counts) for rows, counts in other.occurrences]
+        """Append the records of another index; the two must not share conversations."""
+        own_cosines, other_cosines = (each.cosines for each in (self, other))
+        cosines = None if own_cosines is None or other_cosines is None else np.concatenate((own_cosines, other_cosines))
+        shifted = [(rows + len(self.seqs), counts) for rows, counts in other.occurrences]
         occurrences = [
             (np.concatenate((mine[0], theirs[0])), np.concatenate((mine[1], theirs[1])))
-            for mine, theirs in zip(self.occurrences, moved, strict=True)
+            for mine, theirs in zip(self.occurrences, shifted, strict=True)
         ]
         return Evidence(
             seqs=np.concatenate((self.seqs, other.seqs)),
@@ -124,9 +124,9 @@ class Evidence:
 def conversations_of(
     sessions: Numbers, *, seqs: Numbers, speakers: NDArray[np.int8], since: NDArray[np.float64]
 ) -> Numbers:
-    """A number for each record's conversation, where `sessions` has 0 for a record that names none.
+    """Assign each record a conversation number; `sessions` is 0 for records without a session.
 
-    What is no turn at all is a conversation by itself.
+    Turns without a session are grouped by `PAUSE`; other records form a conversation by themselves.
     """
     found: Numbers = np.where(sessions == 0, -seqs, sessions)
     turns = np.flatnonzero((sessions == 0) & (speakers != 0))
@@ -138,30 +138,34 @@ def conversations_of(
 
 
 def best(evidence: Evidence, question: Asked, *, words_share: float, limit: int) -> dict[int, float]:
-    """The `limit` most similar records, and how similar each is; of equals the newest, and none that fits nowhere."""
+    """Return the `limit` most similar records with their similarity above 0; ties go to the newest."""
     strength = strengths(evidence, question, words_share=words_share)
-    likely = _likely(strength, limit)
-    found = spread(strength[likely], strength)
-    seqs = evidence.seqs[likely]
+    top = _top_positions(strength, limit)
+    found = spread_strengths(strength[top], strength)
+    seqs = evidence.seqs[top]
     order = np.lexsort((-seqs, -found))[:limit]
     order = order[found[order] > 0]
     return dict(zip(seqs[order].tolist(), found[order].tolist(), strict=True))
 
 
-def _likely(strength: Floats, limit: int) -> Numbers:
-    """The places of the `limit` strongest and of their equals: spreading keeps the order, but may make equals."""
+def _top_positions(strength: Floats, limit: int) -> Numbers:
+    """Return the positions of the `limit` strongest records including near ties, which spreading may make equal."""
     if limit >= len(strength):
         return np.arange(len(strength))
     return np.flatnonzero(strength >= np.partition(strength, -limit)[-limit] * np.float32(1 - 1e-5))
 
 
 def strengths(evidence: Evidence, question: Asked, *, words_share: float) -> Floats:
-    """How strongly each record fits; 1 is a good match, and there is no upper limit."""
+    """Rate how strongly each record matches; 1 is a good match, without an upper limit."""
     if not len(evidence.seqs):
         return np.zeros(0, np.float32)
-    words, around = _words(evidence, question)
-    meaning = None if evidence.cosines is None else _meaning(evidence.cosines)
-    fit = fused(words, meaning, words_share=words_share) if question.terms or meaning is None else fused(None, meaning)
+    words, around = _word_scores(evidence, question)
+    meaning = None if evidence.cosines is None else _meaning_scores(evidence.cosines)
+    fit = (
+        fuse_scores(words, meaning, words_share=words_share)
+        if question.terms or meaning is None
+        else fuse_scores(None, meaning)
+    )
     fit += CONVERSATION_SHARE * around
     if question.speaker is not None:
         other = (evidence.speakers != SPEAKERS.index(question.speaker)) & (evidence.speakers != 0)
@@ -172,17 +176,18 @@ def strengths(evidence: Evidence, question: Asked, *, words_share: float) -> Flo
 
 
 def nearest(evidence: Evidence) -> Sequence[float]:
-    """The greatest cosine, if there is one."""
+    """Return the highest cosine, if there is any."""
     if evidence.cosines is None or not len(evidence.cosines):
         return ()
-    greatest = float(evidence.cosines.max())  # NaN, if there is one anywhere
+    # NaN if any record has no vector.
+    greatest = float(evidence.cosines.max())
     if greatest == greatest:
         return (greatest,)
     return () if np.isnan(evidence.cosines).all() else (float(np.nanmax(evidence.cosines)),)
 
 
-def fused(words: Floats | None, meaning: Floats | None, *, words_share: float = 0.0) -> Floats:
-    """Both sides in one number. Where one is missing (None, or NaN) the other speaks for both."""
+def fuse_scores(words: Floats | None, meaning: Floats | None, *, words_share: float = 0.0) -> Floats:
+    """Combine word and meaning scores. Where one is missing (None or NaN), the other counts for both."""
     if words is None or meaning is None:
         one = words if meaning is None else meaning
         assert one is not None
@@ -191,30 +196,31 @@ def fused(words: Floats | None, meaning: Floats | None, *, words_share: float = 
     return words_share * words + (1 - words_share) * known
 
 
-def spread(strength: Floats, everywhere: Floats) -> Floats:
-    """Strengths as similarities, 0 to 1, measured against those of all records.
+def spread_strengths(strength: Floats, everywhere: Floats) -> Floats:
+    """Map strengths to similarities from 0 to 1 relative to those of all records.
 
-    The order stays; the best of the field take up most of the room.
+    The order stays; the best records take most of the range.
 
     >>> strength = np.array([0.5, 0.25, 0.0], np.float32)
-    >>> [round(each, 2) for each in spread(strength, strength).tolist()]
+    >>> [round(each, 2) for each in spread_strengths(strength, strength).tolist()]
     [1.0, 0.66, 0.0]
     """
-    best, floor = _field(everywhere)
-    above: Floats = np.clip((strength - floor) / np.float32(max(best - floor, 1e-9)), 0, 1)
+    strongest, floor = _field(everywhere)
+    above: Floats = np.clip((strength - floor) / np.float32(max(strongest - floor, 1e-9)), 0, 1)
+    # Records below the field share the range 0..TAIL, those above it TAIL..1.
     room = TAIL * np.clip(strength / np.float32(floor), 0, 1) + (1 - TAIL) * above**SPREAD if floor else above**SPREAD
-    spread_out: Floats = np.float32(min(1.0, best / FULL) ** 0.5) * room
-    return spread_out
+    similarity: Floats = np.float32(min(1.0, strongest / FULL) ** 0.5) * room
+    return similarity
 
 
 def _field(strength: Floats) -> tuple[float, float]:
-    """The best, and the last of the field (0: all are in it)."""
-    best = max(float(strength.max()), 1e-9) if len(strength) else 1.0
-    return best, max(float(np.partition(strength, -FIELD)[-FIELD]), 0.0) if len(strength) > FIELD else 0.0
+    """Return the strength of the best record and of the last one in the field (0 if all records fit)."""
+    strongest = max(float(strength.max()), 1e-9) if len(strength) else 1.0
+    return strongest, max(float(np.partition(strength, -FIELD)[-FIELD]), 0.0) if len(strength) > FIELD else 0.0
 
 
 def timeliness(question: Asked, since: NDArray[np.float64]) -> Floats:
-    """What a fit is worth at each time: 1 inside one of the question's spans, less with the distance from it."""
+    """Return the score multiplier for each time: 1 inside one of the question's spans, lower with the distance."""
     days = since / 86_400 + FIRST_DAY
     worth = np.zeros(len(days), np.float32)
     for span in question.spans:
@@ -223,40 +229,45 @@ def timeliness(question: Asked, since: NDArray[np.float64]) -> Floats:
     return worth
 
 
-def _meaning(cosines: Floats) -> Floats:
+def _meaning_scores(cosines: Floats) -> Floats:
+    """Map cosines to meaning scores relative to their average; 1 is a good match."""
     known, total = cosines, float(cosines.sum())
-    if total != total:  # some have no vector yet
+    # The sum is NaN if any record has no vector.
+    if total != total:
         known = cosines[~np.isnan(cosines)]
         total = float(known.sum())
     average = total / (len(known) + DOUBT)
     away: Floats = (cosines - np.float32(average)) / np.float32(MEANING_FULL * max(1 - average, 1e-3))
-    # What is farther than the average says next to nothing, but even there the nearer comes first.
+    # Cosines below the average score close to 0 but keep their order.
     meaning: Floats = np.where(away > 0, away + FAR, FAR * np.exp(np.minimum(away, 0)))
     return meaning
 
 
-def _words(evidence: Evidence, question: Asked) -> tuple[Floats, Floats]:
-    """BM25 of each record with its neighbours' words, and of its whole conversation; 1: a good match."""
+def _word_scores(evidence: Evidence, question: Asked) -> tuple[Floats, Floats]:
+    """Compute BM25 of each record with its neighbours' words, and of its conversation; 1 is a good match."""
     total = len(evidence.seqs)
     frame = evidence.frame or Frame.of(evidence.conversations, evidence.lengths)
     talks = len(frame.talk_norms)
     scores, around, reach = np.zeros(total, np.float32), np.zeros(talks, np.float32), 0.0
-    for share, (rows, counts) in zip(question.weights, _together(evidence.occurrences, question.forms), strict=True):
+    for share, (rows, counts) in zip(question.weights, _merge_forms(evidence.occurrences, question.forms), strict=True):
         weight = share * _rarity(total, len(rows))
         reach += weight
         if not len(rows):
             continue
-        near = frame.beside.lent_by(rows, counts, total)
+        near = frame.beside.lend_rows(rows, counts, total)
         scores += np.float32(weight * (BM25_K1 + 1)) * near / (near + frame.norms)
-        said = np.bincount(frame.talk[rows], counts, talks).astype(np.float32)
-        weight = share * _rarity(talks, int(np.count_nonzero(said != 0)))  # counting truths is ten times as quick
-        around += np.float32(weight * (BM25_K1 + 1)) * said / (said + frame.talk_norms)
+        talk_counts = np.bincount(frame.talk[rows], counts, talks).astype(np.float32)
+        # numpy counts booleans about ten times as fast as floats.
+        weight = share * _rarity(talks, int(np.count_nonzero(talk_counts != 0)))
+        around += np.float32(weight * (BM25_K1 + 1)) * talk_counts / (talk_counts + frame.talk_norms)
     full = np.float32(1 / (WORDS_FULL * reach)) if reach else np.float32(0)
     return scores * full, (around * full)[frame.talk]
 
 
-def _together(occurrences: Sequence[tuple[Numbers, Floats]], forms: Sequence[int]) -> Iterator[tuple[Numbers, Floats]]:
-    """Where each word occurs in any of its forms, and how often."""
+def _merge_forms(
+    occurrences: Sequence[tuple[Numbers, Floats]], forms: Sequence[int]
+) -> Iterator[tuple[Numbers, Floats]]:
+    """Merge the occurrences of all forms of each word."""
     start = 0
     for count in forms:
         of_word = [each for each in occurrences[start : start + count] if len(each[0])]
@@ -270,63 +281,68 @@ def _together(occurrences: Sequence[tuple[Numbers, Floats]], forms: Sequence[int
 
 
 def _norms(lengths: Floats) -> Floats:
+    """Compute the length part of BM25's denominator."""
     average = max(float(lengths.mean()), 1e-9)
     norms: Floats = BM25_K1 * (1 - BM25_B + BM25_B * lengths / np.float32(average))
     return norms
 
 
 def _rarity(total: int, holding: int) -> float:
+    """Compute the inverse document frequency of BM25."""
     return float(np.log1p((total - holding + 0.5) / (holding + 0.5)))
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """Which records stand one and two places apart in the same conversation: the weight each lends the other, by how
-    far apart they are, for each record and the one so far before it, with room at both ends."""
+class NeighbourWeights:
+    """Weights that neighbouring records of a conversation lend each other, by distance.
+
+    For each distance there is one weight per record and its predecessor at that distance, padded at both ends.
+    """
 
     weights: Mapping[int, Floats]
 
     @classmethod
-    def of(cls, conversations: Numbers) -> Beside:
+    def of(cls, conversations: Numbers) -> NeighbourWeights:
         shares = {
             apart: np.float32(share) * (conversations[apart:] == conversations[:-apart])
             for apart, share in enumerate(NEIGHBOURS, 1)
         }
         return cls({apart: np.pad(weights, apart) for apart, weights in shares.items() if weights.any()})
 
-    def lent(self, own: Floats) -> Floats:
-        """`own`, and what the neighbours lend."""
-        return self.lent_by(np.arange(len(own)), own, len(own))
+    def lend(self, own: Floats) -> Floats:
+        """Return `own` plus the words lent by neighbours."""
+        return self.lend_rows(np.arange(len(own)), own, len(own))
 
-    def lent_by(self, rows: Numbers, own: Floats, total: int) -> Floats:
-        """The same where only these rows, each once, have anything: mostly few of many."""
-        margin = len(NEIGHBOURS)  # where those beyond the ends would be, who get nothing
-        lent = np.zeros(total + 2 * margin, np.float32)
+    def lend_rows(self, rows: Numbers, own: Floats, total: int) -> Floats:
+        """Do the same for sparse input: only `rows`, each listed once, have words."""
+        # Padding at both ends that takes what is lent beyond them.
+        margin = len(NEIGHBOURS)
+        padded = np.zeros(total + 2 * margin, np.float32)
         places = rows + margin
-        lent[places] = own
+        padded[places] = own
         for apart, weights in self.weights.items():
-            lent[places + apart] += weights[rows + apart] * own
-            lent[places - apart] += weights[rows] * own
-        return lent[margin : margin + total]
+            padded[places + apart] += weights[rows + apart] * own
+            padded[places - apart] += weights[rows] * own
+        return padded[margin : margin + total]
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What follows from an owner's records alone, whatever is asked; an index may keep it from question to question."""
+    """Data derived from an owner's records alone; an index may cache it across questions."""
 
-    beside: Beside
-    norms: Floats  # of each record's length, with what its neighbours lend
-    talk: Numbers  # the conversation of each record, counted from 0
-    talk_norms: Floats  # of each conversation's length
+    beside: NeighbourWeights
+    norms: Floats  # BM25 length norm of each record, including words lent by neighbours
+    talk: Numbers  # conversation number of each record, from 0
+    talk_norms: Floats  # BM25 length norm of each conversation
 
     @classmethod
     def of(cls, conversations: Numbers, lengths: Floats) -> Frame:
-        beside = Beside.of(conversations)
+        beside = NeighbourWeights.of(conversations)
         talk = np.cumsum(np.r_[True, conversations[1:] != conversations[:-1]]) - 1
         talk_lengths = np.bincount(talk, lengths).astype(np.float32)
-        return cls(beside, _norms(beside.lent(lengths)), talk, _norms(talk_lengths))
+        return cls(beside, _norms(beside.lend(lengths)), talk, _norms(talk_lengths))
 
     @property
     def nbytes(self) -> int:
-        lent = sum(int(each.nbytes) for each in self.beside.weights.values())
-        return lent + int(self.norms.nbytes + self.talk.nbytes + self.talk_norms.nbytes)
+        weights = sum(int(each.nbytes) for each in self.beside.weights.values())
+        return weights + int(self.norms.nbytes + self.talk.nbytes + self.talk_norms.nbytes)

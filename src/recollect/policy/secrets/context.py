@@ -1,7 +1,7 @@
-"""Credentials recognised by what is said about them: "the password is …", "api key: …", "PIN 4711".
+"""Find credentials by the words around them: "the password is …", "api key: …", "PIN 4711".
 
-Such a value may be anything, so the words around it decide where to look and its own characters decide whether it is a
-value at all: `token: economics`, `password: required` and "the secret is to stir slowly" are prose.
+Such a value may be anything, so the words decide where to look and its characters decide if it is a value at all:
+`token: economics`, `password: required` and "the secret is to stir slowly" are prose.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator
 
 from recollect.policy.secrets.shapes import probe
-from recollect.policy.secrets.text import View, fold
-from recollect.policy.secrets.values import Trust, has_weak, is_value, trimmed
+from recollect.policy.secrets.text import TextView, fold
+from recollect.policy.secrets.values import Certainty, has_weak, is_value, trim_value
 
 MAX_HITS = 4_000
-"""Of such words in one text; more than the longest memory can hold."""
+"""Maximum number of such words in a text; the longest memory cannot hold more."""
 
 _PASSWORDS = """password passwort kennwort passwd pwd passphrase passcode pass-phrase passw0rd pa$$word p@ssword
 p@ssw0rd p4ssword p4ssw0rd mot|de|passe mdp contraseña contrasena contrasenya contrasinal clave senha palavra-passe
@@ -28,7 +28,7 @@ api-sleutel segredo secreto access|code authkey authtoken key ключ 令牌 �
 _PINS = """pin pin-code pincode pin|code pin-nummer geheimzahl door|code alarm|code gate|code entry|code unlock|code
 lock|code safe|code keypad|code garage|code access|code building|code code|pin código|pin türcode zugangscode
 safe|combination lock|combination voicemail|code""".split()
-_NOT_THE_THING = re.compile(
+_OTHER_MEANING = re.compile(
     r"[\s_-]*(?:s\s+)?(?:manager|managers|polic|reset|hash|length|field|form\b|rotat|strength|generat|vault|protect|less"
     r"|prompt|hint|expir|rules?\b|requirement|recover|limit|count|budget|usage|price|pricing|bucket|type|ring|ttl"
     r"|lifetime|endpoint|window|name|economic|santa|sauce|store|stores\b|path|ref\b|format|prefix|style|based|auth"
@@ -63,11 +63,11 @@ _UNSURE = re.compile(
 _NEXT = re.compile(rf"(?P<many>e?s\b|en\b)?(?:[,?]?[ \t]\(?|\(|(?<=[^\x00-\x7f])){_VALUE}")
 
 REACH = 200
-"""How far from such a word its value may stand."""
+"""Maximum distance between such a word and its value."""
 
 MAX_WORDS_BETWEEN = 8
 MAX_CHARS_BETWEEN = 90
-"""Between what is spoken of and what is said about it."""
+"""Maximum distance between such a word and the verb or sign that links it to its value."""
 
 _PIN_TAIL = re.compile(
     rf"""
@@ -104,7 +104,7 @@ _LOGIN = re.compile(
 
 
 _OTHER_KEYS = tuple("public idempotency cache partition primary foreign sort object request redis".split())
-_SAID_BEFORE = (" is ", " as ", " ist ", " est ", " es ", " als ", " was ")
+_VERBS_BEFORE = (" is ", " as ", " ist ", " est ", " es ", " als ", " was ")
 _WORD_END = re.compile(r"(?:s|es|en|er|S)?(?![A-Za-z])")
 _GAP = re.compile(r"[ \n.-]")
 _PIECES = {
@@ -114,44 +114,44 @@ _PIECES = {
     )
     for size in range(2, 9)
 }
-_LITTLE_WORDS = re.compile(
+_FUNCTION_WORDS = re.compile(
     r"\b(?:the|and|for|one|are|not|you|it|is|in|on|to|of|at|by|or|if|we|as|das|der|die|ist|les|que)\b"
 )
 
 
-def _words(names: list[str]) -> tuple[tuple[str, str], ...]:
-    """The words as they are looked for, longest first, each with what tells that a text may hold it."""
+def _prepare_words(names: list[str]) -> tuple[tuple[str, str], ...]:
+    """Fold the words, longest first, and pair each with its `probe`."""
     folded = sorted({fold(name.replace("|", " ")) for name in names}, key=len, reverse=True)
     return tuple((word, probe(word, is_start=False)) for word in folded)
 
 
-_PASSWORD_WORDS, _TOKEN_WORDS, _PIN_WORDS = _words(_PASSWORDS), _words(_TOKENS), _words(_PINS)
-_LOGIN_WORDS = _words(
+_PASSWORD_WORDS, _TOKEN_WORDS, _PIN_WORDS = _prepare_words(_PASSWORDS), _prepare_words(_TOKENS), _prepare_words(_PINS)
+_LOGIN_WORDS = _prepare_words(
     """credential creds login log|in logged|in sign|in user/ username/ user|and|pass username|and|pass zugangsdaten
     anmeldedaten identifiant credenciales credenciais credenziali inloggegevens ssh|in""".split()
 )
-_NEEDS_A_SIGN = frozenset({"pass", "key", "sleutel", "schlussel", "parola", "clave", fold("ключ")})
+_NEEDS_SIGN = frozenset({"pass", "key", "sleutel", "schlussel", "parola", "clave", fold("ключ")})
 
 
-def said_secrets(view: View) -> Iterator[tuple[str, int, int]]:
-    """The rule and the span, in `view`, of every value that is called a password, a key or a PIN."""
-    is_weak = has_weak(view.words)
+def find_described(view: TextView) -> Iterator[tuple[str, int, int]]:
+    """Yield the rule and range, in `view`, of every value that is called a password, a key or a PIN."""
+    has_weak_word = has_weak(view.words)
     for words, rule, trust in (
-        (_PASSWORD_WORDS, "password", Trust.PASSWORD),
-        (_TOKEN_WORDS, "token", Trust.TOKEN),
+        (_PASSWORD_WORDS, "password", Certainty.PASSWORD),
+        (_TOKEN_WORDS, "token", Certainty.TOKEN),
     ):
-        for word, at in _hits(view, words):
-            if not is_weak and not view.has_marks(at - REACH, at + len(word) + REACH):
+        for word, at in _find_words(view, words):
+            if not has_weak_word and not view.has_marks(at - REACH, at + len(word) + REACH):
                 continue
-            for start, end in _values(view, word, at, trust):
+            for start, end in _find_values(view, word, at, trust):
                 yield rule, start, end
-    for word, at in _hits(view, _PIN_WORDS):
-        yield from _pins(view.text, at, word)
-    yield from _logins(view)
+    for word, at in _find_words(view, _PIN_WORDS):
+        yield from _find_pins(view.text, at, word)
+    yield from _find_logins(view)
 
 
-def _hits(view: View, words: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, int]]:
-    """Where the words stand on their own, or end a name like `DB_PASSWORD` or `dbPassword`."""
+def _find_words(view: TextView, words: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, int]]:
+    """Yield occurrences of whole words, or of words that end a name such as `DB_PASSWORD` or `dbPassword`."""
     lower, text, hits = view.lower, view.text, 0
     for word, sign in words:
         if sign not in view.words:
@@ -170,90 +170,92 @@ def _hits(view: View, words: tuple[tuple[str, str], ...]) -> Iterator[tuple[str,
             at = lower.find(word, at + len(word))
 
 
-def _values(view: View, word: str, at: int, trust: Trust) -> Iterator[tuple[int, int]]:
-    """The spans of the values said of the word that stands at `at`."""
-    text, behind = view.text, at + len(word)
-    if word.isascii() and not _WORD_END.match(text, behind):
+def _find_values(view: TextView, word: str, at: int, trust: Certainty) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of the values for the word at `at`."""
+    text, after = view.text, at + len(word)
+    if word.isascii() and not _WORD_END.match(text, after):
         return
     if word.endswith("key") and view.lower[max(0, at - 14) : at].rstrip(" _-").endswith(_OTHER_KEYS):
         return
-    is_thing = not _NOT_THE_THING.match(view.lower, behind)
+    is_thing = not _OTHER_MEANING.match(view.lower, after)
     if is_thing:
-        for tail, how_sure in _tails(view, word, at, trust):
-            if span := _value_in(tail, text, how_sure):
+        for tail, certainty in _tails(view, word, at, trust):
+            if span := _value_in(tail, text, certainty):
                 yield span
                 break
     window_at = max(0, at - 100)
     window = view.lower[window_at:at]
-    if is_thing and any(verb in window for verb in _SAID_BEFORE) and (said := _BEFORE.search(window)):
-        start, end = trimmed(text, window_at + said.start(1), window_at + said.end(1))
-        if is_value(text, start, end, Trust.PASSWORD if trust is Trust.PASSWORD else Trust.LOOSE, is_many=True):
+    if is_thing and any(verb in window for verb in _VERBS_BEFORE) and (before := _BEFORE.search(window)):
+        start, end = trim_value(text, window_at + before.start(1), window_at + before.end(1))
+        if is_value(
+            text, start, end, Certainty.PASSWORD if trust is Certainty.PASSWORD else Certainty.LOOSE, is_many=True
+        ):
             yield start, end
 
 
-def _tails(view: View, word: str, at: int, trust: Trust) -> Iterator[tuple[re.Match[str], Trust]]:
-    """What may be said of the word at `at`, likeliest first, each with how surely its wording announces a value."""
-    lower, behind = view.lower, at + len(word)
-    loosely = Trust.LOOSE if trust is Trust.PASSWORD else Trust.LOOSEST
-    tail = _SIGN_NEXT.match(lower, behind)
+def _tails(view: TextView, word: str, at: int, trust: Certainty) -> Iterator[tuple[re.Match[str], Certainty]]:
+    """Yield candidate phrases after the word at `at`, likeliest first, with the certainty of their wording."""
+    lower, after = view.lower, at + len(word)
+    loose = Certainty.LOOSE if trust is Certainty.PASSWORD else Certainty.LOOSEST
+    tail = _SIGN_NEXT.match(lower, after)
     if tail:
-        is_assigned = trust is Trust.PASSWORD and tail["link"].strip() == "=" and view.text[at].isupper()
-        yield tail, Trust.ASSIGNED if is_assigned else trust
-    if word in _NEEDS_A_SIGN:
-        trust, loosely = loosely, Trust.LOOSEST
-    link = _LINK.search(lower, behind, behind + MAX_CHARS_BETWEEN)
-    if link and link["link"] and lower.count(" ", behind, link.start()) <= MAX_WORDS_BETWEEN:
+        is_assigned = trust is Certainty.PASSWORD and tail["link"].strip() == "=" and view.text[at].isupper()
+        yield tail, Certainty.ASSIGNED if is_assigned else trust
+    if word in _NEEDS_SIGN:
+        trust, loose = loose, Certainty.LOOSEST
+    link = _LINK.search(lower, after, after + MAX_CHARS_BETWEEN)
+    if link and link["link"] and lower.count(" ", after, link.start()) <= MAX_WORDS_BETWEEN:
         tail = _AFTER_LINK.match(lower, link.end())
         if tail:
             yield tail, trust
-    tail = _UNSURE.match(lower, behind)
+    tail = _UNSURE.match(lower, after)
     if tail:
-        yield tail, trust if _CHANGED.search(lower, max(0, at - 60), at) else loosely
-    tail = _NEXT.match(lower, behind)
+        yield tail, trust if _CHANGED.search(lower, max(0, at - 60), at) else loose
+    tail = _NEXT.match(lower, after)
     if tail:
-        yield tail, loosely
+        yield tail, loose
 
 
-def _value_in(tail: re.Match[str], text: str, trust: Trust) -> tuple[int, int] | None:
-    """The span of the value in `tail`, in one piece or in several of the same length; None: it is no value."""
-    start, end = trimmed(text, *tail.span("value"))
+def _value_in(tail: re.Match[str], text: str, trust: Certainty) -> tuple[int, int] | None:
+    """Return the range of the value in `tail`, whole or in pieces of the same length; None if it is no value."""
+    start, end = trim_value(text, *tail.span("value"))
     if is_value(text, start, end, trust, is_many=bool(tail.groupdict().get("many"))):
         return start, end
-    if trust in (Trust.LOOSE, Trust.LOOSEST):
+    if trust in (Certainty.LOOSE, Certainty.LOOSEST):
         return None
     pieces = _PIECES[end - start].match(text, start) if end - start in _PIECES else None
-    if pieces and not _LITTLE_WORDS.search(pieces[0].lower()):
+    if pieces and not _FUNCTION_WORDS.search(pieces[0].lower()):
         joined = _GAP.sub("", pieces[0])
         if is_value(joined, 0, len(joined), trust, is_many=True):
             return pieces.span()
     return None
 
 
-def _pins(text: str, at: int, word: str) -> Iterator[tuple[str, int, int]]:
-    behind = at + len(word)
-    if behind < len(text) and text[behind].isalpha():
+def _find_pins(text: str, at: int, word: str) -> Iterator[tuple[str, int, int]]:
+    after = at + len(word)
+    if after < len(text) and text[after].isalpha():
         return
-    tail = _PIN_TAIL.match(text, behind) if _DIGITS.search(text, behind, behind + MAX_CHARS_BETWEEN) else None
+    tail = _PIN_TAIL.match(text, after) if _DIGITS.search(text, after, after + MAX_CHARS_BETWEEN) else None
     if not tail:
         return
     digits = "".join(c for c in tail["value"] if c.isdigit())
-    is_said = bool(tail["link"].strip()) or text[at : at + 3] in ("PIN", "Pin") or word != "pin"
+    is_announced = bool(tail["link"].strip()) or text[at : at + 3] in ("PIN", "Pin") or word != "pin"
     around = text[max(0, at - 80) : tail.end() + 60]
     is_postal = (len(digits) == 6 or "GPIO" in around) and _POSTAL.search(around)
-    if is_said and 4 <= len(digits) <= 8 and not is_postal and (word != "pin" or not _is_year_of(tail)):
+    if is_announced and 4 <= len(digits) <= 8 and not is_postal and (word != "pin" or not _is_year_of(tail)):
         yield "pin", *tail.span("value")
 
 
 def _is_year_of(tail: re.Match[str]) -> bool:
-    """`pin from 2019`, with nothing that says it is the PIN."""
+    """Return True for a year as in `pin from 2019`, where nothing says that it is the PIN."""
     return bool(tail["between"].strip()) and not tail["link"].strip()
 
 
-def _logins(view: View) -> Iterator[tuple[str, int, int]]:
+def _find_logins(view: TextView) -> Iterator[tuple[str, int, int]]:
     for pair in _PAIR.finditer(view.lower) if ":" in view.lower else ():
-        start, end = trimmed(view.text, *pair.span(1))
+        start, end = trim_value(view.text, *pair.span(1))
         around = view.lower[max(0, pair.start() - 60) : pair.end() + 60]
-        if _ACCESS.search(around) and is_value(view.text, start, end, Trust.PASSWORD, is_many=True):
+        if _ACCESS.search(around) and is_value(view.text, start, end, Certainty.PASSWORD, is_many=True):
             yield "login", start, end
     for word, sign in _LOGIN_WORDS:
         if sign not in view.words:
@@ -263,7 +265,7 @@ def _logins(view: View) -> Iterator[tuple[str, int, int]]:
             hits += 1
             login = _LOGIN.match(view.text, at)
             if login:
-                start, end = trimmed(view.text, *login.span(2))
-                if is_value(view.text, start, end, Trust.PASSWORD, is_many=True):
+                start, end = trim_value(view.text, *login.span(2))
+                if is_value(view.text, start, end, Certainty.PASSWORD, is_many=True):
                     yield "login", start, end
             at = view.lower.find(word, at + len(word))

@@ -1,7 +1,7 @@
-"""The shapes of credentials, as one table: models and code hosts here, the rest in the modules beside this one.
+"""Shapes of credentials in one table: model providers and code hosts here, the rest in the sibling modules.
 
-Lengths are lower than what providers hand out today: a key cut short by one character is still nearly the whole key,
-and providers change lengths without telling. For the same reason checksums (GitHub's, npm's) are not demanded.
+Minimum lengths are below what providers issue today: a key cut short by one character is still nearly the whole key,
+and providers change lengths without notice. For the same reason checksums (GitHub's, npm's) are not verified.
 """
 
 from __future__ import annotations
@@ -9,37 +9,37 @@ from __future__ import annotations
 from recollect.policy.secrets.rules_cloud import CLOUD
 from recollect.policy.secrets.rules_generic import GENERIC
 from recollect.policy.secrets.rules_services import SERVICES
-from recollect.policy.secrets.shapes import Rule, is_real, prefixed, shaped
+from recollect.policy.secrets.shapes import SecretRule, is_real, prefix_rule, shape_rule
 
 MODELS = (
-    prefixed(
+    prefix_rule(
         "anthropic-key",
         "sk-ant-",
         chars=r"\w-",
         hits=("My Claude key is sk-ant-api03-{b64u:93}AA.", "sk-ant-admin01-{b64u:60}"),
         misses=("Anthropic keys start with sk-ant-api03-", "sk-ant-api03-xxxxxxxxxxxxxxxxxxxxxxxx"),
     ),
-    prefixed(
+    prefix_rule(
         "openai-key",
         "sk-proj- sk-svcacct- sk-admin- sk-None-",
         chars=r"\w-",
         hits=("sk-proj-{b64u:48}", "Use sk-svcacct-{b64u:74} for the batch job", "SK-PROJ-{48}"),
         misses=("sk-proj-your-key-goes-here-please", "The prefix sk-proj- marks a project key."),
     ),
-    prefixed(
+    prefix_rule(
         "openai-key",
         "sk-",
         least=12,
         hits=("sk-abc123def456ghi789", "The key: sk-{48}, valid till June", "Sk-{20}T3BlbkFJ{20}"),
         misses=("sk-learn and sk-image are libraries", "sk-xxxxxxxxxxxxxxxxxxxx", "task-1234abcd5678efgh90", "sk-..."),
     ),
-    prefixed(
+    prefix_rule(
         "openrouter-key",
         "sk-or-v1- sk-or-",
         hits=("sk-or-v1-{hex:64}", "openrouter gave me sk-or-{40}"),
         misses=("sk-or-v1-...", "sk-or-else we lose the match"),
     ),
-    prefixed(
+    prefix_rule(
         "huggingface-token",
         "hf_ api_org_",
         least=20,
@@ -47,8 +47,9 @@ MODELS = (
         hits=("hf_{let:34}", "login with hf_{34} on the hub"),
         misses=("hf_hub_download fetches one file", "set hf_transfer to true", "hf_xxxxxxxxxxxxxxxxxxxxxxxxxx"),
     ),
-    prefixed(
-        "recollect-key",  # our own: somebody will paste one into a conversation
+    prefix_rule(
+        # Our own keys get pasted into conversations as well.
+        "recollect-key",
         "recollect_",
         chars=r"\w",
         least=40,
@@ -59,7 +60,7 @@ MODELS = (
             "recollect_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
         ),
     ),
-    shaped(
+    shape_rule(
         "recollect-key",
         "recollect_",
         r"(?<![A-Za-z0-9])(?i:recollect_[a-z2-7]{2,104}_[a-z2-7]{8}_[a-z2-7]{40,60})",
@@ -67,14 +68,14 @@ MODELS = (
         misses=("recollect_demo_aaaaaaaa_...", "recollect_<tenant>_<id>_<secret>"),
         check=is_real,
     ),
-    prefixed(
+    prefix_rule(
         "replicate-token",
         "r8_",
         size=37,
         hits=("r8_{37}", "export REPLICATE_API_TOKEN=r8_{37}"),
         misses=("r8_unorm is a texture format", "r8_aaaaaaaaaaaaaaaaaaaaaaaa"),
     ),
-    prefixed(
+    prefix_rule(
         "model-provider-key",
         "gsk_ pplx- xai- nvapi- fw_ csk- tgp_v1_ jina_ lsv2_pt_ lsv2_sk_ pcsk_ voyage- esecret_",
         chars=r"\w-",
@@ -85,14 +86,14 @@ MODELS = (
 )
 
 HOSTS = (
-    prefixed(
+    prefix_rule(
         "github-token",
         "ghp_ gho_ ghu_ ghs_ ghr_",
         size=36,
         hits=("ghp_{36}", "CI uses gho_{36} now", "ghs_{36}", "GHP_{36}", "ghr_{76}"),
         misses=("GitHub tokens begin with ghp_ or gho_", "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "ghp_..."),
     ),
-    prefixed(
+    prefix_rule(
         "github-token",
         "github_pat_",
         chars=r"\w",
@@ -101,14 +102,14 @@ HOSTS = (
         hits=("github_pat_{22}_{59}", "fine-grained: github_pat_11{20}_{59}!"),
         misses=("a github_pat_ is fine-grained", "github_pat_your_token_goes_right_here"),
     ),
-    prefixed(
+    prefix_rule(
         "gitlab-token",
         "glpat- gldt- glrt- glcbt- glptt- glft- glimt- glagent- gloas- glsoat- glffct- glwt- gr1348941",
         chars=r"\w.-",
         hits=("glpat-{b64u:20}", "deploy token gldt-{20}", "runner: glrt-{20}", "GR1348941{20}"),
         misses=("glpat-xxxxxxxxxxxxxxxxxxxx", "GitLab names them glpat- and gldt-", "glpat-<your-token>"),
     ),
-    prefixed(
+    prefix_rule(
         "bitbucket-token",
         "atbb atctt3 atatt3 ataoa",
         chars=r"\w=-",
@@ -116,14 +117,14 @@ HOSTS = (
         hits=("ATBB{32}", "ATATT3x{b64u:180}", "jira: ATCTT3x{b64u:120}"),
         misses=("the ATBB prefix is Bitbucket's", "ATATT3xxxxxxxxxxxxxxxxxxxxxxxxxxxx"),
     ),
-    prefixed(
+    prefix_rule(
         "npm-token",
         "npm_",
         size=36,
         hits=("npm_{36}", "//registry.npmjs.org/:_authToken=npm_{36}"),
         misses=("npm_config_registry is set", "npm_package_version", "npm_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"),
     ),
-    prefixed(
+    prefix_rule(
         "pypi-token",
         "pypi-ag",
         chars=r"\w-",
@@ -131,7 +132,7 @@ HOSTS = (
         hits=("pypi-AgEIcHlwaS5vcmc{b64u:120}", "twine: pypi-AgENdGVzdC5weXBp{b64u:90}"),
         misses=("pypi-agnostic-installer-for-everything-and-all", "pypi-ag..."),
     ),
-    prefixed(
+    prefix_rule(
         "package-registry-token",
         "rubygems_ cio oy2 dckr_pat_ dckr_oat_ clojars_ cargo_",
         chars=r"\w-",
@@ -139,7 +140,7 @@ HOSTS = (
         hits=("rubygems_{hex:48}", "dckr_pat_{b64u:27}", "crates.io gave cio{32}", "nuget oy2{low:43}"),
         misses=("rubygems_mirror", "dckr_pat_xxxxxxxxxxxxxxxxxxxxxxxxxxx"),
     ),
-    prefixed(
+    prefix_rule(
         "ci-token",
         "bkua_ cci ccipat_ cci_ pul- sqp_ squ_ sqa_ snyk_ dp.pt. dp.st. dp.ct. dp.sa. phx_ cfut_ tskey-",
         chars=r"\w.-",
@@ -147,7 +148,7 @@ HOSTS = (
         hits=("pul-{hex:40}", "sqp_{hex:40}", "bkua_{hex:40}", "dp.pt.{43}", "tskey-auth-k{12}CNTRL-{32}"),
         misses=("pul-chritudinous-words-are-long-and-odd-ones", "sqp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"),
     ),
-    shaped(
+    shape_rule(
         "dropbox-token",
         "sl.",
         r"(?<![\w.])sl\.(?:u\.|B)?[\w-]{60,}",
@@ -157,4 +158,4 @@ HOSTS = (
     ),
 )
 
-RULES: tuple[Rule, ...] = MODELS + HOSTS + CLOUD + SERVICES + GENERIC
+RULES: tuple[SecretRule, ...] = MODELS + HOSTS + CLOUD + SERVICES + GENERIC

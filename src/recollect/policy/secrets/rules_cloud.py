@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recollect.policy.secrets.shapes import is_random, is_real, prefixed, shaped
+from recollect.policy.secrets.shapes import is_random, is_real, prefix_rule, shape_rule
 
 _HEX32 = r"(?<![0-9a-fA-F])([0-9a-fA-F]{32})(?![0-9a-fA-F])"
 _GAP = r"s?[\"']?(?:\s?[:=]+\s?|\s(?i:is|was|ist|est|es)[:\s]\s?|\s)[\"'`]?"
@@ -14,7 +14,7 @@ def _is_aws_id(body: str) -> bool:
 
 
 CLOUD = (
-    prefixed(
+    prefix_rule(
         "aws-access-key",
         "akia asia abia acca",
         chars="A-Z0-9",
@@ -23,7 +23,7 @@ CLOUD = (
         hits=("AKIA{b32:14}42", "temporary: ASIA{b32:14}7Q, expires soon"),
         misses=("AKIAIOSFODNN7EXAMPLE", "AKIA is the prefix of a key id", "ASIAPACIFICREGIONALSALES"),
     ),
-    shaped(
+    shape_rule(
         "aws-access-key",
         "akia|asia",
         r"(?<![A-Za-z0-9])(?i:akia|asia)[A-Za-z0-9]{16}(?![A-Za-z0-9])",
@@ -31,7 +31,7 @@ CLOUD = (
         hits=("akia{low:14}7q", "AkIa{b32:14}42 in the wrong case"),
         misses=("akiaiosfodnn7example", "asia-pacific, not asiapacific"),
     ),
-    shaped(
+    shape_rule(
         "aws-secret-key",
         "secret_access_key|secret access key|secretaccesskey|aws_secret|aws secret",
         r"(?i:secret_access_key|secret access key|secretaccesskey|aws[_ ]secret(?:[_ ]access)?(?:[_ ]key)?)"
@@ -43,7 +43,7 @@ CLOUD = (
             "Rotate the secret access key every quarter.",
         ),
     ),
-    prefixed(
+    prefix_rule(
         "aws-bedrock-key",
         "absk bedrock-api-key-",
         chars="A-Za-z0-9+/=",
@@ -51,7 +51,7 @@ CLOUD = (
         hits=("ABSK{b64:110}", "bedrock-api-key-{b64:120}"),
         misses=("bedrock-api-key-rotation", "absk is no word"),
     ),
-    prefixed(
+    prefix_rule(
         "google-api-key",
         "aiza",
         chars=r"\w-",
@@ -60,7 +60,7 @@ CLOUD = (
         hits=("AIza{b64u:35}", "maps key AIzaSy{b64u:33}"),
         misses=("Google keys start with AIza", "AIzaXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXX"),
     ),
-    prefixed(
+    prefix_rule(
         "google-oauth-token",
         "ya29. gocspx- 1//0",
         chars=r"\w.-",
@@ -68,14 +68,14 @@ CLOUD = (
         hits=("ya29.{b64u:120}", "GOCSPX-{b64u:28}", "refresh 1//0{b64u:60}"),
         misses=("ya29.xxxxxxxxxxxxxxxxxxxxxxx", "an access token begins with ya29."),
     ),
-    shaped(
+    shape_rule(
         "google-service-account",
         "private_key_id",
         r"(?i:private_key_id)[\"'\s:=]{1,8}([0-9a-f]{32,40})",
         hits=('"private_key_id": "{hex:40}"', "private_key_id={hex:40}"),
         misses=("the private_key_id field names the key", '"private_key_id": "..."'),
     ),
-    shaped(
+    shape_rule(
         "azure-storage-key",
         "accountkey|sharedaccesskey",
         r"(?i:accountkey|sharedaccesskey)\s?=\s?([A-Za-z0-9+/]{40,}={0,2})",
@@ -85,21 +85,21 @@ CLOUD = (
         ),
         misses=("AccountKey=<key>", "AccountKey=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"),
     ),
-    shaped(
+    shape_rule(
         "azure-sas",
         "sig=",
         r"(?<=[?&;])sig=([A-Za-z0-9%+/]{30,}={0,2})",
         hits=("https://a.blob.core.windows.net/c?sv=2022&sig={b64:43}%3D", "?se=2026-01-01&sig={b64:43}%3D"),
         misses=("?sig=SIGNATURE", "sig=none in the query"),
     ),
-    shaped(
+    shape_rule(
         "azure-client-secret",
         "q~",
         r"(?<=[\w~.]{3}\d)Q~[\w~.-]{30,36}",
         hits=("abc8Q~{b64u:34}", "client secret xYz7Q~{34}"),
         misses=("what about Q~A sessions", "the 4Q~results"),
     ),
-    prefixed(
+    prefix_rule(
         "digitalocean-token",
         "dop_v1_ doo_v1_ dor_v1_",
         chars="a-fA-F0-9",
@@ -108,7 +108,7 @@ CLOUD = (
         hits=("dop_v1_{hex:64}", "dor_v1_{hex:64}"),
         misses=("dop_v1_ is the prefix", "dop_v1_xxxxxxxxxxxxxxxx"),
     ),
-    shaped(
+    shape_rule(
         "heroku-key",
         "heroku",
         rf"(?i:heroku)[^\n]{{0,24}}?(?i:key|token|auth|secret){_GAP}({_UUID})(?![0-9a-fA-F-])",
@@ -118,7 +118,7 @@ CLOUD = (
         ),
         misses=("Heroku app 7f1c2a34-1111-4222-8333-944455556666", "heroku keys are uuids"),
     ),
-    prefixed(
+    prefix_rule(
         "heroku-key",
         "hrku-",
         chars=r"\w-",
@@ -126,7 +126,7 @@ CLOUD = (
         hits=("HRKU-AA{b64u:58}", "HRKU-{b64u:58}"),
         misses=("HRKU-... is the new form", "HRKU-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"),
     ),
-    prefixed(
+    prefix_rule(
         "vault-token",
         "hvs. hvb. hvr.",
         chars=r"\w-",
@@ -134,14 +134,14 @@ CLOUD = (
         hits=("hvs.{b64u:90}", "vault login hvs.CAES{b64u:80}"),
         misses=("hvs. is the prefix of service tokens", "hvs.xxxxxxxxxxxxxxxxxxxxxxxx"),
     ),
-    shaped(
+    shape_rule(
         "terraform-token",
         ".atlasv1.",
         r"\.atlasv1\.[\w=-]{40,}",
         hits=("{14}.atlasv1.{67}", "TFC: {14}.atlasv1.{b64u:60}"),
         misses=("the middle is .atlasv1. always", "xxxx.atlasv1.xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"),
     ),
-    prefixed(
+    prefix_rule(
         "databricks-token",
         "dapi dose dkea",
         chars="a-f0-9",
@@ -149,7 +149,7 @@ CLOUD = (
         hits=("dapi{hex:32}", "dapi{hex:32}-2"),
         misses=("dapis are directory interfaces", "dapixxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"),
     ),
-    prefixed(
+    prefix_rule(
         "supabase-key",
         "sbp_ sb_secret_ sbs_",
         chars=r"\w",
@@ -157,7 +157,7 @@ CLOUD = (
         hits=("sbp_{hex:40}", "sb_secret_{31}"),
         misses=("sbp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "sb_secret_ replaces the service role"),
     ),
-    prefixed(
+    prefix_rule(
         "planetscale-token",
         "pscale_tkn_ pscale_pw_ pscale_oauth_",
         chars=r"\w.=-",
@@ -165,7 +165,7 @@ CLOUD = (
         hits=("pscale_tkn_{b64u:43}", "pscale_pw_{b64u:43}"),
         misses=("pscale_pw_ is a password", "pscale_tkn_xxxxxxxxxxxxxxxxxxxxxx"),
     ),
-    prefixed(
+    prefix_rule(
         "fly-token",
         "fo1_ fm1a_ fm1r_ fm2_",
         chars=r"\w+/=-",
@@ -173,7 +173,7 @@ CLOUD = (
         hits=("fo1_{b64u:43}", "FlyV1 fm2_{b64:120}"),
         misses=("fo1_ tokens are old", "fm2_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"),
     ),
-    shaped(
+    shape_rule(
         "cloudflare-key",
         "cloudflare",
         rf"(?i:cloudflare)[^\n]{{0,30}}?(?i:key|token|secret){_GAP}([\w-]{{37,40}})(?![\w-])",
@@ -181,7 +181,7 @@ CLOUD = (
         hits=("Cloudflare API token: {b64u:40}", "CLOUDFLARE_API_KEY={hex:37}"),
         misses=("Cloudflare tokens are forty characters", "cloudflare token: your-cloudflare-token-goes-right-here-ok"),
     ),
-    shaped(
+    shape_rule(
         "okta-token",
         "okta",
         r"(?i:okta)[^\n]{0,40}?(?<![\w-])(00[\w-]{40})(?![\w-])",
@@ -189,21 +189,21 @@ CLOUD = (
         hits=("okta: 00{b64u:40}", "Our Okta token is 00{b64u:40}"),
         misses=("okta user 00u1a2b3c4", "Okta tokens start with 00"),
     ),
-    shaped(
+    shape_rule(
         "twilio-key",
         "sk",
         r"(?<![A-Za-z0-9])(?i:SK)[0-9a-fA-F]{32}(?![A-Za-z0-9])",
         hits=("SK{hex:32}", "Twilio API key SK{hex:32}."),
         misses=("SK00000000000000000000000000000000", "SK Telecom"),
     ),
-    shaped(
+    shape_rule(
         "twilio-key",
         "twilio",
         rf"(?i:twilio)[^\n]{{0,90}}?(?i:token|secret|auth)[^\n]{{0,20}}?{_HEX32}",
         hits=("Twilio AC{hex:32} with auth token {hex:32}", "TWILIO_AUTH_TOKEN={hex:32}"),
         misses=("Twilio account AC{hex:32} is ours", "twilio auth token rotated on Monday"),
     ),
-    shaped(
+    shape_rule(
         "twilio-key",
         "ac",
         rf"(?<![A-Za-z0-9])(?i:AC)[0-9a-fA-F]{{32}}\W{{1,3}}(?:\w{{1,8}}\W{{1,3}}){{0,4}}?{_HEX32}",

@@ -1,4 +1,4 @@
-"""Credentials that belong to a format, not to a provider."""
+"""Credentials of common formats, independent of a provider."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import binascii
 import re
 
-from recollect.policy.secrets.shapes import always, is_placeholder, is_random, is_real, shaped, turns
+from recollect.policy.secrets.shapes import always, count_class_changes, is_placeholder, is_random, is_real, shape_rule
 
 _STAND_INS = frozenset(
     "password passwd pass pw pwd secret mypassword user username admin root postgres mysql guest example test redis "
@@ -19,14 +19,14 @@ _NOT_SEEDS = re.compile(
 
 
 def _is_url_password(password: str) -> bool:
-    """Not the stand-ins of documentation: `user:password@`, `guest:guest@`, `<pw>`, `$PW`."""
+    """Return False for stand-ins from documentation: `user:password@`, `guest:guest@`, `<pw>`, `$PW`."""
     return not (
         password.lower() in _STAND_INS or _VARIABLE.match(password) or len(set(password)) < 3 or "…" in password
     )
 
 
 def _basic_password(value: str) -> str:
-    """The password in base64 of `name:password`; empty: it is something else."""
+    """Decode the password of base64 `name:password`; return an empty string for anything else."""
     try:
         name, _, password = base64.b64decode(value + "=" * (-len(value) % 4)).decode().partition(":")
     except (binascii.Error, ValueError):
@@ -42,11 +42,11 @@ def _is_basic(value: str) -> bool:
 def _is_bearer(value: str) -> bool:
     if is_placeholder(value) or _VARIABLE.match(value):
         return False
-    return (turns(value) >= 2 or value.count(".") == 2) and any(c.isdigit() for c in value)
+    return (count_class_changes(value) >= 2 or value.count(".") == 2) and any(c.isdigit() for c in value)
 
 
 def _is_seed_phrase(words: str) -> bool:
-    """BIP 39 knows none of the little words every sentence is made of."""
+    """Return False if function words occur, which are not in the word list of BIP 39."""
     return _NOT_SEEDS.search(words.lower()) is None and len(set(words.split())) >= 8
 
 
@@ -60,7 +60,7 @@ _BLOCK_BODY = r"[A-Za-z0-9+/=]{20,}(?:[\s\\nr]{1,4}[A-Za-z0-9+/=]{16,})*"
 _BLOCK_END = r"(?:[\s\\nr]{0,4}[A-Za-z0-9+/=]{0,64}[\s\\nr]{0,4}-{2,}\s?END [A-Z0-9 ]{0,40}-{2,})?"
 
 GENERIC = (
-    shaped(
+    shape_rule(
         "private-key",
         "-begin |- begin ",
         _BLOCK + _BLOCK_HEAD + _BLOCK_BODY + _BLOCK_END,
@@ -77,14 +77,14 @@ GENERIC = (
             "-----BEGIN CERTIFICATE-----\nMIID{b64:60}\n-----END CERTIFICATE-----",
         ),
     ),
-    shaped(
+    shape_rule(
         "age-key",
         "age-secret-key-1",
         r"(?i:AGE-SECRET-KEY-1)([A-Za-z0-9]{40,58})",
         hits=("AGE-SECRET-KEY-1{up:58}", "age: AGE-SECRET-KEY-1{up:58}"),
         misses=("an AGE-SECRET-KEY-1 line", "age1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq"),
     ),
-    shaped(
+    shape_rule(
         "jwt",
         "eyj",
         r"(?<![A-Za-z0-9])(?i:ey)[Jj][\w-]{6,}\.[\w-]{8,}\.[\w-]{8,}",
@@ -92,7 +92,7 @@ GENERIC = (
         hits=("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiI{b64u:40}.{b64u:43}", "jwt eyJ{b64u:30}.eyJ{b64u:80}.{b64u:43}"),
         misses=("a JWT looks like eyJ... or eyJhbGciOiJIUzI1NiJ9", "eyJxxxxxxxxx.xxxxxxxxxxxx.xxxxxxxxxxxxx"),
     ),
-    shaped(
+    shape_rule(
         "url-password",
         "://",
         r"(?<=[A-Za-z0-9])://[^\s:/@\"'<>]{0,100}:([^\s@/\"']{3,200})@[\w\[.-]",
@@ -111,7 +111,7 @@ GENERIC = (
             "redis://:<password>@cache",
         ),
     ),
-    shaped(
+    shape_rule(
         "bearer-token",
         "bearer",
         r"(?i:bearer)[\s:=\"']{1,4}([\w~+/.=-]{10,})",
@@ -119,7 +119,7 @@ GENERIC = (
         hits=("Authorization: Bearer {40}", "bearer {hex:32}", "send Bearer {b64u:24} along"),
         misses=("Bearer of bad news", "Bearer authentication2", "Authorization: Bearer <token>", "Bearer $API_TOKEN"),
     ),
-    shaped(
+    shape_rule(
         "basic-auth",
         "basic ",
         r"(?<![A-Za-z0-9])(?i:basic)\s+([A-Za-z0-9+/]{8,}={0,2})(?![\w+/])",
@@ -127,7 +127,7 @@ GENERIC = (
         hits=("Authorization: Basic YWxpY2U6aHVudGVyMg==", "Basic b3BzOlRyMHViNGRvciYz"),
         misses=("Basic knowledge of Python", "Basic understanding is fine", "Basic dXNlcjpwYXNzd29yZA=="),
     ),
-    shaped(
+    shape_rule(
         "docker-auth",
         '"auth"|identitytoken',
         r"(?:\"auth\"|identitytoken\"?)\s?:\s?\"([A-Za-z0-9+/=._-]{12,})\"",
@@ -135,7 +135,7 @@ GENERIC = (
         hits=('"auths": {"r.io": {"auth": "YWxpY2U6aHVudGVyMg=="}}', '"identitytoken": "{40}"'),
         misses=('"auth": "none-required-here"', '{"auth": "dXNlcjpwYXNzd29yZA=="}'),
     ),
-    shaped(
+    shape_rule(
         "curl-password",
         "curl |wget ",
         r"(?i:curl|wget)[^\n]{0,120}?\s(?:-u|--user|--http-password)[\s=]?[\"']?[^\s:\"'=]{1,60}[:=]([^\s\"'@]{4,100})",
@@ -143,7 +143,7 @@ GENERIC = (
         hits=("curl -u admin:{12} https://x.example", "curl -s --user bob:{10} url"),
         misses=("curl -u user:password https://x", "curl -u $USER:$PASS url"),
     ),
-    shaped(
+    shape_rule(
         "wallet-key",
         "private key|privkey|private_key|secret key|wallet key",
         r"(?i:private[ _]key|privkey|secret key|wallet key)[^\n]{0,40}?(?<![A-Za-z0-9])"
@@ -151,7 +151,7 @@ GENERIC = (
         hits=("my private key is 0x{hex:64}", "wallet private_key={hex:64}"),
         misses=("tx 0x{hex:64} went through", "private key fingerprints are not secret"),
     ),
-    shaped(
+    shape_rule(
         "seed-phrase",
         "seed phrase|recovery phrase|mnemonic|seed words|recovery words|backup phrase|secret phrase|wallet seed|seed:",
         r"(?i:(?:seed|recovery|backup|secret) (?:phrase|words)|mnemonic|wallet seed|seed)[^\n]{0,40}?[:=\s(\"']"
@@ -166,7 +166,7 @@ GENERIC = (
             "mnemonic: every good boy does fine",
         ),
     ),
-    shaped(
+    shape_rule(
         "otp-seed",
         "otpauth://|totp secret|totp seed|2fa secret|authenticator key",
         r"(?i:otpauth://[^\s]{0,120}?secret=|(?:totp|2fa|authenticator) (?:secret|seed|key)(?: is|:|=)?\s{0,2})"
@@ -175,7 +175,7 @@ GENERIC = (
         hits=("otpauth://totp/x:y?secret={b32:32}&issuer=x", "TOTP secret: {b32:16}"),
         misses=("the TOTP secret is in the vault", "otpauth://totp/x"),
     ),
-    shaped(
+    shape_rule(
         "recovery-code",
         "recovery code|backup code|wiederherstellungscode|code de recuperation|codigo de recuperacion",
         r"(?i:(?:recovery|backup) codes?|wiederherstellungscodes?|codes? de recuperation|codigos? de recuperacion)"

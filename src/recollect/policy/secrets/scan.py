@@ -1,4 +1,4 @@
-"""Find credentials in text."""
+"""Find and redact credentials in text."""
 
 from __future__ import annotations
 
@@ -7,27 +7,34 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from recollect.policy.secrets.context import said_secrets
+from recollect.policy.secrets.context import find_described
 from recollect.policy.secrets.rules import RULES
-from recollect.policy.secrets.shapes import MAX_JUDGED_CHARS, MAX_KEY_CHARS, REMOVED, Rule, is_placeholder, turns
-from recollect.policy.secrets.split import glued, split_keys
+from recollect.policy.secrets.shapes import (
+    MAX_EXAMINED_CHARS,
+    MAX_KEY_CHARS,
+    REMOVED,
+    SecretRule,
+    count_class_changes,
+    is_placeholder,
+)
+from recollect.policy.secrets.split import join_pieces, split_keys
 from recollect.policy.secrets.text import (
-    View,
-    backwards,
-    busy,
-    decoded,
-    folded,
+    TextView,
+    apply_rot13,
+    decode_runs,
+    find_busy,
+    fold_view,
     is_plain_text_encoded,
-    rotated,
-    spelled,
+    join_spelled,
+    reverse_view,
 )
 
 MIN_RUN_CHARS = 40
 MAX_RUN_CHARS = 1_500
-"""A longer run is a file, not a key."""
+"""Maximum length of a key; a longer run is a file."""
 
-MIN_TURN_SHARE = 0.22
-"""Random letters and digits change class at 45 of 100 places, CamelCase names at fewer than 20."""
+MIN_CHANGE_SHARE = 0.22
+"""Minimum share of character class changes. Random keys change class at 45 % of positions, CamelCase below 20 %."""
 
 _RUN = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{MIN_RUN_CHARS},}}={{0,2}}")
 _PUBLIC = re.compile(
@@ -35,7 +42,7 @@ _PUBLIC = re.compile(
     r"|MIIBIjAN|MIICIjAN|MFkwEwYH|MCowBQYDK2Vw|MII[CDFGH](?!\w{0,12}IBAAK)|Qm[1-9A-HJ-NP-Za-km-z]{44}$|baf[yk]"
     r"|[xyz]pub|age1|npub1|did:|urn:"
 )
-_NAMED = re.compile(
+_DESCRIBED = re.compile(
     r"(?:sha-?\d+|md5|sha|digest|checksum|hash|integrity|etag|fingerprint|commit|revision|address|wallet|public key"
     r"|pubkey|publickey|public|cid|ipfs|txid|transaction|signature of|doc|docs|document|sheet|spreadsheet|folder|drive"
     r"|file id|file|playlist|video|channel|trace|id|ids|uuid|ulid|cache key|nonce|salt|certificate|cert"
@@ -44,12 +51,12 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"(?i)[a-z]://|www\.|\w\.(?:com|org|net|io|dev|app|ai|co|de|me)/")
-_IN_A_PATH = ("/", "\\", ".", "@", "?", "&")
+_PATH_CHARS = ("/", "\\", ".", "@", "?", "&")
 MAX_ADDRESS_CHARS = 400
 
 
-def random_runs(view: View) -> Iterator[tuple[str, int, int]]:
-    """The rule and the span of every long run that only chance can have written."""
+def random_runs(view: TextView) -> Iterator[tuple[str, int, int]]:
+    """Yield the rule and range of every long run that looks random."""
     for run in _RUN.finditer(view.text):
         if len(run[0]) <= MAX_RUN_CHARS and _is_key(view.text, run):
             yield "random-run", run.start(), run.end()
@@ -59,10 +66,14 @@ def _is_key(text: str, run: re.Match[str]) -> bool:
     body = run[0].rstrip("=")
     if not (any(c.islower() for c in body) and any(c.isupper() for c in body) and any(c.isdigit() for c in body)):
         return False
-    if turns(body) < MIN_TURN_SHARE * min(len(body), MAX_JUDGED_CHARS) or is_placeholder(body) or _PUBLIC.match(body):
+    if (
+        count_class_changes(body) < MIN_CHANGE_SHARE * min(len(body), MAX_EXAMINED_CHARS)
+        or is_placeholder(body)
+        or _PUBLIC.match(body)
+    ):
         return False
     before = text[max(0, run.start() - 60) : run.start()]
-    if body[0] == "/" or before.endswith(_IN_A_PATH) or _NAMED.search(before):
+    if body[0] == "/" or before.endswith(_PATH_CHARS) or _DESCRIBED.search(before):
         return False
     near = max(0, run.start() - MAX_ADDRESS_CHARS)
     word_at = max(near, *(text.rfind(blank, near, run.start()) + 1 for blank in " \n\t"))
@@ -72,22 +83,22 @@ def _is_key(text: str, run: re.Match[str]) -> bool:
 
 
 MAX_ROUNDS = 4
-"""What is left after redaction is looked at again, this often; then the whole text counts as one credential."""
+"""Number of scans of the redacted text; if secrets remain after that, the whole text counts as one."""
 
 MAX_LEVELS = 2
-"""Encodings inside encodings that are undone."""
+"""Maximum depth of nested encodings that are decoded."""
 
 MAX_HITS = 4_000
-"""Of one prefix in one text; more than the longest memory can hold."""
+"""Maximum matches of one prefix in a text; the longest memory cannot hold more."""
 
 
-MAX_LOOKED_BACK = 100
+MAX_LOOKBACK = 100
 _KEY_CHARS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_~-")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """A credential: which rule saw it, and where it stands. Never the credential itself."""
+    """A credential: the rule that matched and its position, never its text."""
 
     rule: str
     start: int
@@ -96,12 +107,12 @@ class Finding:
 
 Span = tuple[str, int, int]
 _MARK = re.compile(r"\[secret removed: ([a-z0-9-]{1,40})\]")
-_SAID = ("password", "token", "pin", "login", "random-run", "secrets")
-RULE_NAMES = frozenset(rule.name for rule in RULES) | frozenset(_SAID)
+_OTHER_RULES = ("password", "token", "pin", "login", "random-run", "secrets")
+RULE_NAMES = frozenset(rule.name for rule in RULES) | frozenset(_OTHER_RULES)
 
 
 def find_secrets(text: str) -> list[Finding]:
-    """Every credential in `text`, in order and without overlaps. Redacting them all leaves nothing to find.
+    """Find all credentials in `text`, in order and without overlaps; redacting them leaves nothing to find.
 
     >>> find_secrets("my password is hunter2, the token is economics")
     [Finding(rule='password', start=15, end=22)]
@@ -112,19 +123,19 @@ def find_secrets(text: str) -> list[Finding]:
         fresh = _scan(rest)
         if not fresh:
             return found
-        found = _merged([*found, *_in_original(fresh, found)])
+        found = _merge([*found, *_to_original(fresh, found)])
         rest = redact(text, found)
     return [Finding("secrets", 0, len(text))] if _scan(rest) else found
 
 
 def redact(text: str, findings: Iterable[Finding]) -> str:
-    """`text` with a mark in the place of every finding.
+    """Replace every finding by a mark.
 
     >>> redact("the wifi password is hunter2", [Finding("password", 21, 28)])
     'the wifi password is [secret removed: password]'
     """
     parts, done = [], 0
-    for finding in _merged(findings):
+    for finding in _merge(findings):
         parts += [text[done : finding.start], _mark(finding)]
         done = finding.end
     return "".join([*parts, text[done:]])
@@ -134,8 +145,8 @@ def _mark(finding: Finding) -> str:
     return f"[secret removed: {finding.rule}]"
 
 
-def _merged(findings: Iterable[Finding]) -> list[Finding]:
-    """In order; of findings that overlap, the first gives the name."""
+def _merge(findings: Iterable[Finding]) -> list[Finding]:
+    """Sort findings and merge overlapping ones; the first one gives the name."""
     merged: list[Finding] = []
     for finding in sorted(findings, key=lambda f: (f.start, -f.end)):
         if merged and finding.start < merged[-1].end:
@@ -145,68 +156,70 @@ def _merged(findings: Iterable[Finding]) -> list[Finding]:
     return merged
 
 
-def _in_original(fresh: Sequence[Finding], found: Sequence[Finding]) -> list[Finding]:
-    """Findings in a text redacted by `found`, moved to where they stand in the text before."""
-    starts, ends, longer = [], [], 0  # of the marks
+def _to_original(fresh: Sequence[Finding], found: Sequence[Finding]) -> list[Finding]:
+    """Map findings in a text redacted by `found` to positions in the original text."""
+    # Start and end of each mark in the redacted text, and how much longer that text is up to there.
+    starts, ends, longer = [], [], 0
     for finding in found:
         starts.append(finding.start + longer)
         ends.append(starts[-1] + len(_mark(finding)))
         longer = ends[-1] - finding.end
 
-    def moved(position: int, *, is_end: bool) -> int:
-        index = bisect_right(starts, position - is_end) - 1  # the last mark that starts before
+    def to_original(position: int, *, is_end: bool) -> int:
+        # The last mark that starts before the position.
+        index = bisect_right(starts, position - is_end) - 1
         if index < 0:
             return position
         if position - is_end < ends[index]:
             return found[index].end if is_end else found[index].start
         return position - ends[index] + found[index].end
 
-    return [Finding(one.rule, moved(one.start, is_end=False), moved(one.end, is_end=True)) for one in fresh]
+    return [Finding(one.rule, to_original(one.start, is_end=False), to_original(one.end, is_end=True)) for one in fresh]
 
 
 def _scan(text: str) -> list[Finding]:
-    """What one look at `text` finds."""
+    """Scan `text` once."""
     masked = _MARK.sub(lambda mark: REMOVED * len(mark[0]) if mark[1] in RULE_NAMES else mark[0], text)
     found: list[Finding] = []
-    for view, spans in _readings(folded(masked)):
+    for view, spans in _readings(fold_view(masked)):
         for rule, start, end in spans:
             found.append(Finding(rule, *view.span(start, end)))
-    return _merged(found)
+    return _merge(found)
 
 
-def _readings(plain: View) -> Iterator[tuple[View, Iterator[Span]]]:
-    """Every way to read a text, with what is found in it."""
-    yield plain, _everything(plain)
-    letters = spelled(plain)
+def _readings(plain: TextView) -> Iterator[tuple[TextView, Iterator[Span]]]:
+    """Yield every reading of a text with the findings in it."""
+    yield plain, _scan_all(plain)
+    letters = join_spelled(plain)
     if letters:
-        yield letters, _everything(letters)
-    keyed = busy(plain)
+        yield letters, _scan_all(letters)
+    keyed = find_busy(plain)
     if not keyed:
         return
     yield keyed, random_runs(keyed)
     yield keyed, split_keys(keyed)
-    for pieces in glued(keyed):
-        yield pieces, _everything(pieces)
-    view: View | None = keyed
+    for pieces in join_pieces(keyed):
+        yield pieces, _scan_all(pieces)
+    view: TextView | None = keyed
     for _ in range(MAX_LEVELS):
-        view = decoded(view) if view else None
+        view = decode_runs(view) if view else None
         if view:
-            yield view, _everything(view)
+            yield view, _scan_all(view)
             yield view, split_keys(view)
-    for turned in (backwards(keyed), rotated(keyed)):
-        yield turned, _shapes(turned, _DISTINCT)
+    for transformed in (reverse_view(keyed), apply_rot13(keyed)):
+        yield transformed, _scan_shapes(transformed, _DISTINCT)
 
 
-def _everything(view: View) -> Iterator[Span]:
-    yield from _shapes(view, RULES)
-    yield from said_secrets(view)
+def _scan_all(view: TextView) -> Iterator[Span]:
+    yield from _scan_shapes(view, RULES)
+    yield from find_described(view)
 
 
 _DISTINCT = tuple(rule for rule in RULES if rule.name != "url-password")
 
 
-def _shapes(view: View, rules: Sequence[Rule]) -> Iterator[Span]:
-    """Credentials by their shape."""
+def _scan_shapes(view: TextView, rules: Sequence[SecretRule]) -> Iterator[Span]:
+    """Yield credentials recognised by their shape."""
     for rule in rules:
         for key, word in rule.keys:
             if word not in view.words:
@@ -216,19 +229,19 @@ def _shapes(view: View, rules: Sequence[Rule]) -> Iterator[Span]:
                 hits += 1
                 match = rule.pattern.match(view.text, at)
                 if match and rule.check(match[match.lastindex or 0]):
-                    start, end = _whole(view.text, match, rule)
+                    start, end = _credential_range(view.text, match, rule)
                     yield rule.name, start, end
                     at = end - 1
                 at = view.lower.find(key, at + 1)
 
 
-def _whole(text: str, match: re.Match[str], rule: Rule) -> tuple[int, int]:
-    """The span of the credential: its group if only that is one, else with what the pattern merely looked back at."""
+def _credential_range(text: str, match: re.Match[str], rule: SecretRule) -> tuple[int, int]:
+    """Return the range of the credential: group 1 of a shaped rule, else the match with adjacent key characters."""
     if match.lastindex and not rule.split:
         return match.span(1)
     start, end = match.span()
     while end < len(text) and match.end() - match.start() >= MAX_KEY_CHARS and text[end] in _KEY_CHARS:
         end += 1
-    while start > 0 and match.start() - start < MAX_LOOKED_BACK and text[start - 1] in _KEY_CHARS:
+    while start > 0 and match.start() - start < MAX_LOOKBACK and text[start - 1] in _KEY_CHARS:
         start -= 1
     return start, end

@@ -1,7 +1,7 @@
-"""What a rule is, and how a made-up run of characters differs from words, names and placeholders.
+"""Secret rules, and tests that tell random keys from words, names and placeholders.
 
-Keys are drawn at random, so their characters change class all the time: upper case after lower case, digits next to
-letters. Words, CamelCase names, slugs and paths hardly ever do. Counting these changes is cheap and needs no tables.
+Keys are random, so their characters often change class: upper case after lower case, digits next to letters. Words,
+CamelCase names, slugs and paths hardly ever do. Counting these changes is cheap and needs no tables.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-MAX_JUDGED_CHARS = 256
-"""A run is judged by its first characters; a longer look would tell nothing new."""
+MAX_EXAMINED_CHARS = 256
+"""Number of leading characters by which a run is judged; more would not change the result."""
 
 MAX_KEY_CHARS = 256
-"""No pattern reads further from one start, so that many starts in one long run stay cheap."""
+"""Maximum length a pattern reads from one start, so that many starts in one long run stay cheap."""
 
 MIN_DISTINCT_CHARS = 5
-"""`xxxxxxxx`, `00000000` and `abababab` are masks, not keys."""
+"""Minimum number of distinct characters; `xxxxxxxx`, `00000000` and `abababab` are masks."""
 
 REMOVED = "\ufffc"
-"""Stands where a credential was taken out; no pattern reaches across it."""
+"""Replacement for a removed credential; no pattern reaches across it."""
 
 _OPEN_END = re.compile(r"(\{\d+),\}")
-_TURN = re.compile(r"(?<=[a-z])[A-Z]|(?<=[A-Za-z])[0-9]|(?<=[0-9])[A-Za-z]")
+_CLASS_CHANGE = re.compile(r"(?<=[a-z])[A-Z]|(?<=[A-Za-z])[0-9]|(?<=[0-9])[A-Za-z]")
 _PLACEHOLDER = re.compile(
     r"x{4,}|\*{3,}|\.{3,}$|…|your|example|placeholder|redacted|dummy|changeme|change[-_]me|insert|sample|foobar"
     r"|replace[-_]?me|[-_]here|0{8,}|1{8,}|deadbeef|not[-_]?a[-_]?real"
@@ -33,24 +33,24 @@ _PLACEHOLDER = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """How a key goes on after its prefix, for finding one that was cut into pieces."""
+    """Body of a key after its prefix, used to find keys that were split into pieces."""
 
     prefixes: tuple[str, ...]  # lower case, without the dashes
     chars: re.Pattern[str]  # one character of the body
     least: int
-    size: int | None  # None: the length is not fixed
+    size: int | None  # usual length; None: not fixed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class SecretRule:
     """One shape of credential. The first group of `pattern`, or all of it, is the credential.
 
-    In `hits` and `misses`, which the tests run, `{36}` stands for 36 random letters and digits and `{hex:32}` for
-    32 hexadecimal ones: no file of this project holds anything that another scanner would take for a key.
+    Tests run `hits` and `misses`, in which `{36}` is replaced by 36 random letters and digits and `{hex:32}` by 32
+    hexadecimal digits, so that no file of this project contains anything another scanner would report as a key.
     """
 
     name: str
-    keys: tuple[tuple[str, str], ...]  # lower case; the pattern is tried where one of them stands; see `probe`
+    keys: tuple[tuple[str, str], ...]  # lower case, each with its `probe`; the pattern is tried where one occurs
     pattern: re.Pattern[str]
     check: Callable[[str], bool]
     split: Split | None
@@ -59,8 +59,10 @@ class Rule:
 
 
 def probe(key: str, *, is_start: bool) -> str:
-    """What must be among a text's words, each between blanks, if `key` is in the text. `is_start`: only at the start
-    of a word. Most keys are in no text, and words are looked up faster than texts are searched.
+    """Return a string that the words of a text (see `View.words`) must contain if the text contains `key`.
+
+    `is_start` limits the match to the start of a word. Most keys are in no text, and searching the distinct words is
+    faster than searching the text.
 
     >>> probe("ghp_", is_start=True), probe("akia", is_start=True), probe("hooks.slack.com", is_start=False)
     (' ghp ', ' akia', 'hooks')
@@ -72,42 +74,42 @@ def probe(key: str, *, is_start: bool) -> str:
     return f" {piece} " if piece != key else f" {piece}"
 
 
-def turns(run: str) -> int:
-    """How often the class of characters changes.
+def count_class_changes(run: str) -> int:
+    """Count changes of character class.
 
-    >>> turns("AbstractProxyFactory"), turns("a7Xk2mPq9Lw4")
+    >>> count_class_changes("AbstractProxyFactory"), count_class_changes("a7Xk2mPq9Lw4")
     (2, 8)
     """
-    return len(_TURN.findall(run[:MAX_JUDGED_CHARS]))
+    return len(_CLASS_CHANGE.findall(run[:MAX_EXAMINED_CHARS]))
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a value stands for a secret instead of being one.
+    """Return True if a value is a placeholder for a secret.
 
     >>> is_placeholder("your-api-key-here"), is_placeholder("xxxxxxxx"), is_placeholder("a7Xk2mPq9Lw4")
     (True, True, False)
     """
-    head = value[:MAX_JUDGED_CHARS].lower()
+    head = value[:MAX_EXAMINED_CHARS].lower()
     return len(set(head)) < MIN_DISTINCT_CHARS or _PLACEHOLDER.search(head) is not None
 
 
 def is_random(body: str) -> bool:
-    """Whether what stands behind a known prefix looks drawn at random."""
-    head = body[:MAX_JUDGED_CHARS]
-    return turns(head) >= max(3, 0.11 * len(head)) and not is_placeholder(head)
+    """Return True if the characters after a known prefix look random."""
+    head = body[:MAX_EXAMINED_CHARS]
+    return count_class_changes(head) >= max(3, 0.11 * len(head)) and not is_placeholder(head)
 
 
 def is_real(body: str) -> bool:
-    """Whether a value of fixed shape is at least no placeholder."""
+    """Return True if a value of fixed shape is not a placeholder."""
     return not is_placeholder(body)
 
 
 def always(body: str) -> bool:
-    """The shape says it all."""
+    """Accept any value, for shapes that need no further check."""
     return True
 
 
-def prefixed(
+def prefix_rule(
     name: str,
     prefixes: str,
     *,
@@ -117,11 +119,11 @@ def prefixed(
     least: int = 16,
     size: int | None = None,
     check: Callable[[str], bool] = is_random,
-) -> Rule:
-    """A key that opens with one of `prefixes` (in any case), then `least` or more of `chars`, usually `size`."""
+) -> SecretRule:
+    """Build a rule for keys that start with a prefix (in any case), then `least` or more of `chars`, usually `size`."""
     keys = tuple(prefixes.lower().split())
     starts = "|".join(re.escape(key) for key in sorted(keys, key=len, reverse=True))
-    return Rule(
+    return SecretRule(
         name=name,
         keys=tuple((key, probe(key, is_start=True)) for key in keys),
         pattern=re.compile(rf"(?<![A-Za-z0-9])(?i:{starts})([{chars}]{{{least},{MAX_KEY_CHARS}}})"),
@@ -137,7 +139,7 @@ def prefixed(
     )
 
 
-def shaped(
+def shape_rule(
     name: str,
     keys: str,
     pattern: str,
@@ -145,12 +147,12 @@ def shaped(
     hits: tuple[str, ...],
     misses: tuple[str, ...],
     check: Callable[[str], bool] = is_real,
-) -> Rule:
-    """A credential recognised by `pattern`, which starts where one of `keys` stands.
+) -> SecretRule:
+    """Build a rule for credentials matched by `pattern`, which starts where one of `keys` occurs.
 
-    `[^\\n]` in it also stops at what was removed before.
+    `[^\\n]` in the pattern also excludes removed credentials.
     """
-    return Rule(
+    return SecretRule(
         name=name,
         keys=tuple((key, probe(key, is_start=False)) for key in keys.lower().split("|")),
         pattern=re.compile(

@@ -1,7 +1,7 @@
-"""Keys with a known prefix that were cut into pieces: over lines, by blanks, dashes, dots or quotes.
+"""Find keys with a known prefix that were split by line breaks, spaces, dashes, dots or quotes.
 
-All separators are dropped, known prefixes are looked up in what is left, and the pieces behind one are judged together.
-Prose behind a prefix is told from a key by its pieces: they are words.
+All separators are dropped, known prefixes are searched in the rest, and the pieces after a prefix are judged together.
+Prose after a prefix differs from a key because its pieces are words.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ from functools import lru_cache
 from itertools import groupby
 
 from recollect.policy.secrets.rules import RULES
-from recollect.policy.secrets.shapes import MAX_KEY_CHARS, Rule, Split
-from recollect.policy.secrets.text import Part, View, rewritten
+from recollect.policy.secrets.shapes import MAX_KEY_CHARS, SecretRule, Split
+from recollect.policy.secrets.text import Rewriting, TextView, rewrite_parts
 
 MAX_WALKS = 4_000
-"""More prefixes than fit into the longest memory; a longer text is not worth more work."""
+"""Maximum number of prefixes examined; the longest memory cannot hold more."""
 
 MIN_PREFIX_CHARS = 4
-"""A shorter prefix, its dashes dropped, is part of too many words."""
+"""Minimum length of a prefix without dashes; shorter ones are part of too many words."""
 
 MAX_WORD_SHARE = 0.5
-"""Of a key's characters, the share that may stand in pieces that look like words."""
+"""Maximum share of a key's characters in pieces that look like words."""
 
 MAX_GAP = 5
-"""Characters between two pieces of one key."""
+"""Maximum number of characters between two pieces of one key."""
 
 MAX_HEAD = 60
-"""Of a word like `TOKEN=ab12` that ends with the first piece."""
+"""Maximum length of a word such as `TOKEN=ab12` that ends with the first piece."""
 
 MIN_EQUAL_PIECES = 4
-"""Fewer words of the same length in a row are chance."""
+"""Minimum number of pieces; fewer words of the same length in a row are coincidence."""
 
 _SIZES = range(2, 13)
 _TOKENS = re.compile(r"[^\s\"'+,]+")
 _FINE_TOKENS = re.compile(r"[^\s\"'+,.|-]+")
 _LINE_END = re.compile(r"(?<=[\w/+=.:@%&-]{3})-?\r?\n(?=[\w/+=.-]{3})")
-_TURN = re.compile(r"[a-z][A-Z0-9]|[A-Z][0-9]|[0-9][A-Za-z]")
+_CLASS_CHANGE = re.compile(r"[a-z][A-Z0-9]|[A-Z][0-9]|[0-9][A-Za-z]")
 _SEPARATORS = " \t\r\n\v\f-.,;|/\\+\"'`*~()[]:><=&^#"
 _DROP = {ord(c): None for c in _SEPARATORS}
 _DROPPED = frozenset(_SEPARATORS)
@@ -46,8 +46,8 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]{2,}|[A-Za-z]")
 _LOWER_WORD = re.compile(r"[A-Z]?[a-z]+")
 
 
-def split_keys(view: View) -> Iterator[tuple[str, int, int]]:
-    """The rule and the span, in `view`, of every key in pieces."""
+def split_keys(view: TextView) -> Iterator[tuple[str, int, int]]:
+    """Yield the rule and range, in `view`, of every split key."""
     squeezed = view.text.translate(_DROP)
     if len(squeezed) == len(view.text):
         return
@@ -65,7 +65,7 @@ def split_keys(view: View) -> Iterator[tuple[str, int, int]]:
 
 
 @lru_cache(maxsize=1)
-def _prefixes() -> tuple[tuple[Rule, Split, str], ...]:
+def _prefixes() -> tuple[tuple[SecretRule, Split, str], ...]:
     return tuple(
         (rule, rule.split, prefix)
         for rule in RULES
@@ -76,9 +76,9 @@ def _prefixes() -> tuple[tuple[Rule, Split, str], ...]:
 
 
 def _key_end(
-    text: str, squeezed: str, offsets: list[int], at: int, prefix_length: int, rule: Rule, split: Split
+    text: str, squeezed: str, offsets: list[int], at: int, prefix_length: int, rule: SecretRule, split: Split
 ) -> int:
-    """Where the key ends whose prefix stands at `at`; 0: what follows is no key."""
+    """Return the end of the key whose prefix is at `at`, or 0 if no key follows."""
     start, body_at = offsets[at], at + prefix_length
     if start and (text[start - 1].isalnum() or text[start - 1] == "_"):
         return 0
@@ -100,7 +100,7 @@ def _key_end(
 
 
 def _body_length(text: str, offsets: list[int], body_at: int, available: int, split: Split) -> int:
-    """How many of the `available` characters belong to the key: the usual number, or up to the first word."""
+    """Return how many of the `available` characters belong to the key: the usual number, or up to the first word."""
     usual = split.size or 0
     if usual and usual <= available and _is_piece_end(text, offsets[body_at + usual - 1]):
         return usual
@@ -123,19 +123,19 @@ def _is_piece_end(text: str, offset: int) -> bool:
     return offset + 1 >= len(text) or not (text[offset + 1].isalnum() or text[offset + 1] == "_")
 
 
-def glued(view: View) -> Iterator[View]:
-    """With what was cut into pieces of equal length, or once by the end of a line, put together again."""
+def join_pieces(view: TextView) -> Iterator[TextView]:
+    """Yield views in which pieces of equal length, or two parts around a line break, are joined."""
     for tokens in (_TOKENS, _FINE_TOKENS):
-        together = rewritten(view, _equal_pieces(view.text, [token.span() for token in tokens.finditer(view.text)]))
-        if together:
-            yield together
-    together = rewritten(view, _broken_lines(view.text))
-    if together:
-        yield together
+        joined = rewrite_parts(view, _equal_pieces(view.text, [token.span() for token in tokens.finditer(view.text)]))
+        if joined:
+            yield joined
+    joined = rewrite_parts(view, _broken_lines(view.text))
+    if joined:
+        yield joined
 
 
-def _equal_pieces(text: str, spans: list[tuple[int, int]]) -> Iterator[list[Part]]:
-    """Four or more pieces of the same length in a row, with what is left over at the end."""
+def _equal_pieces(text: str, spans: list[tuple[int, int]]) -> Iterator[list[Rewriting]]:
+    """Yield runs of four or more pieces of the same length, including a shorter last one."""
     done = at = 0
     for size, group in groupby(end - start for start, end in spans):
         first, at = at, at + sum(1 for _ in group)
@@ -151,7 +151,7 @@ def _equal_pieces(text: str, spans: list[tuple[int, int]]) -> Iterator[list[Part
         if (
             first
             and spans[first][0] - spans[first - 1][1] <= MAX_GAP
-            and _ends_with_piece(text, spans[first - 1], size)
+            and _has_piece_at_end(text, spans[first - 1], size)
         ):
             first -= 1
         is_close = spans[last - 1][1] - spans[first][0] <= (size + MAX_GAP) * (last - first) + MAX_HEAD
@@ -160,15 +160,15 @@ def _equal_pieces(text: str, spans: list[tuple[int, int]]) -> Iterator[list[Part
             done = spans[last - 1][1]
 
 
-def _ends_with_piece(text: str, span: tuple[int, int], size: int) -> bool:
-    """`TOKEN=ab12`: what stands before the pieces ends with the first of them."""
+def _has_piece_at_end(text: str, span: tuple[int, int], size: int) -> bool:
+    """Return True if the word before the pieces ends with the first of them, as in `TOKEN=ab12`."""
     head = text[span[0] : span[1]]
     return size < len(head) <= MAX_HEAD and not head[-size - 1].isalnum()
 
 
-def _broken_lines(text: str) -> Iterator[list[Part]]:
-    """Two lines, the first of which ends and the second of which starts with part of a key."""
+def _broken_lines(text: str) -> Iterator[list[Rewriting]]:
+    """Yield pairs of lines between which a key is broken."""
     for gap in _LINE_END.finditer(text):
-        before, behind = text[max(0, gap.start() - 12) : gap.start()], text[gap.end() : gap.end() + 12]
-        if _TURN.search(before) and _TURN.search(behind):
+        before, after = text[max(0, gap.start() - 12) : gap.start()], text[gap.end() : gap.end() + 12]
+        if _CLASS_CHANGE.search(before) and _CLASS_CHANGE.search(after):
             yield [(text[gap.start() - 1], gap.start() - 1, gap.start()), (text[gap.end()], gap.end(), gap.end() + 1)]

@@ -1,7 +1,7 @@
-"""Other readings of a text, each of which can say where in the original a part of it came from.
+"""Alternative readings of a text that map each part back to its position in the original.
 
-A credential may be written so that people still see it and a pattern does not: with characters of no width inside,
-in letters of another alphabet, in pieces, or encoded. Every such trick is undone once, here, for all rules.
+A credential may be disguised so that people still see it but a pattern does not: with invisible characters, letters of
+another alphabet, in pieces, or encoded. Every such disguise is undone here once for all rules.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ _LOOKALIKES = {
 }  # fmt: skip
 _INVISIBLE = "\u115f\u1160\u3164\uffa0\u2800\u17b4\u17b5"
 
-CHARS_BEFORE, CHARS_BEHIND = 160, 80
-"""What is kept around a part that reads differently: enough for what is said about it."""
+CHARS_BEFORE, CHARS_AFTER = 160, 80
+"""Context kept around a rewritten part, for the words that describe it."""
 
 MIN_SPELLED_CHARS = 6
-"""Fewer single characters in a row (`a b c`) are a list, not a word spelled out."""
+"""Minimum length of a spelled-out word; fewer single characters (`a b c`) are a list."""
 
 _SPELLED = re.compile(
     rf"(?<![^\s=(\"'`:\[/])[!-~](?:[ \t\n.\-_*|]{{1,2}}[!-~]){{{MIN_SPELLED_CHARS - 1},2000}}(?![^\s)\"'`.,\]!;])"
 )
 _SPELLED_GAP = re.compile(r"([!-~])[ \t\n.\-_*|]{1,2}(?=[!-~])")
-_WORD = re.compile(r"[a-z0-9]{1,24}")  # a longer run is data: cut up, its many alike pieces become few
+# A longer run is data; it is split because its many similar pieces reduce to few.
+_WORD = re.compile(r"[a-z0-9]{1,24}")
 _ESCAPES = (
     r"(?:%[0-9A-Fa-f]{2}[\w.~-]{0,64})+|(?:\\x[0-9A-Fa-f]{2}|\\u00[0-9A-Fa-f]{2})+|(?:&#(?:\d{2,3}|x[0-9A-Fa-f]{2});)+"
 )
@@ -52,26 +53,26 @@ _ENCODED = {
 }
 _SOME_PAIRS = re.compile(r"[0-9A-Fa-f]{2}[ :,-]{1,2}(?:0x)?[0-9A-Fa-f]{2}[ :,-]{1,2}(?:0x)?[0-9A-Fa-f]{2}[ :,-]")
 _VALUE_MARK = re.compile(r"[0-9\"'`@#$%^&*=~+!-]|[a-z][A-Z]")
-_TURN = re.compile(r"[a-z][A-Z0-9]|[A-Z][0-9]|[0-9][A-Za-z]|%[0-9A-F]|&#|[0-9]{12}")
+_KEY_HINT = re.compile(r"[a-z][A-Z0-9]|[A-Z][0-9]|[0-9][A-Za-z]|%[0-9A-F]|&#|[0-9]{12}")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})|\\x([0-9A-Fa-f]{2})|\\u00([0-9A-Fa-f]{2})|&#(\d{2,3});|&#x([0-9A-Fa-f]{2});")
 _HEX = re.compile(r"(?:0x)?(?:[0-9a-f]{2}){6,}|(?:0x)?(?:[0-9A-F]{2}){6,}")
 _NOT_PLAIN = re.compile(r"[^\t\n\r -~]")
 
 
 MAX_KEPT_CHARS = 20_000
-"""One text may hold every character of Unicode; kept, they would take 200 MB for as long as the process runs."""
+"""Maximum number of cached characters; all of Unicode would take 200 MB for the life of the process."""
 
 
 class _Fold(dict[int, str]):
-    """What each character looks like, worked out when it is first met. A table for `str.translate`."""
+    """Cached table for `str.translate` from each character to what it looks like."""
 
     def __missing__(self, code: int) -> str:
         plain = unicodedata.normalize("NFKD", chr(code))
         kept = "".join(" " if unicodedata.category(c) == "Zs" else c for c in plain if not _is_invisible(c))
-        folded = "".join(self.get(ord(c), c) for c in kept)
+        look = "".join(self.get(ord(c), c) for c in kept)
         if len(self) < MAX_KEPT_CHARS:
-            self[code] = folded
-        return folded
+            self[code] = look
+        return look
 
 
 def _is_invisible(character: str) -> bool:
@@ -80,44 +81,47 @@ def _is_invisible(character: str) -> bool:
 
 def _fold_table() -> _Fold:
     table = _Fold({code: chr(code) for code in range(128)})
-    for plain, alike in _LOOKALIKES.items():
-        table.update({ord(c): plain for c in alike if ord(c) > 127})
-    for start in (0x1F150, 0x1F170, 0x1F1E6):  # letters in circles and squares, and those flags are made of
+    for plain, lookalikes in _LOOKALIKES.items():
+        table.update({ord(c): plain for c in lookalikes if ord(c) > 127})
+    # Letters in circles and squares, and the regional indicators that form flags.
+    for start in (0x1F150, 0x1F170, 0x1F1E6):
         table.update({start + i: chr(65 + i) for i in range(26)})
-    table.update({0xE0000 + code: chr(code) for code in range(0x20, 0x7F)})  # tags: ASCII that is not shown
+    # Tag characters: invisible copies of ASCII.
+    table.update({0xE0000 + code: chr(code) for code in range(0x20, 0x7F)})
     return table
 
 
 _FOLD = _fold_table()
 
 
-class View:
-    """One reading of a text. `span` says where a part of it stands in the original."""
+class TextView:
+    """One reading of a text. `span` maps a range of it to the original."""
 
     def __init__(self, text: str, span: Callable[[int, int], tuple[int, int]]) -> None:
         self.text = text
         lower = text.lower()
-        self.lower = lower if len(lower) == len(text) else text  # so that places in one are places in the other
+        # Both texts must have the same length so that positions are interchangeable.
+        self.lower = lower if len(lower) == len(text) else text
         self.span = span
 
     @cached_property
     def words(self) -> str:
-        """Every word once, in lower case, each between blanks."""
+        """Distinct words in lower case, separated and surrounded by spaces."""
         return f" {' '.join(set(_WORD.findall(self.lower)))} "
 
     @cached_property
     def marks(self) -> list[int]:
-        """Where characters stand that a value has and words have not, in order."""
+        """Positions of characters that occur in values but not in words, in order."""
         return [mark.start() for mark in _VALUE_MARK.finditer(self.text)]
 
     def has_marks(self, start: int, end: int) -> bool:
-        """Whether one of them stands between the two places."""
+        """Return True if there is a mark between the two positions."""
         index = bisect_left(self.marks, start)
         return index < len(self.marks) and self.marks[index] < end
 
 
 class Pieces:
-    """A text put together from pieces of another: copied ones, and ones that stand for a whole stretch of it."""
+    """Builder of a text from ranges of another one, either copied or replaced as a whole."""
 
     def __init__(self) -> None:
         self._text: list[str] = []
@@ -132,10 +136,13 @@ class Pieces:
             self._from.append((start, end, copied))
             self._length += len(text)
 
-    def view(self, parent: View) -> View:
-        return View("".join(self._text), lambda start, end: parent.span(self._at(start)[0], self._at(end - 1)[1]))
+    def view(self, parent: TextView) -> TextView:
+        return TextView(
+            "".join(self._text),
+            lambda start, end: parent.span(self._original_range(start)[0], self._original_range(end - 1)[1]),
+        )
 
-    def _at(self, position: int) -> tuple[int, int]:
+    def _original_range(self, position: int) -> tuple[int, int]:
         index = bisect_right(self._starts, position) - 1
         start, end, copied = self._from[index]
         if not copied:
@@ -144,94 +151,97 @@ class Pieces:
         return offset, offset + 1
 
 
-def folded(text: str) -> View:
-    """`text` as it looks: compatibility forms and lookalikes in plain letters, accents and invisible marks gone."""
+def fold_view(text: str) -> TextView:
+    """Return `text` as it looks: lookalikes in plain letters, without accents and invisible marks."""
     if text.isascii():
-        return View(text, lambda start, end: (start, end))
-    ends: list[int] = []  # worked out when something is found
+        return TextView(text, lambda start, end: (start, end))
+    # Computed on first use, only if something is found.
+    ends: list[int] = []
 
     def span(start: int, end: int) -> tuple[int, int]:
         if not ends:
             ends.extend(accumulate(len(_FOLD[ord(c)]) for c in text))
         return bisect_right(ends, start), bisect_right(ends, end - 1) + 1
 
-    return View(text.translate(_FOLD), span)
+    return TextView(text.translate(_FOLD), span)
 
 
 def fold(text: str) -> str:
-    """`text` as the patterns see it."""
+    """Return `text` as the patterns see it."""
     return text.translate(_FOLD).lower()
 
 
-def look_of(character: str) -> str:
+def look_up_shape(character: str) -> str:
     """Return the plain characters that one looks like; nothing if it is invisible."""
     return _FOLD[ord(character)]
 
 
-Part = tuple[str, int, int]
-"""A text and the stretch of another text that it stands for."""
+Rewriting = tuple[str, int, int]
+"""A text and the range of another text that it replaces."""
 
 
-def rewritten(parent: View, parts: Iterable[Sequence[Part]]) -> View | None:
-    """Only the neighbourhoods of `parts`, each of them in its new wording; None: there are none."""
-    text, pieces, done = parent.text, Pieces(), -1
+def rewrite_parts(parent: TextView, parts: Iterable[Sequence[Rewriting]]) -> TextView | None:
+    """Return the surroundings of `parts` with each part in its new wording; None without parts."""
+    text, pieces, copied_to = parent.text, Pieces(), -1
     for part in parts:
         start, end = part[0][1], part[-1][2]
-        if done >= 0 and start - done <= CHARS_BEFORE + CHARS_BEHIND:
-            pieces.add(text[done:start], done, start, copied=True)
+        if copied_to >= 0 and start - copied_to <= CHARS_BEFORE + CHARS_AFTER:
+            pieces.add(text[copied_to:start], copied_to, start, copied=True)
         else:
-            _add_end(pieces, text, done)
-            begin = max(0, done, start - CHARS_BEFORE)
+            _add_end(pieces, text, copied_to)
+            begin = max(0, copied_to, start - CHARS_BEFORE)
             pieces.add(text[begin:start], begin, start, copied=True)
         for wording, from_start, from_end in part:
             pieces.add(wording, from_start, from_end, copied=len(wording) == from_end - from_start)
-        done = end
-    if done < 0:
+        copied_to = end
+    if copied_to < 0:
         return None
-    _add_end(pieces, text, done)
+    _add_end(pieces, text, copied_to)
     return pieces.view(parent)
 
 
 def _add_end(pieces: Pieces, text: str, done: int) -> None:
     if done >= 0:
-        end = min(len(text), done + CHARS_BEHIND)
+        end = min(len(text), done + CHARS_AFTER)
         pieces.add(text[done:end], done, end, copied=True)
         pieces.add("\n\n", end, end, copied=False)
 
 
-def spelled(parent: View) -> View | None:
-    """With words that were spelled out letter by letter put together again; None: there are none."""
-    return rewritten(
+def join_spelled(parent: TextView) -> TextView | None:
+    """Join words that are spelled letter by letter; return None without any."""
+    return rewrite_parts(
         parent, ([(_SPELLED_GAP.sub(r"\1", run[0]), *run.span())] for run in _SPELLED.finditer(parent.text))
     )
 
 
-def decoded(parent: View) -> View | None:
-    """With every run that decodes to plain text in its place; None: there are none."""
+def decode_runs(parent: TextView) -> TextView | None:
+    """Replace every run that decodes to plain text; return None without any."""
     text = parent.text
     has_escapes = "%" in text or "\\" in text or "&#" in text
     encoded = _ENCODED[has_escapes, bool(_SOME_PAIRS.search(text))]
-    return rewritten(parent, ([(plain, *run.span())] for run in encoded.finditer(text) if (plain := _plain(run[0]))))
+    return rewrite_parts(
+        parent, ([(plain, *run.span())] for run in encoded.finditer(text) if (plain := _decode_if_encoded(run[0])))
+    )
 
 
-def _plain(run: str) -> str | None:
-    plain = _decode(run) if _TURN.search(run) else None
+def _decode_if_encoded(run: str) -> str | None:
+    plain = _decode(run) if _KEY_HINT.search(run) else None
     return plain if plain != run else None
 
 
 BLOCK_CHARS = 512
 
 
-def busy(parent: View) -> View | None:
-    """The stretches with anything in them that could be part of a key; None: there are none.
+def find_busy(parent: TextView) -> TextView | None:
+    """Return the ranges that could contain part of a key; None without any.
 
-    In prose, letters and digits do not meet and capitals stand at the start of words, so most of a long text drops out.
+    In prose, letters and digits are not adjacent and capitals only start words, so most of a long text is dropped.
     """
     text, pieces, done, is_empty = parent.text, Pieces(), 0, True
     if len(text) <= 4 * BLOCK_CHARS:
-        return parent if _TURN.search(text) else None
+        return parent if _KEY_HINT.search(text) else None
     for start in range(0, len(text), BLOCK_CHARS):
-        if _TURN.search(text, start, start + BLOCK_CHARS + 1):
+        if _KEY_HINT.search(text, start, start + BLOCK_CHARS + 1):
             begin, end = max(done, start - BLOCK_CHARS), min(len(text), start + 2 * BLOCK_CHARS)
             if begin > done:
                 pieces.add("\n\n", begin, begin, copied=False)
@@ -240,10 +250,10 @@ def busy(parent: View) -> View | None:
     return None if is_empty else pieces.view(parent)
 
 
-def backwards(parent: View) -> View:
-    """Read from the end."""
+def reverse_view(parent: TextView) -> TextView:
+    """Reverse the text."""
     length = len(parent.text)
-    return View(parent.text[::-1], lambda start, end: parent.span(length - end, length - start))
+    return TextView(parent.text[::-1], lambda start, end: parent.span(length - end, length - start))
 
 
 _ROT13 = str.maketrans(
@@ -251,26 +261,26 @@ _ROT13 = str.maketrans(
 )
 
 
-def rotated(parent: View) -> View:
-    """With every letter moved by thirteen."""
-    return View(parent.text.translate(_ROT13), parent.span)
+def apply_rot13(parent: TextView) -> TextView:
+    """Apply ROT13 to the text."""
+    return TextView(parent.text.translate(_ROT13), parent.span)
 
 
 def is_plain_text_encoded(run: str) -> bool:
-    """Whether `run` is base64 or hex of something readable."""
+    """Return True if `run` is base64 or hex of readable text."""
     return _decode(run) is not None
 
 
 def _decode(run: str) -> str | None:
-    """`run` in plain text, whichever way it was encoded; None: it is not."""
+    """Decode `run` to plain text by any known encoding; return None if it is not encoded."""
     if run[0] in "%\\&":
         return _ESCAPE.sub(lambda m: _character(m.groups()), run)
     if run[2:3] in (" ", ":", ",", "-") or run[4:5] in (" ", ",", ":"):
         digits = re.sub(r"0x|[ :,-]", "", run)
-        return _readable(bytes.fromhex(digits)) if len(digits) % 2 == 0 and _HEX.fullmatch(digits) else None
+        return _decode_readable(bytes.fromhex(digits)) if len(digits) % 2 == 0 and _HEX.fullmatch(digits) else None
     compact = "".join(run.split()).rstrip("=")
     if _HEX.fullmatch(compact):
-        plain = _readable(bytes.fromhex(compact.removeprefix("0x")))
+        plain = _decode_readable(bytes.fromhex(compact.removeprefix("0x")))
         if plain is not None:
             return plain
     return _from_base64(compact) or _from_base32(compact)
@@ -287,7 +297,7 @@ def _from_base64(compact: str) -> str | None:
     if len(compact) % 4 == 1:
         return None
     try:
-        return _readable(binascii.a2b_base64(compact.translate(_URLSAFE) + "=" * (-len(compact) % 4)))
+        return _decode_readable(binascii.a2b_base64(compact.translate(_URLSAFE) + "=" * (-len(compact) % 4)))
     except binascii.Error:
         return None
 
@@ -300,13 +310,13 @@ def _from_base32(compact: str) -> str | None:
     if not _BASE32.fullmatch(compact) or len(compact) % 8 in (1, 3, 6):
         return None
     try:
-        return _readable(base64.b32decode(compact + "=" * (-len(compact) % 8)))
+        return _decode_readable(base64.b32decode(compact + "=" * (-len(compact) % 8)))
     except binascii.Error:
         return None
 
 
-def _readable(raw: bytes) -> str | None:
-    """`raw` as text if it is text."""
+def _decode_readable(raw: bytes) -> str | None:
+    """Decode bytes if they are readable text."""
     try:
         text = raw.decode()
     except UnicodeDecodeError:

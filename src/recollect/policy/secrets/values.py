@@ -1,6 +1,6 @@
-"""Whether a word that prose calls a password or a key is one.
+"""Decide if a word that prose calls a password or key is a value.
 
-The more the wording says that a value follows, the less the value itself has to show.
+The more clearly the wording announces a value, the less evidence the value itself has to show.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from enum import Enum, auto
 
-from recollect.policy.secrets.shapes import is_placeholder, turns
+from recollect.policy.secrets.shapes import count_class_changes, is_placeholder
 
 
-class Trust(Enum):
-    """How surely the wording announces a value, from `DB_PASSWORD=` down to a key mentioned in passing."""
+class Certainty(Enum):
+    """Certainty with which the wording announces a value, from `DB_PASSWORD=` down to a key mentioned in passing."""
 
     ASSIGNED = auto()
     PASSWORD = auto()
@@ -34,7 +34,7 @@ WEAK = frozenset(
     hallo hallo123 passwort1 schatz geheim doudou loulou chouchou marseille motdepasse tequiero teamo estrella bonita
     senha123 brasil flamengo juventus amoremio welkom welkom01 voetbal correcthorse correcthorsebatterystaple""".split()
 )
-"""Passwords that are words, or nearly: common enough to be known, and no likely thing to say of a password."""
+"""Known passwords that are words or nearly so, and are unlikely descriptions of a password."""
 
 _WEAK_WORDS = tuple(word for word in sorted(WEAK) if word.isalpha())
 
@@ -44,7 +44,7 @@ _WEAK_IF_LAST = frozenset(
     ginger summer hallo schatz geheim marseille estrella bonita brasil flamengo juventus welkom voetbal sesame
     access loveme""".split()
 )
-_NOT_SAID = frozenset(
+_DESCRIPTIONS = frozenset(
     """required optional invalid wrong none null nil empty string true false missing unknown hidden stored
     saved encrypted hashed plaintext text word yes no enabled disabled default same expired correct incorrect
     here there below above password passwort token secret key changeme change_me tbd todo n/a string varchar
@@ -98,13 +98,14 @@ _QUOTES = "\"'`*_"
 
 
 def has_weak(words: str) -> bool:
-    """Whether a known password that looks like a word is among `words`, each between blanks."""
+    """Return True if a known password that looks like a word is among `words`, which are separated by spaces."""
     return any(f" {word} " in words for word in _WEAK_WORDS)
 
 
-def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """The span without the quotes around it and the punctuation behind it."""
-    if "&" in text[start:end] and "=" in text[max(0, start - 1) : start]:  # one parameter of an address
+def trim_value(text: str, start: int, end: int) -> tuple[int, int]:
+    """Strip quotes around a range and punctuation after it."""
+    # A parameter of a URL ends at the next ampersand.
+    if "&" in text[start:end] and "=" in text[max(0, start - 1) : start]:
         end = start + text[start:end].index("&")
     while start < end and text[start] in "\"'`*(":
         start += 1
@@ -113,17 +114,26 @@ def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def is_value(text: str, start: int, end: int, trust: Trust, *, is_many: bool) -> bool:
-    """Whether the span is a credential, given how it was announced. `is_many`: several were announced, or none in
-    particular, so a bare number is more likely a count."""
+def is_value(text: str, start: int, end: int, trust: Certainty, *, is_many: bool) -> bool:
+    """Return True if the range is a credential, given how it was announced.
+
+    `is_many` says that several values or none in particular were announced; a bare number is then rather a count.
+    """
     value = text[start:end].rstrip("!?")
     lower = value.lower()
     is_quoted = start > 0 and end < len(text) and text[start - 1] == text[end] and text[end] in "\"'`"
-    if value.isalpha() and value[1:].islower() and lower not in WEAK and not is_quoted and trust is not Trust.ASSIGNED:
-        return False  # by far the most: a word
-    if not value or not value.isascii() or lower in _NOT_SAID or is_placeholder(value.ljust(5, "\0")):
+    # The most frequent case by far: an ordinary word.
+    if (
+        value.isalpha()
+        and value[1:].islower()
+        and lower not in WEAK
+        and not is_quoted
+        and trust is not Certainty.ASSIGNED
+    ):
         return False
-    is_random_path = "/" in value and len(value) >= 20 and turns(value) >= 0.2 * len(value)
+    if not value or not value.isascii() or lower in _DESCRIPTIONS or is_placeholder(value.ljust(5, "\0")):
+        return False
+    is_random_path = "/" in value and len(value) >= 20 and count_class_changes(value) >= 0.2 * len(value)
     if _STRUCTURED.fullmatch(value) and not _UUID.fullmatch(value) and not is_random_path:
         return False
     if _TECH.fullmatch(value) or _ODD_WORDS.fullmatch(value) or _UNIT.fullmatch(value):
@@ -132,24 +142,25 @@ def is_value(text: str, start: int, end: int, trust: Trust, *, is_many: bool) ->
         end >= len(text) or not text[end : end + 6].lstrip(_QUOTES + ").!,; \t")[:1].isalnum() or text[end] in ".,;\n"
     )
     if lower in WEAK and (is_last or lower not in _WEAK_IF_LAST):
-        return (trust is not Trust.LOOSEST and trust is not Trust.TOKEN) or any(c.isdigit() for c in value)
-    if end - start > len(value) and trust is Trust.LOOSE and any(c.isdigit() for c in value):
-        value = text[start:end]  # a sign of exclamation behind letters and digits is part of it
-    return _shows(value, trust, is_quoted=is_quoted, is_many=is_many)
+        return (trust is not Certainty.LOOSEST and trust is not Certainty.TOKEN) or any(c.isdigit() for c in value)
+    # An exclamation mark after letters and digits is part of the password.
+    if end - start > len(value) and trust is Certainty.LOOSE and any(c.isdigit() for c in value):
+        value = text[start:end]
+    return _looks_secret(value, trust, is_quoted=is_quoted, is_many=is_many)
 
 
-def _shows(value: str, trust: Trust, *, is_quoted: bool, is_many: bool) -> bool:
-    """Whether the characters of `value` are those of a credential."""
+def _looks_secret(value: str, trust: Certainty, *, is_quoted: bool, is_many: bool) -> bool:
+    """Return True if the characters of `value` look like a credential."""
     has_digit, has_letter = any(c.isdigit() for c in value), any(c.isalpha() for c in value)
-    if trust is Trust.ASSIGNED:
+    if trust is Certainty.ASSIGNED:
         return len(value) >= MIN_PASSWORD_CHARS and (has_digit or has_letter)
-    if trust is Trust.PASSWORD:
+    if trust is Certainty.PASSWORD:
         return _is_password(value, has_digit, has_letter, is_quoted=is_quoted, is_many=is_many)
-    if trust is Trust.TOKEN:
+    if trust is Certainty.TOKEN:
         return len(value) >= MIN_TOKEN_CHARS and (
             _is_mixed(value, has_digit, has_letter) or bool(_UUID.fullmatch(value))
         )
-    if trust is Trust.LOOSE:
+    if trust is Certainty.LOOSE:
         is_symbolic = bool(_INNER_SYMBOL.search(value)) and (has_digit or any(c.isupper() for c in value[1:]))
         is_mixed = (
             has_digit
@@ -164,7 +175,7 @@ def _shows(value: str, trust: Trust, *, is_quoted: bool, is_many: bool) -> bool:
         and not _UUID.fullmatch(value)
         and has_digit
         and has_letter
-        and turns(value) >= max(4, 0.15 * len(value))
+        and count_class_changes(value) >= max(4, 0.15 * len(value))
     )
 
 
@@ -183,7 +194,7 @@ def _is_password(value: str, has_digit: bool, has_letter: bool, *, is_quoted: bo
 
 
 def _is_dashed_words(value: str) -> bool:
-    """`two-factor-auth-v2`, `prod-db-01`: words and numbers in a row, as names are made."""
+    """Return True for names of words and numbers such as `two-factor-auth-v2` or `prod-db-01`."""
     pieces = re.split(r"[-_.]", value)
     return len(pieces) > 1 and all(
         re.fullmatch(r"[A-Z]?[a-z]+|[A-Z]+|\d{1,4}|v\d+|[a-z]+\d", piece) for piece in pieces
@@ -191,12 +202,16 @@ def _is_dashed_words(value: str) -> bool:
 
 
 def _is_jumble(value: str) -> bool:
-    """Letters only, but not the capitals of a name: `xKqWzRbT`, not `LastPass` or `PostgreSQL`."""
-    return len(value) >= 8 and value.isalpha() and turns(value) >= max(3, 0.2 * len(value))
+    """Return True for random letters such as `xKqWzRbT`, but not for names such as `LastPass` or `PostgreSQL`."""
+    return len(value) >= 8 and value.isalpha() and count_class_changes(value) >= max(3, 0.2 * len(value))
 
 
 def _is_mixed(value: str, has_digit: bool, has_letter: bool) -> bool:
-    """Letters and digits in turns, or letters that make no words."""
+    """Return True if letters and digits alternate, or if the letters form no words."""
     if has_digit and has_letter and not _is_dashed_words(value):
-        return turns(value) >= 2 or len(re.findall(r"\d", value)) >= 3 or (turns(value) >= 1 and len(value) >= 8)
+        return (
+            count_class_changes(value) >= 2
+            or len(re.findall(r"\d", value)) >= 3
+            or (count_class_changes(value) >= 1 and len(value) >= 8)
+        )
     return _is_jumble(value)
