@@ -46,10 +46,7 @@ MAY_CATCH_ALL = {
         "recollect.services.background.embedding",
         "_try_each",
     ): "an answer of an endpoint may be wrong in any way; others go on",
-    (
-        "recollect.services.background.embedding",
-        "_run_pass",
-    ): "a thread that ends would leave everybody without vectors",
+    ("recollect.services.background.embedding", "_run_pass"): "without the thread, no text would get its vector",
     ("recollect.server.http.requests", "__call__"): "the last one who can answer; what nobody foresaw goes to the log",
 }
 

@@ -200,7 +200,7 @@ def test_texts_nobody_refers_to_are_counted_and_maintenance_removes_them(recolle
     recollect.maintain()
     after = next(check for check in recollect.check() if check.name == "details")
 
-    assert (before.is_ok, before.advice) == (True, "1 more belong to nobody; recollect maintain removes them.")
+    assert (before.is_ok, before.advice) == (True, "1 more belong to no detail; recollect maintain removes them.")
     assert (after.is_ok, after.advice) == (True, "")
 
 

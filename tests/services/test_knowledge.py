@@ -385,7 +385,7 @@ def test_a_change_that_somebody_else_made_first_is_not_undone(
         return embed(texts)
 
     monkeypatch.setattr(service._embedding, "of_texts", meanwhile)
-    with pytest.raises(Conflict, match="meanwhile"):
+    with pytest.raises(Conflict, match="in the meantime"):
         tenant.update_document(id, category="law")
     assert [chunk.text for chunk in tenant.list_passages(id)] == ["Rules\n\nAll new."]
 
