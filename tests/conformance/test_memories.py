@@ -532,5 +532,5 @@ def test_a_search_inside_a_transaction_is_refused_rather_than_wrong(store: Store
         lambda: store.search_chunks(ann.tenant, "apples"),
         lambda: store.nearest_chunks(ann.tenant, vector(1)),
     ):
-        with pytest.raises(StoreError, match="before the transaction or after it"):
+        with pytest.raises(StoreError, match="before or after the transaction"):
             store.transaction(ann.tenant, search)

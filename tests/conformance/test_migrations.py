@@ -172,7 +172,7 @@ def test_a_database_of_another_history_is_refused(new_place: Place) -> None:
     new_place.open().close()
     run(new_place, "UPDATE schema_migrations SET checksum = 'another' WHERE number = 1")
 
-    with pytest.raises(SchemaMismatch, match=r"Step 1 .*another build"):
+    with pytest.raises(SchemaMismatch, match=r"Migration 1 .*another build"):
         new_place.open()
 
 

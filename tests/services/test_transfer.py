@@ -447,7 +447,7 @@ def of_table(all_lines: list[bytes], table: str) -> int:
 FORGED: dict[str, tuple[str, dict[str, Any], str]] = {
     "a kind there is not": ("memories", {"kind": "dream"}, "kind is not valid"),
     "a text that is not its hash": ("detail_contents", {"text": "something else"}, "not what its hash says"),
-    "a column there is not": ("agents", {"mood": "good"}, "a newer one wrote it"),
+    "a column there is not": ("agents", {"mood": "good"}, "a newer version may have written it"),
     "an agent there is not": ("memories", {"agent_id": "nobody"}, "no agent of that name"),
     "a NUL": ("chat_messages", {"content": "a\x00b"}, "NUL"),
 }

@@ -180,4 +180,4 @@ def test_a_reader_of_the_log_is_named(tmp_path: Path) -> None:
 
     left = overwrite_unused(apsw.Connection(str(path)), path, nullcontext)
 
-    assert any("Somebody was reading" in sentence for sentence in left)
+    assert any("because of concurrent readers" in sentence for sentence in left)

@@ -3,9 +3,8 @@
 The database keeps each record's index entry in compact columns. Here they become NumPy arrays, which answer a search
 in well under a millisecond for ten thousand records, regardless of the size of the database.
 
-Words: an inverted list, see `store.search.postings`.
-Vectors: stored in a shorter type (see `store.search.encoding`) but computed as float32, because NumPy has no fast
-arithmetic for shorter types.
+Words are in an inverted list (`store.search.postings`). Vectors are stored in a shorter type (`store.search.encoding`)
+but computed as float32, because NumPy has no fast arithmetic for shorter types.
 """
 
 from __future__ import annotations
@@ -64,8 +63,7 @@ class OwnerIndex:
         self._rows = _Rows.empty(embedder.dimensions)
         self._words = Words(NO_WORDS, NO_WORDS)
         self._views: Mapping[frozenset[str], _View] = {}
-        # Parts that `nbytes` last measured, and the result.
-        self._measured: tuple[tuple[object, ...], int] = ((), 0)
+        self._measured: tuple[tuple[object, ...], int] = ((), 0)  # parts that `nbytes` last measured, and the result
 
     @property
     def count(self) -> int:
@@ -75,8 +73,7 @@ class OwnerIndex:
     def nbytes(self) -> int:
         rows, words, views = parts = (self._rows, self._words, self._views)
         known, nbytes = self._measured
-        # Measure only after a change: every search asks for the size.
-        if not known or any(map(is_not, known, parts)):
+        if not known or any(map(is_not, known, parts)):  # measure only after a change: every search needs the size
             nbytes = EMPTY_BYTES + rows.nbytes + int(words.inverted.nbytes + words.tail.nbytes)
             nbytes += sum(view.nbytes for view in views.values())
             self._measured = (parts, nbytes)
@@ -88,11 +85,8 @@ class OwnerIndex:
         return self._rows.seqs[: self._rows.count][self._rows.is_kept]
 
     def compare(self, stored: Numbers) -> tuple[Numbers, Numbers]:
-        """Compare with the stored rows (seq, version, embedder) up to `last_seq`.
-
-        Return the numbers that are indexed but changed or no longer stored, and those that are stored but not indexed
-        in that version.
-        """
+        """Compare with the stored rows (seq, version, embedder) up to `last_seq`. Return the numbers that are indexed
+        but changed or no longer stored, and those that are stored but not indexed in that version."""
         stored = stored[stored[:, 0] <= self.last_seq]
         stored = stored[np.argsort(stored[:, 0])]
         rows, seqs, kept = self._rows, self.seqs, np.flatnonzero(self._rows.is_kept)
@@ -107,10 +101,8 @@ class OwnerIndex:
         return seqs[~is_same], np.setdiff1d(stored[:, 0], seqs[is_same], assume_unique=True)
 
     def append(self, stored: Sequence[Row]) -> None:
-        """Add new rows (seq, version, group, end, terms, embedder_id, vector, session_id, role, since).
-
-        The end is None, a time or its seconds; terms and vector are in this index's encoding.
-        """
+        """Add new rows (seq, version, group, end, terms, embedder_id, vector, session_id, role, since). An end is None,
+        a time or its seconds; terms and vector are in this index's encoding."""
         if not stored:
             return
         seqs, versions, groups, expiries, entries, embedder_ids, vectors, sessions, roles, since = zip(
@@ -148,10 +140,7 @@ class OwnerIndex:
         self._words = self._words.extend(packed)
 
     def hide(self, seqs: Numbers) -> OwnerIndex:
-        """Return a copy in which these records are hidden.
-
-        Their space is reclaimed only above `HIDDEN_SHARE`, because removing one record copies all others.
-        """
+        """Return a copy that hides these records; compact it above `HIDDEN_SHARE`, because that copies all rows."""
         rows = self._rows
         stays = rows.is_kept & ~np.isin(rows.seqs[: rows.count], seqs)
         if np.count_nonzero(stays) < (1 - HIDDEN_SHARE) * rows.count:
@@ -187,11 +176,7 @@ class OwnerIndex:
         return _search_rows(rows, _find_words(words, terms), wanted, limit) if rows.count else []
 
     def search_all(self, terms: Sequence[str], limit: int) -> list[Match]:
-        """Rank all rows by BM25, with scores as a share of the full score, at most 1.
-
-        The full score is that of a text of average length that contains every word once, including words that no row
-        contains.
-        """
+        """Rank all rows by BM25. Scores are relative to an average-length text with every word once, and at most 1."""
         rows, words = self._rows, self._words
         holding, total = _find_words(words, terms), rows.count
         if not any(map(len, holding)):

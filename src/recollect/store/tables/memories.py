@@ -163,7 +163,7 @@ class MemoryRows(Units):
             stored = memory_from(_get_row(unit, owner, memory.id))
             unit.run("keep_version", **_pick(row, "tenant_id agent_id seq version"), replaced_at=replaced_at)
             if not unit.run("update_memory", **_pick(row, _EDITABLE), replaced_at=replaced_at):
-                raise Conflict("This memory was edited meanwhile. Read it again.")
+                raise Conflict("This memory was edited meanwhile; read it again.")
             unit.run("remove_from_index", **_pick(row, "tenant_id agent_id seq"))
             if is_found(row):
                 unchanged = _pick(memory_values(stored, seq), "kind session_id role since")

@@ -113,7 +113,7 @@ class TranscriptRows(Units):
             if row is None:
                 raise NotFound(NO_SUCH_SESSION)
             if not written:
-                raise Conflict("This session was summarised meanwhile. Read it again.")
+                raise Conflict("This session was summarised meanwhile; read it again.")
             return row
 
         return _session_from(self._write(owner.tenant, update))
