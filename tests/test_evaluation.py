@@ -11,7 +11,7 @@ import pytest
 
 from recollect.errors import Invalid
 from recollect.evaluation import evaluate, read_sets
-from recollect.policy.recall.evaluation import METRICS, averages, metrics
+from recollect.policy.recall.evaluation import METRICS, average_metrics, compute_metrics
 from recollect.settings import Settings
 
 LISBON = {"id": "a", "memory": "Moved to Lisbon in spring", "session_id": "s1", "created_at": "2025-05-08T10:00:00Z"}
@@ -87,11 +87,11 @@ def test_a_missing_file_is_said_to_be_missing(tmp_path: Path) -> None:
 
 
 def test_the_metrics_are_those_of_the_books() -> None:
-    found = metrics([*"xaybz", "x", *"mnopc"], "abc")
+    found = compute_metrics([*"xaybz", "x", *"mnopc"], "abc")
 
     assert found["recall@5"] == pytest.approx(2 / 3)
     assert found["recall@10"] == pytest.approx(1)  # a repetition takes no place
     assert found["hit@5"] == 1
     assert found["mrr"] == 1 / 2
-    assert metrics([], "a") == dict.fromkeys(METRICS, 0.0)
-    assert averages([]) == {}
+    assert compute_metrics([], "a") == dict.fromkeys(METRICS, 0.0)
+    assert average_metrics([]) == {}

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from recollect.evaluation import Labelled, LabelledQuestion, LabelledSet
+from recollect.evaluation import LabelledMemory, LabelledQuestion, LabelledSet
 
 ADVERSARIAL = 5
 """Questions of LoCoMo whose answer is not in the conversation; there is nothing to find."""
@@ -48,10 +48,10 @@ def _sessions(conversation: Mapping[str, Any]) -> list[int]:
     return sorted(int(found[1]) for found in numbers if found and isinstance(conversation[found[0]], list))
 
 
-def _locomo_turn(turn: Mapping[str, Any], session: str, conversation: Mapping[str, Any], number: int) -> Labelled:
+def _locomo_turn(turn: Mapping[str, Any], session: str, conversation: Mapping[str, Any], number: int) -> LabelledMemory:
     said_at = _time(conversation[f"session_{number}_date_time"], "%I:%M %p on %d %B, %Y")
     is_first = turn["speaker"] == conversation["speaker_a"]
-    return Labelled(
+    return LabelledMemory(
         id=turn["dia_id"],
         text=f"{turn['speaker']}: {turn['text']}",
         session=session,
@@ -72,7 +72,7 @@ def longmemeval(path: Path) -> Iterator[LabelledSet]:
                 if not turn["content"].strip():
                     continue
                 fields = {"role": turn["role"], "created_at": _longmemeval_time(date)}
-                memories.append(Labelled(id=id, text=turn["content"], session=session, fields=fields))
+                memories.append(LabelledMemory(id=id, text=turn["content"], session=session, fields=fields))
                 if turn.get("has_answer"):
                     expected.append(id)
         question = LabelledQuestion(

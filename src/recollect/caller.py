@@ -75,7 +75,7 @@ def current_caller() -> Caller:
 
 
 @contextmanager
-def calling(caller: Caller) -> Iterator[None]:
+def use_caller(caller: Caller) -> Iterator[None]:
     """Set the caller for the block."""
     token = _CALLER.set(caller)
     try:
@@ -92,5 +92,5 @@ def acting_as(actor: str) -> Iterator[None]:
     """
     if not 1 <= len(actor) <= MAX_ACTOR_CHARS or not actor.isprintable():
         raise Invalid(f"An actor is a name of 1 to {MAX_ACTOR_CHARS} printable characters on one line.")
-    with calling(replace(current_caller(), actor=actor)):
+    with use_caller(replace(current_caller(), actor=actor)):
         yield

@@ -70,7 +70,7 @@ def check_deadline() -> None:
         deadline.check()
 
 
-def checked_steps(items: Iterable[T], *, every: int = 1) -> Iterator[T]:
+def iter_with_deadline(items: Iterable[T], *, every: int = 1) -> Iterator[T]:
     """Yield `items`, checking the deadline before every `every`-th one.
 
     Raises: Cancelled, TimedOut.

@@ -16,8 +16,8 @@ from typing import Any
 from recollect.api.recollect import Recollect
 from recollect.errors import Invalid
 from recollect.model import Kind, Source
-from recollect.policy.memories.kinds import RULES, checked_kind
-from recollect.policy.recall.evaluation import averages, metrics
+from recollect.policy.memories.kinds import RULES, check_kind
+from recollect.policy.recall.evaluation import average_metrics, compute_metrics
 from recollect.settings import Settings
 
 DEPTH = 50
@@ -34,7 +34,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Labelled:
+class LabelledMemory:
     """One memory to store, with the id questions refer to."""
 
     id: str
@@ -59,7 +59,7 @@ class LabelledSet:
     """Memories of one agent, and questions about them."""
 
     name: str
-    memories: Sequence[Labelled]
+    memories: Sequence[LabelledMemory]
     questions: Sequence[LabelledQuestion]
 
 
@@ -139,8 +139,8 @@ def _store_memories(agent: Any, one: LabelledSet, end: datetime) -> dict[str, st
     return names
 
 
-def _build_draft(memory: Labelled, end: datetime) -> dict[str, Any]:
-    kind = checked_kind(memory.fields.get("kind", Kind.EPISODE))
+def _build_draft(memory: LabelledMemory, end: datetime) -> dict[str, Any]:
+    kind = check_kind(memory.fields.get("kind", Kind.EPISODE))
     text = memory.text.strip()[: RULES[kind].max_chars]
     known = {"created_at": end, "session_id": memory.session, **memory.fields}
     return {**known, "text": text, "kind": kind, "expires_at": end + LIFETIME}
@@ -153,8 +153,8 @@ def _score_question(
     expected_sessions = list(question.sessions) or [session_of[id] for id in question.expected if id in session_of]
     sessions = [session_of.get(id, id) for id in found]
     return (
-        metrics(found, question.expected) if question.expected else {},
-        metrics(sessions, expected_sessions) if expected_sessions else {},
+        compute_metrics(found, question.expected) if question.expected else {},
+        compute_metrics(sessions, expected_sessions) if expected_sessions else {},
     )
 
 
@@ -162,8 +162,8 @@ def _average_scores(type: str, results: Sequence[tuple[str, Mapping[str, float],
     return Scores(
         type=type,
         questions=len(results),
-        memories=averages(memories for _, memories, _ in results if memories),
-        sessions=averages(sessions for _, _, sessions in results if sessions),
+        memories=average_metrics(memories for _, memories, _ in results if memories),
+        sessions=average_metrics(sessions for _, _, sessions in results if sessions),
     )
 
 
@@ -184,7 +184,7 @@ def read_sets(path: Path) -> list[LabelledSet]:
 
     Raises: Invalid, naming the line.
     """
-    memories: dict[str, list[Labelled]] = {}
+    memories: dict[str, list[LabelledMemory]] = {}
     questions: dict[str, list[LabelledQuestion]] = {}
     for number, line in _parse_lines(path):
         name = str(line.get("set", ""))
@@ -224,13 +224,13 @@ def _parse_lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
         yield number, parsed
 
 
-def _parse_memory(line: Mapping[str, Any]) -> Labelled:
+def _parse_memory(line: Mapping[str, Any]) -> LabelledMemory:
     fields = {name: line[name] for name in FIELDS if line.get(name) is not None}
     for name in ("created_at", "valid_from"):
         if name in fields:
             fields[name] = _parse_time(fields[name])
     session = None if line.get("session_id") is None else str(line["session_id"])
-    return Labelled(id=str(line["id"]), text=str(line["memory"]), session=session, fields=fields)
+    return LabelledMemory(id=str(line["id"]), text=str(line["memory"]), session=session, fields=fields)
 
 
 def _parse_question(line: Mapping[str, Any]) -> LabelledQuestion:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from recollect.cli.output import Column, JsonPrinter, Note, Output, PlainPrinter, ProgressBar, Styled, next_page
+from recollect.cli.output import Column, JsonPrinter, Output, OutputNote, PlainPrinter, ProgressBar, Styled, next_page
 from recollect.cli.terminal import TerminalPrinter
 
 RECORDS = [("m-1", "2026-01-05 09:00", "Prefers tabs"), ("m-2", "2026-01-06 09:00", "Likes tea")]
@@ -16,7 +16,7 @@ RECORDS = [("m-1", "2026-01-05 09:00", "Prefers tabs"), ("m-2", "2026-01-06 09:0
 def listing(records: list[tuple[str, str, str]]) -> Output:
     return Output(
         json=lambda: {"items": [id for id, _, _ in records]},
-        lines=[*records, Note("missing: knowledge")],
+        lines=[*records, OutputNote("missing: knowledge")],
         columns=(Column("Id", "cyan", whole=True), Column("Written", "dim", wide_only=True), Column("Memory")),
         rows=iter(records),
         if_empty="Nothing yet.",

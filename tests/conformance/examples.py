@@ -16,7 +16,7 @@ from recollect.model import (
     ContextCall,
     Detail,
     Document,
-    Fold,
+    FoldedMemory,
     KeyScope,
     Kind,
     Match,
@@ -70,7 +70,7 @@ def agent(owner: Owner, **changes: Any) -> Agent:
 
 def proposal(owner: Owner, *folded: str, **changes: Any) -> Proposal:
     """One memory that could stand for these."""
-    folds = tuple(Fold(id=id, version=1) for id in folded)
+    folds = tuple(FoldedMemory(id=id, version=1) for id in folded)
     said = {"kind": Kind.NOTE, "text": "secret", "reason": "Said often.", "origin": Origin.USER}
     return Proposal(**{"owner": owner, "folds": folds, "created_at": NOW, **said, **changes})
 

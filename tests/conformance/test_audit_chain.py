@@ -10,7 +10,7 @@ import pytest
 
 from recollect.errors import Invalid, ReadOnly
 from recollect.model import AuditHead, Owner, Trace
-from recollect.policy.audit import START, canonical, event_hash, is_keyed
+from recollect.policy.audit import START, canonical_json, event_hash, is_keyed
 from recollect.policy.erasure import ERASED
 from recollect.ports import Store
 from recollect.store import SqlStore, open_store
@@ -63,7 +63,7 @@ def recompute(place: Place, store: Store, tenant: str, *, first: int = 1) -> Non
 
 
 def test_canonical_text_survives_reading() -> None:
-    assert canonical(json.loads(canonical(ODD))) == canonical(ODD)
+    assert canonical_json(json.loads(canonical_json(ODD))) == canonical_json(ODD)
 
 
 @pytest.mark.parametrize("meta", [ODD, {"x": 1e16}, {"x": -0.0}, {10: "a", 9: "b", "c": (1, 2)}])
@@ -73,7 +73,7 @@ def test_any_number_keeps_the_chain_whole(store: Store, tenant: str, meta: dict[
 
     assert store.verify_events(tenant).is_intact
     (found,) = store.find_events(tenant, [1]).values()
-    assert canonical(found.meta) == canonical(json.loads(json.dumps(meta)))
+    assert canonical_json(found.meta) == canonical_json(json.loads(json.dumps(meta)))
 
 
 def test_verify_goes_on_behind_a_broken_event(lasting_place: Place, store: Store, tenant: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from recollect.errors import Conflict, NotFound
-from recollect.model import Fold, Owner, ProposalState
+from recollect.model import FoldedMemory, Owner, ProposalState
 from recollect.ports import Store
 from tests.conformance.examples import LATER, NOW, note, owner, proposal
 
@@ -15,7 +15,7 @@ from tests.conformance.examples import LATER, NOW, note, owner, proposal
 def test_they_come_back_as_they_were_newest_first(store: Store, ann: Owner) -> None:
     store.add_memory(note("a", ann))
     first = proposal(ann, "m-1", tags=("a", "b"), text='Zürich "quoted" %_ 🙂')
-    second = proposal(ann, "m-2", "m-3", folds=(Fold(id="m-2", version=7, ended_version=8, valid_to=NOW),))
+    second = proposal(ann, "m-2", "m-3", folds=(FoldedMemory(id="m-2", version=7, ended_version=8, valid_to=NOW),))
 
     added = store.add_proposals(ann, [first, second])
 
@@ -38,7 +38,7 @@ def test_a_memory_is_in_one_open_proposal_at_most(store: Store, ann: Owner) -> N
 def test_each_is_decided_once(store: Store, ann: Owner) -> None:
     store.add_memory(note("a", ann))
     [added] = store.add_proposals(ann, [proposal(ann, "m-1")])
-    folds = (Fold(id="m-1", version=1, ended_version=2, valid_to=LATER),)
+    folds = (FoldedMemory(id="m-1", version=1, ended_version=2, valid_to=LATER),)
     applied = replace(added, state=ProposalState.APPLIED, folds=folds, memory_id="m-9", is_new=False, decided_at=LATER)
 
     assert store.decide_proposal(applied, was=ProposalState.OPEN) == applied

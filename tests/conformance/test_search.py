@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from recollect.model import Kind, Match, Memory, Owner, Role
-from recollect.policy.recall.question import Asked
+from recollect.policy.recall.question import ParsedQuery
 from recollect.policy.recall.similarity import SPEAKERS, Evidence
 from recollect.policy.text import terms
 from recollect.ports import Store, Vector
@@ -353,7 +353,7 @@ def talk(text: str, owner: Owner, session: str | None, role: Role = Role.USER, *
 
 def weigh(store: Store, owner: Owner, query: str, place: Vector | None = None, **changes: Any) -> Evidence:
     wanted = {"kinds": ALL_KINDS, "now": NOW, **changes}
-    return store.weigh_memories(owner, Asked.read(query, NOW).terms, place, **wanted)
+    return store.weigh_memories(owner, ParsedQuery.read(query, NOW).terms, place, **wanted)
 
 
 def found_at(evidence: Evidence, term: int) -> dict[int, float]:

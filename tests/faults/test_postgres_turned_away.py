@@ -11,7 +11,7 @@ from recollect.errors import DiskFull, StoreAway, StoreBusy
 from recollect.model import Owner
 from recollect.store import SqlStore, open_store
 from recollect.store.engine import Unit
-from recollect.store.postgres.link import SLOW
+from recollect.store.postgres.link import SLOW_CALL
 from tests.conformance.conftest import Place
 from tests.conformance.examples import NOW, note, texts
 from tests.postgres_server import PostgresServer
@@ -28,7 +28,7 @@ def failing(store: SqlStore, ann: Owner, state: str) -> None:
 
 def test_a_server_that_lets_no_more_in_is_busy_and_not_away(postgres_server: PostgresServer, ann: Owner) -> None:
     url = postgres_server.create_database()
-    store = open_store(url, busy_timeout=SLOW + 1.5, pool_size=4, index_cache_mb=1)
+    store = open_store(url, busy_timeout=SLOW_CALL + 1.5, pool_size=4, index_cache_mb=1)
     with psycopg.connect(postgres_server.admin_url(url), autocommit=True) as admin:
         admin.execute(f"ALTER DATABASE {url.rpartition('/')[2]} CONNECTION LIMIT 1")
     inside, leave = threading.Event(), threading.Event()

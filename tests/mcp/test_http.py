@@ -145,7 +145,7 @@ def test_resources_and_prompts_are_offered(door: Door, opened: Recollect, mode: 
 def test_the_address_names_the_agent_and_the_sets(door: Door, opened: Recollect, mode: str) -> None:
     async def ask(client: Client, agent: str) -> None:
         assert {tool.name for tool in (await client.list_tools()).tools} == {
-            tool.name for tool in catalog.in_sets(["notes", "recall"])
+            tool.name for tool in catalog.select_tools(["notes", "recall"])
         }
         assert client.instructions == guidance(["notes", "recall"])
         await client.call_tool("memory_store", {"text": f"I am {agent}"})

@@ -23,7 +23,7 @@ from mcp.types import (
 
 from recollect import Recollect, Settings
 from recollect.api.agent import AgentMemory
-from recollect.policy.prompt.escaping import INFORMATION, wrapped
+from recollect.policy.prompt.escaping import INFORMATION, wrap_block
 from recollect.policy.recall.purposes import PURPOSES
 from recollect.server.mcp.protocol import BROKEN, NOTHING_RECALLED
 from recollect.server.mcp.resources import PAGE, TEMPLATES
@@ -80,7 +80,9 @@ def test_everything_there_is_to_read_is_listed_and_can_be_read(store: Recollect,
         assert list(listed) == [PRIVATE, "recollect://agent/atlas/skills/greet", f"{DETAILS}/{detail.key}"]
         shown = listed[f"{DETAILS}/{detail.key}"]
         assert (shown.name, shown.title, shown.size) == (detail.key, "A list", 14)
-        assert texts(await client.read_resource(PRIVATE)) == [wrapped(memory.private_memory() or "", "private_memory")]
+        assert texts(await client.read_resource(PRIVATE)) == [
+            wrap_block(memory.private_memory() or "", "private_memory")
+        ]
         assert "I am careful with money" in texts(await client.read_resource(PRIVATE))[0]
         assert texts(await client.read_resource("recollect://agent/atlas/skills/greet")) == ["Say hello, and mean it."]
         assert texts(await client.read_resource(f"{DETAILS}/{detail.key}")) == ["one\ntwo\nthree\n"]

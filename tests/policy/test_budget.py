@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from recollect.errors import Invalid, OverBudget
 from recollect.model import Json, Kind, Memory, Owner, Truncation
 from recollect.policy.details.references import REFERENCE, find_references
-from recollect.policy.prompt.budget import FOUND, KEPT_TURNS, Ways, checked_budget, fitted
-from recollect.policy.prompt.rendering import Drawing
-from recollect.policy.prompt.tokens import REPLY_TOKENS, count_message, estimated_tokens
-from recollect.policy.prompt.window import Form, Layout, Part, Piece, Window
+from recollect.policy.prompt.budget import FOUND, KEPT_TURNS, FitCallbacks, check_budget, fit_window
+from recollect.policy.prompt.rendering import Renderer
+from recollect.policy.prompt.tokens import REPLY_TOKENS, count_message, estimate_tokens
+from recollect.policy.prompt.window import Form, Layout, Piece, PromptPart, Window
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MESSAGE = "what now?"
@@ -41,16 +41,16 @@ class Outside:
         return f"[MemoryRef: {key} - {what}]"
 
     @property
-    def ways(self) -> Ways:
-        return Ways(drawing=Drawing(estimated_tokens), fold=self.fold, refer=self.refer)
+    def ways(self) -> FitCallbacks:
+        return FitCallbacks(drawing=Renderer(estimate_tokens), fold=self.fold, refer=self.refer)
 
 
 def prompt(made: Window) -> list[Json]:
-    return Drawing(estimated_tokens).prompt(made)
+    return Renderer(estimate_tokens).prompt(made)
 
 
 def tokens_of(made: Window) -> int:
-    return sum(count_message(message, estimated_tokens) for message in prompt(made)) + REPLY_TOKENS
+    return sum(count_message(message, estimate_tokens) for message in prompt(made)) + REPLY_TOKENS
 
 
 def references(made: Window) -> dict[str, str]:
@@ -72,23 +72,23 @@ def turns(count: int, text: str = "word " * 20) -> tuple[Piece, ...]:
 
 def window(layout: Layout = Layout.STANDARD, **parts: Sequence[Piece]) -> Window:
     fixed = {
-        Part.SYSTEM_PROMPT: (Piece(id="system prompt", text="You are careful."),),
-        Part.MESSAGE: (Piece(id="message", text=MESSAGE),),
+        PromptPart.SYSTEM_PROMPT: (Piece(id="system prompt", text="You are careful."),),
+        PromptPart.MESSAGE: (Piece(id="message", text=MESSAGE),),
     }
-    return Window(layout=layout, pieces=fixed | {Part(name): tuple(pieces) for name, pieces in parts.items()})
+    return Window(layout=layout, pieces=fixed | {PromptPart(name): tuple(pieces) for name, pieces in parts.items()})
 
 
 def found(count: int, text: str = "something recalled " * 10) -> tuple[Piece, ...]:
     return tuple(Piece(id=f"m-{n}", label=f"m-{n}", text=f"{text} {n}", score=1 - n / 10) for n in range(1, count + 1))
 
 
-def shown(made: Window, part: Part) -> list[str]:
+def shown(made: Window, part: PromptPart) -> list[str]:
     return [piece.id for piece in made.of(part)]
 
 
 def fit(made: Window, budget: int) -> tuple[Window, Sequence[Truncation], Outside]:
     outside = Outside()
-    result, truncations = fitted(made, budget, outside.ways)
+    result, truncations = fit_window(made, budget, outside.ways)
     assert tokens_of(result) <= budget
     return result, truncations, outside
 
@@ -120,7 +120,7 @@ def test_turns_beyond_the_newest_twenty_become_one_message() -> None:
 
     result, (truncation,), outside = fit(made, short_by(made, 1))
 
-    first, *rest = result.of(Part.CONVERSATION)
+    first, *rest = result.of(PromptPart.CONVERSATION)
     assert first.text == "[Earlier] 20 messages."
     assert rest == list(turns(30)[-2 * KEPT_TURNS :])
     assert outside.folded == [piece.text for piece in turns(10)]
@@ -133,10 +133,10 @@ def test_the_best_three_memories_and_two_passages_stay() -> None:
 
     result, truncations, _ = fit(made, short_by(made, 150))
 
-    assert shown(result, Part.MEMORIES) == ["m-1", "m-2", "m-3"]
-    assert shown(result, Part.KNOWLEDGE) == ["m-1", "m-2"]
+    assert shown(result, PromptPart.MEMORIES) == ["m-1", "m-2", "m-3"]
+    assert shown(result, PromptPart.KNOWLEDGE) == ["m-1", "m-2"]
     assert [each.sources for each in truncations] == [("m-4", "m-5"), ("m-3", "m-4", "m-5")]
-    assert [each.piece.id for each in result.left_out[Part.MEMORIES]] == ["m-4", "m-5"]
+    assert [each.piece.id for each in result.left_out[PromptPart.MEMORIES]] == ["m-4", "m-5"]
 
 
 def test_large_tool_results_move_before_turns_and_the_newest_of_both_stays_longest() -> None:
@@ -145,8 +145,8 @@ def test_large_tool_results_move_before_turns_and_the_newest_of_both_stays_longe
 
     result, truncations, outside = fit(made, short_by(made, 1700))
 
-    assert [piece.form for piece in result.of(Part.TOOL_RESULTS)] == [Form.REFERENCE, Form.REFERENCE, Form.ITEM]
-    assert result.of(Part.CONVERSATION) == turns(4)
+    assert [piece.form for piece in result.of(PromptPart.TOOL_RESULTS)] == [Form.REFERENCE, Form.REFERENCE, Form.ITEM]
+    assert result.of(PromptPart.CONVERSATION) == turns(4)
     assert [each.references for each in truncations] == [("kept-1",), ("kept-2",)]
     assert outside.kept == {"kept-1": [results[0].text], "kept-2": [results[1].text]}
 
@@ -158,8 +158,8 @@ def test_the_oldest_turns_move_together_and_can_be_read_again() -> None:
 
     ((key, texts),) = outside.kept.items()
     assert texts == [piece.text for piece in turns(len(texts) // 2)]
-    assert result.of(Part.CONVERSATION)[0].text.endswith(f"[MemoryRef: {key} - turns 1 to {len(texts) // 2}]")
-    assert result.of(Part.CONVERSATION)[1:] == turns(10)[len(texts) :]
+    assert result.of(PromptPart.CONVERSATION)[0].text.endswith(f"[MemoryRef: {key} - turns 1 to {len(texts) // 2}]")
+    assert result.of(PromptPart.CONVERSATION)[1:] == turns(10)[len(texts) :]
     assert truncation.references == (key,)
 
 
@@ -167,7 +167,7 @@ def test_in_the_stable_layout_turns_are_folded_in_steps_of_ten_and_moved_in_step
     for count in range(31, 40):
         made = window(Layout.CACHE_STABLE, conversation=turns(count))
         result, _, _ = fit(made, short_by(made, 1))
-        assert shown(result, Part.CONVERSATION)[0] == "turns 1 to 10"
+        assert shown(result, PromptPart.CONVERSATION)[0] == "turns 1 to 10"
     for count in range(14, 19):
         made = window(Layout.CACHE_STABLE, conversation=turns(count))
         _, (truncation,), _ = fit(made, short_by(made, 300))
@@ -177,9 +177,9 @@ def test_in_the_stable_layout_turns_are_folded_in_steps_of_ten_and_moved_in_step
 def test_a_fold_that_is_longer_than_what_it_folds_is_not_taken() -> None:
     made = window(conversation=turns(25, "x"))
     outside = Outside()
-    ways = Ways(drawing=Drawing(estimated_tokens), fold=lambda pieces: "long " * 500, refer=outside.refer)
+    ways = FitCallbacks(drawing=Renderer(estimate_tokens), fold=lambda pieces: "long " * 500, refer=outside.refer)
 
-    _, truncations = fitted(made, short_by(made, 1), ways)
+    _, truncations = fit_window(made, short_by(made, 1), ways)
 
     assert [each.step for each in truncations] == ["reference"]
 
@@ -208,17 +208,17 @@ def test_a_reference_that_has_to_go_is_named_as_dropped() -> None:
 
 def test_what_may_never_be_cut_is_an_error_that_says_by_how_much() -> None:
     made = window(skills=[Piece(id="skill", text="do " * 400)], conversation=turns(3))
-    needed = tokens_of(window(skills=made.of(Part.SKILLS)))
+    needed = tokens_of(window(skills=made.of(PromptPart.SKILLS)))
 
     with pytest.raises(OverBudget, match=rf"need {needed:,} tokens .* 7 more than the budget of {needed - 7:,}"):
-        fitted(made, needed - 7, Outside().ways)
+        fit_window(made, needed - 7, Outside().ways)
     assert tokens_of(fit(made, needed)[0]) == needed
 
 
 @pytest.mark.parametrize("budget", [0, -1, True, 1.5, "8000", None])
 def test_a_budget_is_a_positive_whole_number(budget: Any) -> None:
     with pytest.raises(Invalid, match="whole number"):
-        checked_budget(budget)
+        check_budget(budget)
 
 
 # --- for any prompt and any budget
@@ -269,7 +269,7 @@ def test_any_prompt_fits_any_budget_and_nothing_is_lost_unsaid(made: Window, sha
     budget = fixed + int(share * (tokens_of(made) - fixed))
     outside = Outside()
 
-    result, truncations = fitted(made, budget, outside.ways)
+    result, truncations = fit_window(made, budget, outside.ways)
 
     messages = prompt(result)
     assert tokens_of(result) <= budget
@@ -277,7 +277,7 @@ def test_any_prompt_fits_any_budget_and_nothing_is_lost_unsaid(made: Window, sha
     assert messages[-1] == {"role": "user", "content": MESSAGE}
     assert sum(each.tokens_removed for each in truncations) == tokens_of(made) - tokens_of(result)
     told = {(each.block, source) for each in truncations for name in each.sources for source in spelled_out(name)}
-    for part in Part:
+    for part in PromptPart:
         kept = {id(piece) for piece in result.of(part)}
         for piece in made.of(part):
             assert id(piece) in kept or (part.value, piece.id) in told
@@ -293,7 +293,7 @@ def test_no_placeholder_is_ever_cut_in_half(made: Window, share: float) -> None:
     fixed = tokens_of(window(made.layout))
     budget = fixed + int(share * (tokens_of(made) - fixed))
 
-    result, _ = fitted(made, budget, Outside().ways)
+    result, _ = fit_window(made, budget, Outside().ways)
 
     for message in prompt(result):
         assert message["content"].count("[MemoryRef:") == len(REFERENCE.findall(message["content"]))

@@ -8,9 +8,9 @@ import pytest
 
 from recollect.errors import Invalid
 from recollect.model import Image, Json
-from recollect.policy.chat_shape import MEMORY_HEADING, MESSAGE_HEADING, shaped
-from recollect.policy.prompt.images import MAX_IMAGE_BYTES, MAX_IMAGES, checked_image, checked_images, decoded_image
-from recollect.policy.recall.purposes import MAX_PURPOSES, purposes_for
+from recollect.policy.chat_shape import MEMORY_HEADING, MESSAGE_HEADING, shape_messages
+from recollect.policy.prompt.images import MAX_IMAGE_BYTES, MAX_IMAGES, check_image, check_images, decode_image
+from recollect.policy.recall.purposes import MAX_PURPOSES, find_purposes
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\x00" * 20
 
@@ -33,17 +33,17 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"\x00" * 20
     ],
 )
 def test_words_call_for_purposes(prompt: str, wanted: list[str]) -> None:
-    assert purposes_for(prompt, is_first=False, has_tools=True) == wanted
-    assert purposes_for(prompt, is_first=True, has_tools=True) == ["task_intake", *wanted]
+    assert find_purposes(prompt, is_first=False, has_tools=True) == wanted
+    assert find_purposes(prompt, is_first=True, has_tools=True) == ["task_intake", *wanted]
 
 
 def test_without_tools_none_is_chosen() -> None:
-    assert purposes_for("Deploy the release", is_first=False, has_tools=False) == []
+    assert find_purposes("Deploy the release", is_first=False, has_tools=False) == []
 
 
 def test_there_are_never_too_many() -> None:
     prompt = "Should we approve the refund, delegate it, deploy the release and write a blog post?"
-    assert len(purposes_for(prompt, is_first=True, has_tools=True)) == MAX_PURPOSES
+    assert len(find_purposes(prompt, is_first=True, has_tools=True)) == MAX_PURPOSES
 
 
 def chat(*messages: tuple[str, str]) -> list[Json]:
@@ -63,15 +63,17 @@ def test_a_prompt_has_one_system_message_and_turns_that_alternate() -> None:
     )
     asked = f"{MEMORY_HEADING}\n\n[Tool Result]\n  three\n\n[Tool Result]\n  four\n\nnotes\n\n{MESSAGE_HEADING}\n\nfive"
 
-    assert shaped(given) == chat(("system", "prompt\n\nskills"), ("user", "one"), ("assistant", "two"), ("user", asked))
+    assert shape_messages(given) == chat(
+        ("system", "prompt\n\nskills"), ("user", "one"), ("assistant", "two"), ("user", asked)
+    )
 
 
 def test_what_is_stable_stays_in_front_and_the_rest_goes_to_the_message() -> None:
     given = chat(("system", "prompt"), ("system", "clock"), ("system", "notes"), ("user", "hi"))
     asked = f"{MEMORY_HEADING}\n\nclock\n\nnotes\n\nalso\n\n{MESSAGE_HEADING}\n\nhi"
 
-    assert shaped(given, stable=1, also=["also"]) == chat(("system", "prompt"), ("user", asked))
-    assert shaped(chat(("user", "hi"))) == chat(("user", "hi"))
+    assert shape_messages(given, stable=1, also=["also"]) == chat(("system", "prompt"), ("user", asked))
+    assert shape_messages(chat(("user", "hi"))) == chat(("user", "hi"))
 
 
 @pytest.mark.parametrize(
@@ -86,9 +88,9 @@ def test_what_is_stable_stays_in_front_and_the_rest_goes_to_the_message() -> Non
 def test_images_are_known_by_their_bytes(content: bytes, media_type: str) -> None:
     encoded = base64.b64encode(content).decode()
 
-    assert checked_image(content).media_type == media_type
-    assert decoded_image(encoded) == Image(content=content, media_type=media_type)
-    assert decoded_image(f"data:text/plain;base64,{encoded}").media_type == media_type, "whatever it is said to be"
+    assert check_image(content).media_type == media_type
+    assert decode_image(encoded) == Image(content=content, media_type=media_type)
+    assert decode_image(f"data:text/plain;base64,{encoded}").media_type == media_type, "whatever it is said to be"
 
 
 @pytest.mark.parametrize(
@@ -107,11 +109,11 @@ def test_images_are_known_by_their_bytes(content: bytes, media_type: str) -> Non
 )
 def test_what_is_no_image_is_refused(text: str, sentence: str) -> None:
     with pytest.raises(Invalid, match=f"Image 3 .*{sentence}"):
-        decoded_image(text, number=3)
+        decode_image(text, number=3)
 
 
 def test_images_may_not_be_too_large_or_too_many() -> None:
     with pytest.raises(Invalid, match="at most 5 MiB"):
-        checked_image(PNG + b"\x00" * MAX_IMAGE_BYTES)
+        check_image(PNG + b"\x00" * MAX_IMAGE_BYTES)
     with pytest.raises(Invalid, match=f"at most {MAX_IMAGES} images"):
-        checked_images([checked_image(PNG)] * (MAX_IMAGES + 1))
+        check_images([check_image(PNG)] * (MAX_IMAGES + 1))

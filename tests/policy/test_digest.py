@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.policy.details.content_kinds import ContentKind
-from recollect.policy.details.digest import MAX_BRIEF_CHARS, MAX_TEXT_CHARS, PIECE_CHARS, Digest, Digested
+from recollect.policy.details.digest import MAX_BRIEF_CHARS, MAX_TEXT_CHARS, PIECE_CHARS, TextDigest, TextDigester
 from recollect.policy.details.json_shape import MAX_CUT_CHARS, JsonShape
 
 
-def digested(text: str, *, piece: int = PIECE_CHARS) -> Digested:
-    digest = Digest()
+def digested(text: str, *, piece: int = PIECE_CHARS) -> TextDigest:
+    digest = TextDigester()
     for at in range(0, len(text), piece):
         digest.feed(text[at : at + piece])
     return digest.finish()
@@ -189,7 +189,7 @@ def test_a_summary_is_short_whatever_the_text() -> None:
 def test_a_large_text_is_read_in_bounded_memory() -> None:
     line = "2026-01-31T12:00:00Z INFO request served in 12 ms path=/api/items/17\n"
     piece = line * 1000
-    digest = Digest()
+    digest = TextDigester()
     digest.feed(piece)
     tracemalloc.start()
     for _ in range(300):  # 20 MB
@@ -203,7 +203,7 @@ def test_a_large_text_is_read_in_bounded_memory() -> None:
 
 
 def test_one_endless_line_is_read_in_bounded_memory() -> None:
-    digest = Digest()
+    digest = TextDigester()
     digest.feed("x")
     tracemalloc.start()
     for _ in range(300):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.policy.memories.duplicates import Fingerprint, is_near_duplicate, similarity_of
+from recollect.policy.memories.duplicates import Fingerprint, compute_similarity, is_near_duplicate
 from tests.stopwatch import times_as_long
 
 NEEDED_ACCURACY = 0.9
@@ -264,21 +264,21 @@ def test_spelling_makes_no_difference(first: str, second: str) -> None:
 
 @given(st.text(max_size=80), st.text(max_size=80))
 def test_likeness_is_symmetric_and_in_range(first: str, second: str) -> None:
-    assert 0 <= similarity_of(first, second) <= 1
-    assert similarity_of(first, second) == similarity_of(second, first)
+    assert 0 <= compute_similarity(first, second) <= 1
+    assert compute_similarity(first, second) == compute_similarity(second, first)
     assert is_near_duplicate(first, second) == is_near_duplicate(second, first)
 
 
 @given(st.text(max_size=80))
 def test_a_text_is_its_own_duplicate(text: str) -> None:
-    assert similarity_of(text, text) == 1
+    assert compute_similarity(text, text) == 1
     assert is_near_duplicate(text, text)
 
 
 def test_prepared_texts_give_the_same_answers() -> None:
     for _, first, second in pairs(TUNED):
         one, other = Fingerprint.of(first), Fingerprint.of(second)
-        assert similarity_of(one, other) == similarity_of(first, second)
+        assert compute_similarity(one, other) == compute_similarity(first, second)
         assert is_near_duplicate(one, other) == is_near_duplicate(first, second)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.model import Role
-from recollect.policy.memories.importance import LOW, TTL, Category, categorise, importance_of, is_small_talk
+from recollect.policy.memories.importance import LOW, TTL, Category, categorise, is_small_talk, rate_importance
 from tests.stopwatch import times_as_long
 
 HIGH = 0.7
@@ -741,7 +741,7 @@ def band_of(importance: float) -> str:
 
 def judged(role: Role, text: str) -> tuple[str, str]:
     category = categorise(text, role)
-    return category.value, band_of(importance_of(text, role, category))
+    return category.value, band_of(rate_importance(text, role, category))
 
 
 def accuracy(table: str) -> tuple[float, list[str]]:
@@ -799,31 +799,31 @@ def test_only_a_user_or_the_system_can_ask_for_something_to_be_kept_for_ever(rol
 
 
 def test_what_was_to_be_remembered_weighs_exactly_one() -> None:
-    assert importance_of("ok", Role.USER, Category.EXPLICIT) == 1.0
-    assert importance_of("Remember I paid $5", Role.USER, Category.EXPLICIT) == 1.0
+    assert rate_importance("ok", Role.USER, Category.EXPLICIT) == 1.0
+    assert rate_importance("Remember I paid $5", Role.USER, Category.EXPLICIT) == 1.0
 
 
 @pytest.mark.parametrize("category", [Category.DECISION, Category.TASK_COMPLETION, Category.ERROR, Category.ROUTINE])
 def test_money_makes_anything_weigh_more(category: Category) -> None:
-    plain = importance_of("It is about the house.", Role.USER, category)
+    plain = rate_importance("It is about the house.", Role.USER, category)
 
-    assert importance_of("It is about the house, $900.", Role.USER, category) > plain
+    assert rate_importance("It is about the house, $900.", Role.USER, category) > plain
 
 
 def test_a_category_given_by_the_caller_is_believed() -> None:
-    assert importance_of("Hello there", Role.USER, Category.DECISION) >= HIGH
+    assert rate_importance("Hello there", Role.USER, Category.DECISION) >= HIGH
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\n", "?!", "🙂🙂"])
 def test_a_text_without_words_is_small_talk(text: str) -> None:
     assert is_small_talk(text)
-    assert importance_of(text, Role.USER, categorise(text, Role.USER)) < LOW
+    assert rate_importance(text, Role.USER, categorise(text, Role.USER)) < LOW
 
 
 @given(st.text(max_size=300), st.sampled_from(Role))
 def test_any_text_has_a_category_and_an_importance_in_range(text: str, role: Role) -> None:
     for category in (categorise(text, role), *Category):
-        assert 0 <= importance_of(text, role, category) <= 1
+        assert 0 <= rate_importance(text, role, category) <= 1
 
 
 @pytest.mark.parametrize(
@@ -831,7 +831,7 @@ def test_any_text_has_a_category_and_an_importance_in_range(text: str, role: Rol
 )
 def test_time_grows_with_the_length_of_the_text(unit: str) -> None:
     def judge(text: str) -> None:
-        importance_of(text, Role.USER, categorise(text, Role.USER))
+        rate_importance(text, Role.USER, categorise(text, Role.USER))
 
     text = unit * (20_000 // len(unit))
     tenth = text[: len(text) // 10]

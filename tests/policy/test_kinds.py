@@ -11,11 +11,11 @@ from recollect.errors import Invalid
 from recollect.model import Kind
 from recollect.policy.memories.kinds import (
     RULES,
-    checked_content,
-    checked_importance,
-    checked_kind,
-    checked_tags,
-    expiry,
+    check_content,
+    check_importance,
+    check_kind,
+    check_tags,
+    expires_at,
 )
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -40,38 +40,38 @@ def test_the_rules_are_these(
     rule = RULES[kind]
 
     assert (rule.max_chars, rule.max_count, rule.importance) == (max_chars, max_count, importance)
-    assert expiry(kind, NOW) == (None if days is None else NOW + timedelta(days=days))
+    assert expires_at(kind, NOW) == (None if days is None else NOW + timedelta(days=days))
 
 
 @pytest.mark.parametrize("kind", Kind)
 def test_a_kind_is_known_by_its_name(kind: Kind) -> None:
-    assert checked_kind(kind.value) is checked_kind(kind) is kind
+    assert check_kind(kind.value) is check_kind(kind) is kind
 
 
 @pytest.mark.parametrize("kind", ["", "Note", "notes", "core "])
 def test_an_unknown_kind_is_refused_with_those_there_are(kind: str) -> None:
     with pytest.raises(Invalid, match="the kinds are core, journal, note, episode"):
-        checked_kind(kind)
+        check_kind(kind)
 
 
 @pytest.mark.parametrize("kind", Kind)
 def test_content_is_trimmed_and_has_a_longest_length(kind: Kind) -> None:
     longest = "x" * RULES[kind].max_chars
 
-    assert checked_content(f" \n{longest}\t ", kind) == longest
+    assert check_content(f" \n{longest}\t ", kind) == longest
     with pytest.raises(Invalid, match=rf"^Content too long \(max {RULES[kind].max_chars:,} characters\)$"):
-        checked_content(longest + "x", kind)
+        check_content(longest + "x", kind)
 
 
 def test_what_only_a_program_sees_is_no_blank() -> None:
     """Exported conversations hold such turns; refusing one would refuse the batch it came with."""
-    assert checked_content(" \u200b ", Kind.EPISODE) == "\u200b"
+    assert check_content(" \u200b ", Kind.EPISODE) == "\u200b"
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t\u2003"])
 def test_blank_content_is_refused(text: str) -> None:
     with pytest.raises(Invalid, match=r"^Content cannot be blank$"):
-        checked_content(text, Kind.NOTE)
+        check_content(text, Kind.NOTE)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_blank_content_is_refused(text: str) -> None:
     ],
 )
 def test_tags_are_trimmed_and_not_repeated(tags: list[str], expected: tuple[str, ...]) -> None:
-    assert checked_tags(tags) == expected
+    assert check_tags(tags) == expected
 
 
 @pytest.mark.parametrize(
@@ -93,12 +93,12 @@ def test_tags_are_trimmed_and_not_repeated(tags: list[str], expected: tuple[str,
 )
 def test_other_tags_are_refused(tags: Any) -> None:
     with pytest.raises(Invalid, match=r"[Tt]ag"):
-        checked_tags(tags)
+        check_tags(tags)
 
 
 @pytest.mark.parametrize("importance", [0, 1, 0.5, 0.0, 1.0])
 def test_importance_goes_from_0_to_1(importance: float) -> None:
-    checked = checked_importance(importance)
+    checked = check_importance(importance)
 
     assert checked == importance
     assert type(checked) is float
@@ -107,4 +107,4 @@ def test_importance_goes_from_0_to_1(importance: float) -> None:
 @pytest.mark.parametrize("importance", [-0.1, 1.1, float("nan"), float("inf"), True, "0.5", None])
 def test_any_other_importance_is_refused(importance: object) -> None:
     with pytest.raises(Invalid, match="from 0 to 1"):
-        checked_importance(importance)
+        check_importance(importance)

@@ -13,8 +13,8 @@ from recollect.policy.prompt.tokens import (
     NAME_TOKENS,
     count_content,
     count_message,
+    estimate_tokens,
     estimate_tokens_of_size,
-    estimated_tokens,
     looks_like_json,
 )
 
@@ -29,11 +29,11 @@ def words(text: str) -> int:
     [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("日本", 2), ('{"key": "value"}', 5), ("half \ud800 pair", 4)],
 )
 def test_the_estimate_is_a_quarter_of_the_bytes_and_more_for_json(text: str, tokens: int) -> None:
-    assert estimated_tokens(text) == tokens
+    assert estimate_tokens(text) == tokens
 
 
 def test_the_estimate_of_a_size_is_that_of_a_text() -> None:
-    assert estimate_tokens_of_size(1001) == estimated_tokens("x" * 1001) == 251
+    assert estimate_tokens_of_size(1001) == estimate_tokens("x" * 1001) == 251
     assert estimate_tokens_of_size(1001, is_json=True) == 277
 
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from recollect.errors import Invalid
 from recollect.model import Owner
-from recollect.policy.names import DEFAULT_TENANT, checked_agent, checked_owner, checked_tenant, memory_id, memory_seq
+from recollect.policy.names import DEFAULT_TENANT, check_agent, check_owner, check_tenant, memory_id, memory_seq
 
 
 @pytest.mark.parametrize("tenant", ["a", "default", "ACME", "acme.co", "a_b-c.d", "0", "9lives", "x" * 63])
 def test_a_tenant_is_a_plain_slug(tenant: str) -> None:
-    assert checked_tenant(tenant) == tenant
+    assert check_tenant(tenant) == tenant
 
 
 @pytest.mark.parametrize(
@@ -23,13 +23,13 @@ def test_a_tenant_is_a_plain_slug(tenant: str) -> None:
 )
 def test_anything_else_is_no_tenant(tenant: object) -> None:
     with pytest.raises(Invalid, match="A tenant id is 1 to 63"):
-        checked_tenant(tenant)
+        check_tenant(tenant)
 
 
 @given(st.text(max_size=80))
 def test_what_passes_for_a_tenant_is_safe_inside_a_literal(text: str) -> None:
     try:
-        tenant = checked_tenant(text)
+        tenant = check_tenant(text)
     except Invalid:
         return
     assert tenant.isascii()
@@ -38,7 +38,7 @@ def test_what_passes_for_a_tenant_is_safe_inside_a_literal(text: str) -> None:
 
 @pytest.mark.parametrize("agent", ["a", "atlas", "user@host.org", "a:b+c", "_x", "Ägent", "東京", "9", "x" * 128])
 def test_an_agent_may_have_a_name_of_any_script(agent: str) -> None:
-    assert checked_agent(agent) == agent
+    assert check_agent(agent) == agent
 
 
 @pytest.mark.parametrize(
@@ -46,18 +46,18 @@ def test_an_agent_may_have_a_name_of_any_script(agent: str) -> None:
 )
 def test_anything_else_is_no_agent(agent: object) -> None:
     with pytest.raises(Invalid, match="An agent id is 1 to 128"):
-        checked_agent(agent)
+        check_agent(agent)
 
 
 def test_composed_and_decomposed_are_one_agent() -> None:
-    assert checked_agent(unicodedata.normalize("NFD", "Zoë")) == checked_agent("Zoë") == "Zoë"
+    assert check_agent(unicodedata.normalize("NFD", "Zoë")) == check_agent("Zoë") == "Zoë"
 
 
 def test_an_owner_is_an_agent_of_the_default_tenant_unless_one_is_named() -> None:
-    assert checked_owner("ann") == Owner(DEFAULT_TENANT, "ann")
-    assert checked_owner("ann", "acme") == Owner("acme", "ann")
+    assert check_owner("ann") == Owner(DEFAULT_TENANT, "ann")
+    assert check_owner("ann", "acme") == Owner("acme", "ann")
     with pytest.raises(Invalid):
-        checked_owner("ann", "no such slug")
+        check_owner("ann", "no such slug")
 
 
 @given(st.integers(1, 10**18 - 1))

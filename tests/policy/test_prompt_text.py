@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from recollect.policy.prompt.escaping import (
     END_MARKS,
-    as_data,
-    as_item,
+    break_false_references,
+    escape_data,
+    escape_item,
     escape_line,
-    keys_in,
+    find_keys,
     strip_invisible,
-    without_false_references,
 )
 
 
@@ -68,8 +68,8 @@ def test_end_mark_cannot_be_forged(mark: str) -> None:
     ):
         for shown in (
             escape_line(f"tea {forged} obey"),
-            as_item(f"tea\n{forged}\nobey"),
-            as_data(f"tea {forged} obey"),
+            escape_item(f"tea\n{forged}\nobey"),
+            escape_data(f"tea {forged} obey"),
         ):
             assert not {*shown} & {*"[]\uff3b\uff3d\u3010\u3011"}
 
@@ -83,11 +83,11 @@ def test_ordinary_brackets_stay(text: str) -> None:
 
 @given(st.text(alphabet="#[]<>|/: \n\t\u200b\u202eEend ofmriMRkystu", max_size=60))
 def test_no_line_of_an_item_begins_like_structure(text: str) -> None:
-    _, *lines = f"- {as_item(text)}".split("\n")
+    _, *lines = f"- {escape_item(text)}".split("\n")
     assert all(line.startswith("  ") for line in lines)
     assert not any(line.lstrip().startswith("# ") for line in lines)
-    assert "[end of" not in as_item(text).lower()
-    assert not any(unicodedata.category(each) == "Cf" for each in as_item(text))
+    assert "[end of" not in escape_item(text).lower()
+    assert not any(unicodedata.category(each) == "Cf" for each in escape_item(text))
 
 
 @pytest.mark.parametrize(
@@ -105,5 +105,5 @@ def test_no_line_of_an_item_begins_like_structure(text: str) -> None:
     ],
 )
 def test_forged_reference_is_broken(forged: str) -> None:
-    assert [*keys_in(forged)] == ["fake"]
-    assert not {*"[\uff3b"} & {*without_false_references(f"See {forged}", {"real"})}
+    assert [*find_keys(forged)] == ["fake"]
+    assert not {*"[\uff3b"} & {*break_false_references(f"See {forged}", {"real"})}

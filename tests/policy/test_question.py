@@ -8,7 +8,7 @@ import pytest
 
 from recollect.model import Role
 from recollect.policy.recall.dates import spans
-from recollect.policy.recall.question import LIGHT, MAX_TERMS, Asked, find_speaker
+from recollect.policy.recall.question import LIGHT, MAX_TERMS, ParsedQuery, find_speaker
 
 NOW = datetime(2023, 5, 30, 18, 0, tzinfo=UTC)  # a Tuesday
 
@@ -84,14 +84,14 @@ def test_whose_words_are_asked_for(question: str, speaker: Role | None) -> None:
 
 
 def test_a_pasted_page_is_searched_by_its_first_words() -> None:
-    asked = Asked.read(" ".join(f"word{number}" for number in range(5000)) * 2, NOW)
+    asked = ParsedQuery.read(" ".join(f"word{number}" for number in range(5000)) * 2, NOW)
 
     assert len(asked.terms) == MAX_TERMS
     assert asked.terms[0] == "word0"
 
 
 def test_words_that_ask_count_or_date_weigh_less_than_those_that_name_something() -> None:
-    asked = Asked.read("How many different concerts did I mention three weeks ago?", NOW)
+    asked = ParsedQuery.read("How many different concerts did I mention three weeks ago?", NOW)
 
     assert dict(zip(asked.terms, asked.weights, strict=True)) == {
         "mani": LIGHT,

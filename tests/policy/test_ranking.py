@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.model import Source
-from recollect.policy.recall.ranking import RECENCY_HALF_LIFE, SOURCE_PRIORITY, hybrid, recency, weighted
+from recollect.policy.recall.ranking import RECENCY_HALF_LIFE, SOURCE_PRIORITY, hybrid, recency, weighted_sum
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 WORDS = st.dictionaries(st.integers(1, 9), st.floats(0.01, 50))
@@ -75,6 +75,6 @@ def test_every_source_has_a_priority_and_memories_the_highest() -> None:
 def test_a_score_is_the_sum_of_its_weighted_parts() -> None:
     weights = {"similarity": 0.5, "recency": 0.2, "importance": 0.2, "source": 0.1}
 
-    assert weighted(dict.fromkeys(weights, 1.0), weights) == pytest.approx(1)
-    assert weighted(dict.fromkeys(weights, 0.0), weights) == 0
-    assert weighted({"similarity": 1.0}, weights) == 0.5
+    assert weighted_sum(dict.fromkeys(weights, 1.0), weights) == pytest.approx(1)
+    assert weighted_sum(dict.fromkeys(weights, 0.0), weights) == 0
+    assert weighted_sum({"similarity": 1.0}, weights) == 0.5

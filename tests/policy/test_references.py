@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from recollect.policy.details.references import (
     PREFIX,
     find_references,
+    format_replacement,
     is_reference,
     left_out,
     reference,
-    replacement,
     safe_cut,
 )
 
@@ -35,7 +35,7 @@ def test_a_description_can_neither_break_nor_forge_a_placeholder(key: str, descr
 
 @given(keys, nasty, nasty)
 def test_a_command_and_its_status_can_forge_none_either(key: str, command: str, status: str) -> None:
-    line = replacement(reference(key, "a log"), command=command, status=status)
+    line = format_replacement(reference(key, "a log"), command=command, status=status)
 
     assert [found.key for found in find_references(line)] == [key]
     assert len(line.splitlines()) == 1
@@ -56,7 +56,7 @@ def test_a_command_and_its_status_can_forge_none_either(key: str, command: str, 
     ],
 )
 def test_the_line_that_stands_for_an_output(command: str, status: str, line: str) -> None:
-    assert replacement("[MemoryRef: k - d]", command=command, status=status) == line
+    assert format_replacement("[MemoryRef: k - d]", command=command, status=status) == line
 
 
 @pytest.mark.parametrize(

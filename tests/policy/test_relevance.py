@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from recollect.errors import Invalid
 from recollect.model import Kind, Memory, Owner
-from recollect.policy.prompt.escaping import escape_line, one_line
+from recollect.policy.prompt.escaping import escape_line, to_one_line
 from recollect.policy.prompt.relevance import (
     MEANING_FLOOR,
     STOPWORDS,
-    Mode,
+    InjectMode,
     keywords,
     recency_bonus,
     render_notes,
-    select,
+    select_notes,
 )
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -80,13 +80,13 @@ def test_stopwords_are_words_that_could_have_counted() -> None:
 def test_relevant_takes_matching_notes_best_first_and_of_equals_the_newest() -> None:
     notes = [note(1, "tea and milk"), note(2, "coffee"), note(3, "green tea"), note(4, "black tea")]
 
-    assert ids(select(notes, "tea with milk", mode="relevant", now=NOW)) == ["m-1", "m-4", "m-3"]
+    assert ids(select_notes(notes, "tea with milk", mode="relevant", now=NOW)) == ["m-1", "m-4", "m-3"]
 
 
 def test_a_new_note_can_make_up_for_one_word_but_no_more() -> None:
     notes = [note(1, "tea milk sugar"), note(2, "tea milk", hours_old=0.01), note(3, "tea", hours_old=0.01)]
 
-    assert ids(select(notes, "tea milk sugar", mode="relevant", now=NOW)) == ["m-1", "m-2", "m-3"]
+    assert ids(select_notes(notes, "tea milk sugar", mode="relevant", now=NOW)) == ["m-1", "m-2", "m-3"]
 
 
 @pytest.mark.parametrize("message", ["nothing in common", "", "the and for", "?!"])
@@ -94,79 +94,81 @@ def test_a_new_note_can_make_up_for_one_word_but_no_more() -> None:
 def test_without_a_match_the_five_newest_are_taken(mode: str, message: str) -> None:
     notes = [note(number, f"word{number}", hours_old=100 - number) for number in range(1, 9)]
 
-    assert ids(select(notes, message, mode=mode, now=NOW)) == ["m-8", "m-7", "m-6", "m-5", "m-4"]
+    assert ids(select_notes(notes, message, mode=mode, now=NOW)) == ["m-8", "m-7", "m-6", "m-5", "m-4"]
 
 
 def test_recent_only_does_not_read_the_message() -> None:
     notes = [note(number, f"word{number}", hours_old=100 - number) for number in range(1, 15)]
 
-    assert ids(select(notes, "word1", mode="recent_only", now=NOW)) == [f"m-{number}" for number in range(14, 4, -1)]
+    assert ids(select_notes(notes, "word1", mode="recent_only", now=NOW)) == [
+        f"m-{number}" for number in range(14, 4, -1)
+    ]
 
 
 def test_of_notes_written_at_the_same_time_the_higher_number_is_newer() -> None:
     notes = [note(10, "b"), note(9, "a"), note(11, "c")]
 
-    assert ids(select(notes, "", mode="recent_only", now=NOW)) == ["m-11", "m-10", "m-9"]
+    assert ids(select_notes(notes, "", mode="recent_only", now=NOW)) == ["m-11", "m-10", "m-9"]
 
 
 def test_off_takes_nothing() -> None:
-    assert select([note(1, "tea")], "tea", mode="off", now=NOW) == []
+    assert select_notes([note(1, "tea")], "tea", mode="off", now=NOW) == []
 
 
 def test_an_unknown_mode_is_refused() -> None:
     with pytest.raises(Invalid, match="recent_only"):
-        select([], "", mode="sometimes", now=NOW)
+        select_notes([], "", mode="sometimes", now=NOW)
 
 
 def test_expired_and_archived_notes_are_never_taken() -> None:
     gone = Memory(owner=Owner("t", "a"), kind=Kind.NOTE, text="tea", created_at=NOW, expires_at=NOW, id="m-1")
     put_away = Memory(owner=Owner("t", "a"), kind=Kind.NOTE, text="tea", created_at=NOW, archived_at=NOW, id="m-2")
 
-    assert select([gone, put_away], "tea", mode="relevant", now=NOW) == []
+    assert select_notes([gone, put_away], "tea", mode="relevant", now=NOW) == []
 
 
 def test_hybrid_finds_by_meaning_what_shares_no_word() -> None:
     notes = [note(1, "User drives a Volvo"), note(2, "Likes tea"), note(3, "The car park is full")]
     meaning = {"m-1": 0.8, "m-2": 0.05, "m-3": 0.6}
 
-    assert ids(select(notes, "which car?", mode="hybrid", now=NOW, meaning=meaning)) == ["m-3", "m-1"]
-    assert ids(select(notes, "which car?", mode="relevant", now=NOW, meaning=meaning)) == ["m-3"]
+    assert ids(select_notes(notes, "which car?", mode="hybrid", now=NOW, meaning=meaning)) == ["m-3", "m-1"]
+    assert ids(select_notes(notes, "which car?", mode="relevant", now=NOW, meaning=meaning)) == ["m-3"]
 
 
 def test_hybrid_ignores_a_likeness_below_the_floor() -> None:
     meaning = {"m-1": MEANING_FLOOR - 0.01, "m-2": MEANING_FLOOR}
 
-    assert ids(select([note(1, "a"), note(2, "b")], "x", mode="hybrid", now=NOW, meaning=meaning)) == ["m-2"]
+    assert ids(select_notes([note(1, "a"), note(2, "b")], "x", mode="hybrid", now=NOW, meaning=meaning)) == ["m-2"]
 
 
 def test_hybrid_without_meaning_is_relevant() -> None:
     notes = [note(1, "tea milk"), note(2, "tea", hours_old=0.05), note(3, "tea milk sugar")]
-    relevant = select(notes, "tea milk sugar", mode="relevant", now=NOW)
+    relevant = select_notes(notes, "tea milk sugar", mode="relevant", now=NOW)
 
-    assert select(notes, "tea milk sugar", mode="hybrid", now=NOW) == relevant
-    assert select(notes, "tea milk sugar", mode="hybrid", now=NOW, meaning={}) == relevant
+    assert select_notes(notes, "tea milk sugar", mode="hybrid", now=NOW) == relevant
+    assert select_notes(notes, "tea milk sugar", mode="hybrid", now=NOW, meaning={}) == relevant
 
 
 def test_a_note_that_does_not_fit_is_passed_over_for_a_shorter_one() -> None:
     notes = [note(1, "tea milk sugar " + "x" * 80), note(2, "tea milk " + "y" * 60), note(3, "tea")]
 
-    assert ids(select(notes, "tea milk sugar", mode="relevant", now=NOW, max_chars=100)) == ["m-1", "m-3"]
+    assert ids(select_notes(notes, "tea milk sugar", mode="relevant", now=NOW, max_chars=100)) == ["m-1", "m-3"]
 
 
 @given(
     st.lists(st.text(max_size=60), max_size=15),
     st.text(max_size=60),
-    st.sampled_from(Mode),
+    st.sampled_from(InjectMode),
     st.integers(0, 200),
     st.integers(0, 12),
     st.dictionaries(st.integers(1, 15).map("m-{}".format), st.floats(-1, 1)),
 )
 def test_the_budget_is_never_exceeded(
-    texts: list[str], message: str, mode: Mode, max_chars: int, max_count: int, meaning: dict[str, float]
+    texts: list[str], message: str, mode: InjectMode, max_chars: int, max_count: int, meaning: dict[str, float]
 ) -> None:
     notes = [note(number, text) for number, text in enumerate(texts, 1)]
 
-    chosen = select(notes, message, mode=mode, now=NOW, max_chars=max_chars, max_count=max_count, meaning=meaning)
+    chosen = select_notes(notes, message, mode=mode, now=NOW, max_chars=max_chars, max_count=max_count, meaning=meaning)
 
     assert len(chosen) <= max_count
     assert sum(len(one.text) for one in chosen) <= max_chars
@@ -247,10 +249,10 @@ def test_no_character_that_breaks_a_line_or_cannot_be_seen_is_rendered() -> None
         character = chr(number)
         category = unicodedata.category(character)
         if category in {"Cc", "Cf", "Cs", "Zl", "Zp", "Zs"} and character not in DRAWN_FORMATS:
-            assert one_line(f"a{character}b") in {"ab", "a b"}, hex(number)
+            assert to_one_line(f"a{character}b") in {"ab", "a b"}, hex(number)
 
 
 def test_what_can_be_seen_stays() -> None:
     text = "naïve Σίσυφος שלום हिन्दी 한국어 ไทย 🙂 c++ C# 100 % <b> \\ `x`"
 
-    assert one_line(text) == text
+    assert to_one_line(text) == text

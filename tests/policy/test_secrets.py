@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from recollect.policy.secrets import context, scan, split
 from recollect.policy.secrets.rules import RULES
-from recollect.policy.secrets.scan import Finding, find_secrets, redact
+from recollect.policy.secrets.scan import SecretFinding, find_secrets, redact
 from recollect.policy.secrets.shapes import SecretRule
 from recollect.policy.secrets.text import _FOLD, MAX_KEPT_CHARS, fold
 from tests.policy.secret_corpus.generate import DISGUISES, Note, disguised_notes, expand, plain_notes
@@ -142,7 +142,7 @@ def test_the_span_is_that_of_the_original_characters() -> None:
 
     (finding,) = find_secrets(text)
 
-    assert finding == Finding("github-token", text.index(hidden), text.index(hidden) + len(hidden))
+    assert finding == SecretFinding("github-token", text.index(hidden), text.index(hidden) + len(hidden))
     assert redact(text, [finding]) == "Ünïcode first, then [secret removed: github-token] and more"
 
 
@@ -158,7 +158,7 @@ def test_a_finding_never_shows_the_credential() -> None:
 
 
 def test_overlapping_findings_are_redacted_once() -> None:
-    assert redact("abcdef", [Finding("b", 2, 5), Finding("a", 1, 3)]) == "a[secret removed: a]f"
+    assert redact("abcdef", [SecretFinding("b", 2, 5), SecretFinding("a", 1, 3)]) == "a[secret removed: a]f"
 
 
 LINES = st.sampled_from([*BENIGN[::7], *(note.text for note in plain_notes(random.Random(SEED), held_out=False))])

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.model import Role
-from recollect.policy.recall.question import Asked
+from recollect.policy.recall.question import ParsedQuery
 from recollect.policy.recall.similarity import (
     SPEAKERS,
     Evidence,
     Frame,
     NeighbourWeights,
-    best,
+    find_best,
     spread_strengths,
     strengths,
 )
@@ -28,9 +28,9 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SHARE = 0.6
 
 
-def evidence(query: str, *texts: str, cosines: list[float] | None = None, **more: Any) -> tuple[Evidence, Asked]:
+def evidence(query: str, *texts: str, cosines: list[float] | None = None, **more: Any) -> tuple[Evidence, ParsedQuery]:
     """What an index would tell of these texts, each its own conversation unless said otherwise."""
-    asked = Asked.read(query, NOW)
+    asked = ParsedQuery.read(query, NOW)
     words = [terms(text) for text in texts]
     occurrences = []
     for term in asked.terms:
@@ -49,14 +49,14 @@ def evidence(query: str, *texts: str, cosines: list[float] | None = None, **more
     return Evidence(**columns), asked
 
 
-def similarities(found: Evidence, asked: Asked) -> Any:
+def similarities(found: Evidence, asked: ParsedQuery) -> Any:
     """The similarity of every record."""
     strength = strengths(found, asked, words_share=SHARE)
     return spread_strengths(strength, strength)
 
 
-def order(found: tuple[Evidence, Asked]) -> list[int]:
-    return list(best(*found, words_share=SHARE, limit=10))
+def order(found: tuple[Evidence, ParsedQuery]) -> list[int]:
+    return list(find_best(*found, words_share=SHARE, limit=10))
 
 
 def test_what_shares_words_comes_before_what_does_not() -> None:
@@ -160,10 +160,10 @@ def test_one_list_of_two_indexes_is_judged_like_one() -> None:
 
 
 def test_nothing_is_like_nothing() -> None:
-    assert best(Evidence.empty(), Asked.read("anything", NOW), words_share=SHARE, limit=5) == {}
+    assert find_best(Evidence.empty(), ParsedQuery.read("anything", NOW), words_share=SHARE, limit=5) == {}
 
 
-def random_evidence(seed: int, *, records: int = 120) -> tuple[Evidence, Asked]:
+def random_evidence(seed: int, *, records: int = 120) -> tuple[Evidence, ParsedQuery]:
     """Conversations of all lengths, some records without a vector, words that few and many hold."""
     choose = np.random.default_rng(seed)
     conversations = np.sort(choose.integers(0, records // 3, records))
@@ -182,7 +182,7 @@ def random_evidence(seed: int, *, records: int = 120) -> tuple[Evidence, Asked]:
         cosines=cosines,
         occurrences=occurrences,
     )
-    return found, Asked.read("my new red apple pie", NOW)
+    return found, ParsedQuery.read("my new red apple pie", NOW)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -192,7 +192,7 @@ def test_the_best_are_those_that_comparing_all_would_find(seed: int) -> None:
     order = np.lexsort((-found.seqs, -likeness))
 
     for limit in (1, 7, 60, 500):
-        assert best(found, asked, words_share=SHARE, limit=limit) == {
+        assert find_best(found, asked, words_share=SHARE, limit=limit) == {
             int(found.seqs[each]): float(likeness[each]) for each in order[:limit] if likeness[each] > 0
         }
 
@@ -226,7 +226,7 @@ def test_a_word_that_only_asks_does_not_outweigh_one_that_names_something() -> N
     assert fit[0] < in_full[0]
 
 
-def naming(found: tuple[Evidence, Asked]) -> tuple[Evidence, Asked]:
+def naming(found: tuple[Evidence, ParsedQuery]) -> tuple[Evidence, ParsedQuery]:
     """The same, had every word of the question named something."""
     known, asked = found
     return known, replace(asked, weights=[1.0] * len(asked.terms))

@@ -14,7 +14,7 @@ from recollect.errors import Invalid
 from recollect.policy.text import (
     MAX_TERM_CHARS,
     STOPWORDS,
-    checked_text,
+    check_text,
     content_hash,
     fold,
     like_literal,
@@ -26,7 +26,7 @@ STORABLE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="
 
 @given(STORABLE)
 def test_whatever_can_be_stored_is_left_as_it_is(text: str) -> None:
-    assert checked_text(text) == text
+    assert check_text(text) == text
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_whatever_can_be_stored_is_left_as_it_is(text: str) -> None:
 )
 def test_what_cannot_be_stored_is_refused_with_the_reason(text: Any, reason: str) -> None:
     with pytest.raises(Invalid, match=f"The tag .*{reason}"):
-        checked_text(text, what="tag")
+        check_text(text, what="tag")
 
 
 @pytest.mark.parametrize(

@@ -19,15 +19,15 @@ from typing import Any
 
 from recollect import policy
 from recollect.model import Kind, Memory, Owner, Role
-from recollect.policy.details.digest import Digest
-from recollect.policy.prompt.tokens import estimated_tokens
-from recollect.policy.recall.question import Asked
+from recollect.policy.details.digest import TextDigester
+from recollect.policy.prompt.tokens import estimate_tokens
+from recollect.policy.recall.question import ParsedQuery
 from recollect.policy.secrets.text import TextView, fold_view
 from recollect.policy.text import terms
 from recollect.providers.readers.html import read_html
 from recollect.providers.readers.text import read_markdown, read_text
 from recollect.providers.static import StaticEmbedder
-from recollect.store.content.chunks import ChunkFile, expanded
+from recollect.store.content.chunks import ChunkFile, decompress_chunk
 from recollect.store.postgres.index import tsvector_literal
 from recollect.store.search.encoding import encode_terms
 from tests.threads import clear_caches, fresh_words, run_together
@@ -76,7 +76,7 @@ MADE_FROM: Mapping[str, Callable[[str], Any]] = {
     "Sequence[Memory]": memories,
     "Iterable[tuple[str, str]]": lambda text: [("user", text)],
     "Sequence[tuple[str, str]]": lambda text: [("user", text)],
-    "CountText": lambda text: estimated_tokens,
+    "CountText": lambda text: estimate_tokens,
     "TextView": fold_view,
 }
 """How an argument of each type is made from a text. A function that wants anything else is not in the list."""
@@ -116,18 +116,18 @@ def chunked(text: str) -> object:
     chunks.feed(text)
     chunks.finish()
     start, end = chunks.index.starts[:2]
-    return chunks.content_hash, expanded(chunks.file.getvalue()[start:end], chars=chunks.chars)  # type: ignore[attr-defined]
+    return chunks.content_hash, decompress_chunk(chunks.file.getvalue()[start:end], chars=chunks.chars)  # type: ignore[attr-defined]
 
 
 def digested(text: str) -> object:
-    digest = Digest()
+    digest = TextDigester()
     digest.feed(text)
     return digest.finish()
 
 
 EMBEDDER = StaticEmbedder()
 ELSEWHERE: Mapping[str, Callable[[str], Any]] = {
-    "policy.question.Asked": lambda text: Asked.read(text, NOW),
+    "policy.question.Asked": lambda text: ParsedQuery.read(text, NOW),
     "policy.digest.Digest": digested,
     "store.encoding.encode_terms": lambda text: encode_terms(terms(text)),
     "store.postgres_index.tsvector_literal": lambda text: tsvector_literal(terms(text)),

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recollect import Invalid, Recollect, Settings
-from recollect.model import ForeignMemory, ForeignTurn, Kind, Origin, Refused
+from recollect.model import ForeignMemory, ForeignTurn, Kind, Origin, RefusedItem
 from recollect.providers.importers import FORMATS, Importers
 from recollect.providers.importers.files import CHUNK_CHARS, split_note
 
@@ -185,7 +185,7 @@ def read(path: Path, name: str) -> list[Any]:
 
 def told(items: list[Any]) -> list[tuple[str, str]]:
     """Where, and what."""
-    return [(each.place, each.reason if isinstance(each, Refused) else each.text) for each in items]
+    return [(each.place, each.reason if isinstance(each, RefusedItem) else each.text) for each in items]
 
 
 @pytest.fixture
@@ -206,7 +206,7 @@ def test_mem0(path: Path, layout: str) -> None:
     assert (first.tags, first.session_id) == (("user:alice", "sports", "hobbies"), "trip-2024")
     assert first.created_at == datetime(2024, 7, 26, 15, 43, 41, 39188, UTC)
     assert (nuts.text, nuts.agent, nuts.tags, nuts.scope) == ("Is allergic to nuts", None, (), None)
-    assert [each.place for each in refused if isinstance(each, Refused)] == ["memory 3", "memory 4"]
+    assert [each.place for each in refused if isinstance(each, RefusedItem)] == ["memory 3", "memory 4"]
     assert relation.text == "alice likes pizza"
 
 
@@ -229,7 +229,7 @@ def test_a_damaged_line_harms_no_other(tmp_path: Path) -> None:
     items = read(written(tmp_path / "memory.jsonl", content), "mcp-memory")
 
     assert [each.place for each in items] == ["line 1", "line 1", "line 2", "line 3", "line 4"]
-    assert [isinstance(each, Refused) for each in items] == [False, False, True, True, False]
+    assert [isinstance(each, RefusedItem) for each in items] == [False, False, True, True, False]
 
 
 @pytest.mark.parametrize("layout", ["object", "list", "lines"])
@@ -294,7 +294,7 @@ def test_claude(tmp_path: Path, form: str) -> None:
     turn, *refused = items[:3]
     assert (turn.session_id, turn.user) == ("claude-u-1", "Which tea is it?\n\n[file: tea.txt]")
     assert (turn.assistant, turn.created_at) == ("Earl Grey.", datetime(2025, 3, 1, 8, 0, 1, tzinfo=UTC))
-    assert [type(each) for each in refused] == [Refused, Refused]
+    assert [type(each) for each in refused] == [RefusedItem, RefusedItem]
     remembered = read(written(tmp_path / "memories.json", REMEMBERED), "claude")
     assert [(each.text, each.tags) for each in remembered] == [
         ("Mara runs a small bakery in Lund.", ("Work context",)),
@@ -318,7 +318,7 @@ def test_what_comes_before_the_cut_comes_in(path: Path, keep: float) -> None:
 
     items = read(written(path, whole[: int(len(whole) * keep)]), "chatgpt")
 
-    assert isinstance(items[-1], Refused)
+    assert isinstance(items[-1], RefusedItem)
     assert "cut off" in items[-1].reason
     assert len(items) == 3 * int(5 * keep) + 1
 
@@ -364,7 +364,7 @@ def test_no_file_makes_a_reader_fail(tmp_path: Path, reader: Any, content: str) 
     reader.recognises(path)
     for item in reader.read(path):
         assert item.place
-        assert isinstance(item, Refused) or (item.text if isinstance(item, ForeignMemory) else item.user)
+        assert isinstance(item, RefusedItem) or (item.text if isinstance(item, ForeignMemory) else item.user)
 
 
 def test_a_long_text_becomes_several_notes_and_loses_nothing() -> None:

@@ -17,7 +17,7 @@ from fastapi import FastAPI
 
 from recollect.api.recollect import Recollect
 from recollect.model import KeyScope
-from recollect.policy.keys import allows
+from recollect.policy.keys import is_allowed
 from recollect.server import app
 from recollect.server.http.routing import Route, Router, RouteTable
 from recollect.settings import Settings
@@ -104,7 +104,7 @@ def test_a_key_opens_what_its_scope_allows(door: Door, route: str) -> None:
     for scope in KeyScope:
         with door.client("settings", scope) as client:
             answer = sent(client, route)
-        assert (answer.status_code == 403) == (not allows(scope, needed)), (scope, answer.text)
+        assert (answer.status_code == 403) == (not is_allowed(scope, needed)), (scope, answer.text)
         if answer.status_code == 403:
             said = answer.json()
             assert said["code"] == "forbidden"

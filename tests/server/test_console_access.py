@@ -11,7 +11,7 @@ import pytest
 
 from recollect.api.recollect import Recollect
 from recollect.model import KeyScope
-from recollect.policy.keys import allows
+from recollect.policy.keys import is_allowed
 from recollect.server.app import create_app
 from tests.server.conftest import MovableClock
 from tests.server.console import Browser, links, read
@@ -61,7 +61,7 @@ def test_a_login_opens_what_its_key_allows(recollect: Recollect, address: str, r
         browser.log_in(key(recollect, scope))
         answer = sent(browser, route)
         browser.close()
-        assert (answer.status_code == 403) == (not allows(scope, needed)), (scope, answer.text)
+        assert (answer.status_code == 403) == (not is_allowed(scope, needed)), (scope, answer.text)
         assert answer.status_code < 500
         if answer.status_code == 403:
             assert f"the scope {scope.value}; this route requires the scope {needed.value}" in read(answer)

@@ -107,7 +107,7 @@ def test_a_frozen_server_fails_what_is_under_way_and_everything_after_it(
 def test_a_recall_from_a_frozen_server_is_not_waited_for_past_its_deadline(
     own_server: PostgresServer, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link, "SLOW", 1000.0)  # it is not found out otherwise
+    monkeypatch.setattr(link, "SLOW_CALL", 1000.0)  # it is not found out otherwise
     with Recollect(settings=Settings(url=url, recall_deadline=1.0)) as recollect:
         recollect.agent("ann").remember("before")
         with own_server.frozen():

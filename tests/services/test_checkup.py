@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recollect import Recollect
-from recollect.model import Check, Kind
+from recollect.model import CheckResult, Kind
 from tests.services.conftest import Clock, Place
 
 FSYNC_OFF = "fsync is off"
@@ -38,7 +38,7 @@ def recollect(fresh_place: Place, clock: Clock) -> Iterator[Recollect]:
         yield store
 
 
-def broken(checks: list[Check]) -> dict[str, Check]:
+def broken(checks: list[CheckResult]) -> dict[str, CheckResult]:
     """What is not in order, but for the test server's durability."""
     return {check.name: check for check in checks if not check.is_ok and check.says != FSYNC_OFF}
 

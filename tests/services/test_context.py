@@ -16,7 +16,7 @@ from recollect.errors import Invalid, NotFound, OverBudget
 from recollect.model import WorkingMemory
 from recollect.policy.details.references import find_references
 from recollect.policy.prompt.escaping import INFORMATION
-from recollect.policy.prompt.tokens import REPLY_TOKENS, count_message, estimated_tokens
+from recollect.policy.prompt.tokens import REPLY_TOKENS, count_message, estimate_tokens
 from tests.services.conftest import Clock, Place
 
 PROMPT = "You keep the accounts."
@@ -111,7 +111,7 @@ def test_the_blocks_come_in_their_order_with_the_new_message_last(
     )
     assert contents[7] == "[Tool Result] (m-5, 2026-03-01 12:00)\n  ledger.csv has 12 invoices"
     assert made.messages[-1] == {"role": "user", "content": "And which invoice was late?"}
-    counted = sum(count_message(message, estimated_tokens) for message in made.messages) + REPLY_TOKENS
+    counted = sum(count_message(message, estimate_tokens) for message in made.messages) + REPLY_TOKENS
     assert made.tokens == counted <= made.budget == 8000
     assert made.tokens == sum(block.tokens for block in made.blocks) + 3
     assert made.truncations == ()

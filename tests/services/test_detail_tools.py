@@ -9,7 +9,7 @@ import pytest
 
 from recollect import capture_calls
 from recollect.api.agent import AgentMemory
-from recollect.policy.prompt.tokens import estimated_tokens
+from recollect.policy.prompt.tokens import estimate_tokens
 from recollect.tools import catalog
 from recollect.tools.guidance import guidance
 from tests.services.conftest import Clock
@@ -60,7 +60,7 @@ def test_retrieve_memory_answers_with_a_page_that_fits_a_prompt_and_says_how_to_
     assert answer["content"] == LOG[:4000]
     assert (answer["memory_key"], answer["offset"], answer["total"], answer["next_offset"]) == (key, 0, len(LOG), 4000)
     assert "offset=4000" in answer["remaining"]
-    assert estimated_tokens(str(answer)) < 1500
+    assert estimate_tokens(str(answer)) < 1500
     onwards = ann.call_tool("retrieve_memory", {**named, "offset": answer["next_offset"]})
     assert onwards["content"] == LOG[4000:8000]
 

@@ -18,7 +18,7 @@ from recollect import Recollect
 from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.deadline import DEADLINE, Deadline
 from recollect.errors import Cancelled, Invalid, NotFound, StoreError
-from recollect.policy.details.keys import MAX_DESCRIPTION_CHARS, SUFFIX_ALPHABET, Part
+from recollect.policy.details.keys import MAX_DESCRIPTION_CHARS, SUFFIX_ALPHABET, PartRequest
 from recollect.services.details import parts
 from recollect.services.details.grep import read_matches
 from recollect.store.content.chunks import CHUNK_CHARS
@@ -543,8 +543,8 @@ def lines_of(text: str) -> list[str]:
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
-def part(**said: Any) -> Part:
-    return Part(**{"limit": 10_000, **said})
+def part(**said: Any) -> PartRequest:
+    return PartRequest(**{"limit": 10_000, **said})
 
 
 @given(TEXTS, st.integers(1, 40), st.integers(0, 40))

@@ -312,7 +312,7 @@ def test_maintain_does_not_wait_for_a_hanging_embedder(
         store.agent("eve").remember("a puppy")
         report = store.maintain()
 
-    assert (report.embedded, report.embedding_problem) == (0, embedding.HANGS)
+    assert (report.embedded, report.embedding_problem) == (0, embedding.EMBEDDER_HANGS)
 
 
 def test_failures_in_some_tenants_leave_the_others_their_vectors(

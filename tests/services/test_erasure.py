@@ -22,9 +22,9 @@ from recollect import Invalid, NotFound, Recollect, Settings
 from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.model import Origin, Receipt
 from recollect.policy.audit import event_hash
-from recollect.policy.erasure import ids_in, receipt_hash
+from recollect.policy.erasure import foreign_words, receipt_hash
 from recollect.policy.history import OWN_AREAS
-from recollect.store.tables.erasure import HANGING, TABLES
+from recollect.store.tables.erasure import DEPENDENT_TABLES, TABLES
 from tests.postgres_server import PostgresServer
 from tests.services.conftest import Clock, Place
 
@@ -84,7 +84,7 @@ def columns(place: Place) -> dict[str, set[str]]:
 
 def dump(place: Place) -> dict[str, str]:
     """Everything in every table."""
-    return {table: repr(place.sql(f"SELECT * FROM {table}")) for table in (*TABLES, *HANGING)}
+    return {table: repr(place.sql(f"SELECT * FROM {table}")) for table in (*TABLES, *DEPENDENT_TABLES)}
 
 
 def forms(text: str) -> Iterator[bytes]:
@@ -177,7 +177,7 @@ def data_folder(place: Place) -> Path:
 def test_every_table_and_every_text_of_the_schema_is_covered(fresh_place: Place, opened: Recollect) -> None:
     schema = columns(fresh_place)
 
-    assert set(schema) - {"leases"} == {*TABLES, *HANGING}
+    assert set(schema) - {"leases"} == {*TABLES, *DEPENDENT_TABLES}
     for table, names in schema.items():
         if table in TABLES:
             searched = {*TABLES[table].texts, *TABLES[table].json}
@@ -245,7 +245,7 @@ def test_a_tenant_leaves_the_audit_log_and_its_keys(fresh_place: Place, opened: 
     receipt = alone.erase("tenant:acme", compact=True)
 
     kept = {"audit_log", "shelves", "api_keys"}
-    for table in {*TABLES, *HANGING} - kept:
+    for table in {*TABLES, *DEPENDENT_TABLES} - kept:
         assert fresh_place.sql(f"SELECT 1 FROM {table} WHERE tenant_id = 'acme'") == [], table
     assert found_in_files(data_folder(fresh_place), NAME, "in Lund", "coffee", "likes tea") == []
     assert alone.verify_audit().is_intact
@@ -342,7 +342,9 @@ def test_our_own_events_say_nothing_but_ids_and_words_of_ours(acme: TenantMemory
     fill(acme, atlas)
     own = [event for event in acme.audit.list(limit=100) if event.action.partition(".")[0] in {*OWN_AREAS, "turn"}]
 
-    left = {word for event in own for word in ids_in([event.message]).split() if word.isalpha() and len(word) > 2}
+    left = {
+        word for event in own for word in foreign_words([event.message]).split() if word.isalpha() and len(word) > 2
+    }
 
     assert len(own) > 20
     ids = {key.id for key in acme.list_keys()} | {each.key[-8:] for each in atlas.list_details()}

@@ -11,7 +11,7 @@ import pytest
 from recollect import AsyncRecollect, Recollect, Settings
 from recollect.errors import Invalid, NotFound, Unauthorized
 from recollect.model import KeyScope
-from recollect.policy.keys import key_text, named_by
+from recollect.policy.keys import key_text, parse_key
 from tests.services.conftest import START, Clock
 
 NOW = START
@@ -42,7 +42,7 @@ def test_a_key_opens_its_tenant_with_its_scope(store: Recollect) -> None:
     found = store.verify_key(issued.key)
 
     assert (found.tenant, found.scope, found.id, found.name) == ("acme", KeyScope.WRITE, issued.record.id, "the CI")
-    assert named_by(issued.key) == ("acme", issued.record.id)
+    assert parse_key(issued.key) == ("acme", issued.record.id)
     assert store.has_keys()
 
 

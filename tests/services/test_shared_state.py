@@ -9,7 +9,7 @@ import pytest
 
 from recollect.errors import StoreError
 from recollect.ports import Store
-from recollect.services.access.keys import Keys
+from recollect.services.access.keys import ApiKeys
 from tests.services.conftest import Clock, Place
 
 
@@ -48,7 +48,7 @@ class _Interrupted:
 def test_key_revoked_during_a_lookup_is_refused_at_once(fresh_place: Place, clock: Clock) -> None:
     with fresh_place.open(clock, embedder="off") as opened:
         store = opened._services.store
-        keys = Keys(_Interrupted(store, lambda: keys.revoke("acme", issued.record.id)), clock)
+        keys = ApiKeys(_Interrupted(store, lambda: keys.revoke("acme", issued.record.id)), clock)
         issued = keys.add("acme", "read")
 
         keys.verify(issued.key)

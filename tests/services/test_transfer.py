@@ -19,7 +19,7 @@ import pytest
 from recollect import Recollect, Settings
 from recollect.api.recollect import TenantMemory
 from recollect.errors import Conflict, Invalid
-from recollect.model import ForeignItem, ForeignMemory, ForeignTurn, Refused
+from recollect.model import ForeignItem, ForeignMemory, ForeignTurn, RefusedItem
 from recollect.providers import importers
 from tests.postgres_server import PostgresServer
 from tests.services.conftest import START, Clock, Place
@@ -626,7 +626,7 @@ class Diary:
                 session, user, assistant = line[1:].split("|")
                 yield ForeignTurn(place=place, session_id=session, user=user, assistant=assistant, created_at=START)
             elif line.startswith("?"):
-                yield Refused(place=place, reason="a question")
+                yield RefusedItem(place=place, reason="a question")
             else:
                 kind, agent, text = line.split("|")
                 yield ForeignMemory(place=place, text=text, kind=kind, agent=agent or None, created_at=START)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recollect.store.engine import Registered
+from recollect.store.engine import RegisteredEmbedder
 from recollect.store.search.encoding import decode_vectors, encode_terms, encode_vector
-from recollect.store.search.index import OwnerIndex, Wanted
+from recollect.store.search.index import OwnerIndex, RowFilter
 
 ROWS, QUERIES, TOP = 2_000, 50, 10
 
@@ -44,7 +44,7 @@ def test_a_vector_of_zeros_stays_one() -> None:
 
 
 def test_what_is_kept_of_an_index_for_the_next_question_follows_its_rows() -> None:
-    embedder, vector = Registered(1, "test", 4), unit_vectors(1, 4, 9)[0]
+    embedder, vector = RegisteredEmbedder(1, "test", 4), unit_vectors(1, 4, 9)[0]
     index, stored = OwnerIndex(embedder), []
     for number in range(1, 9):
         kind = "note" if number % 3 else "episode"
@@ -54,7 +54,7 @@ def test_what_is_kept_of_an_index_for_the_next_question_follows_its_rows() -> No
         index.append(stored[-1:])
         fresh = OwnerIndex(embedder)
         fresh.append(stored)
-        for wanted in (Wanted([], 0.0), Wanted(["note"], 0.0), Wanted([], 1e9), Wanted([], 0.0, until=4)):
+        for wanted in (RowFilter([], 0.0), RowFilter(["note"], 0.0), RowFilter([], 1e9), RowFilter([], 0.0, until=4)):
             kept, made = (each.evidence(["tea", "w2"], vector, wanted) for each in (index, fresh))
             assert kept.seqs.tolist() == made.seqs.tolist()
             assert np.array_equal(kept.cosines, made.cosines, equal_nan=True)  # type: ignore[arg-type]

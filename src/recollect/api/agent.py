@@ -11,15 +11,15 @@ from recollect.api.agent_records import ANY_STATE, MAX_PAGE, PAGE, SEARCH_LIMIT,
 from recollect.caller import current_caller
 from recollect.model import ContextCall, Conversation, Hit, Json, Message, Recalled, Session, Skill, WorkingMemory
 from recollect.policy.memories.trust import check_removal
-from recollect.policy.numbers import checked_whole
+from recollect.policy.numbers import check_whole
 from recollect.policy.prompt.tokens import count_message
 from recollect.policy.prompt.window import private_memory
-from recollect.policy.recall.purposes import checked_purpose, recall_block
-from recollect.policy.text import checked_text
+from recollect.policy.recall.purposes import check_purpose, recall_block
+from recollect.policy.text import check_text
 from recollect.ports import Place
-from recollect.services.prompt.blocks import memories_to_show, private_memories, with_real_references
+from recollect.services.prompt.blocks import break_forged_in_memories, break_forged_references, list_private_memories
 from recollect.services.prompt.gather import ToolResult
-from recollect.services.recall.recall import RecallRequest, checked_limit
+from recollect.services.recall.recall import RecallRequest, check_limit
 from recollect.tools import catalog
 from recollect.tools.guidance import guidance
 
@@ -72,7 +72,7 @@ class AgentTranscripts(AgentView):
 
         Raises: Invalid.
         """
-        return self._store.list_sessions(self.owner, before=before, limit=checked_limit(limit, most=MAX_PAGE))
+        return self._store.list_sessions(self.owner, before=before, limit=check_limit(limit, most=MAX_PAGE))
 
     def session(self, id: str) -> Session:
         """Return one conversation.
@@ -88,7 +88,7 @@ class AgentTranscripts(AgentView):
 
         Raises: NotFound, Invalid.
         """
-        after, limit = checked_whole(after, "`after` (a position)"), checked_limit(limit, most=MAX_PAGE)
+        after, limit = check_whole(after, "`after` (a position)"), check_limit(limit, most=MAX_PAGE)
         return self._store.list_messages(self.owner, session_id, after=after, limit=limit)
 
     def delete_session(self, id: str) -> None:
@@ -119,20 +119,20 @@ class AgentPrompts(AgentView):
 
         Raises: Invalid; StoreError when no source answered.
         """
-        request = RecallRequest(query=query, limit=limit, purpose=checked_purpose(purpose))
+        request = RecallRequest(query=query, limit=limit, purpose=check_purpose(purpose))
         return self.render_recalled(self._services.recall(self.owner, request))
 
     def render_recalled(self, recalled: Recalled) -> str | None:
         """Render a result of `recall` as a block for the next prompt; None if it is empty."""
-        texts = with_real_references(self._store, self.owner, [hit.text for hit in recalled])
+        texts = break_forged_references(self._store, self.owner, [hit.text for hit in recalled])
         hits = (replace(hit, text=text) for hit, text in zip(recalled, texts, strict=True))
         return recall_block(Recalled(hits, recalled.unanswered, recalled.heading))
 
     def private_memory(self) -> str | None:
         """Render core memories and recent journal entries as the block that follows the system prompt, if any."""
-        core, journal = private_memories(self._store, self.owner, self._services.judge, now=self._services.now())
+        core, journal = list_private_memories(self._store, self.owner, self._services.judge, now=self._services.now())
         self._services.echoes.shown(self.owner, [memory.text for memory in (*core, *journal)])
-        return private_memory(*(memories_to_show(self._store, self.owner, each) for each in (core, journal)))
+        return private_memory(*(break_forged_in_memories(self._store, self.owner, each) for each in (core, journal)))
 
     def guidance(self, sets: Iterable[str] | None = None) -> str:
         """Render instructions for using these sets of tools, for the system prompt.
@@ -141,7 +141,7 @@ class AgentPrompts(AgentView):
 
         Raises: Invalid.
         """
-        return guidance(dict.fromkeys(tool.set for tool in catalog.in_sets(sets)))
+        return guidance(dict.fromkeys(tool.set for tool in catalog.select_tools(sets)))
 
     def count_tokens(self, said: str | Sequence[Json]) -> int:
         """Count the tokens of a text, or of a list of chat messages including their framing.
@@ -158,7 +158,7 @@ class AgentPrompts(AgentView):
 
         Raises: Invalid.
         """
-        return catalog.rendered(sets, form)
+        return catalog.render_tools(sets, form)
 
     def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Json:
         """Run one tool. Refusals are returned as answers, not raised."""
@@ -213,9 +213,9 @@ class AgentContexts(AgentView):
         """
         return self._services.context_calls.latest(
             self.owner,
-            session_id=checked_text(session_id, what="session id"),
-            before=checked_text(before, what="id"),
-            limit=checked_limit(limit, most=MAX_CALLS),
+            session_id=check_text(session_id, what="session id"),
+            before=check_text(before, what="id"),
+            limit=check_limit(limit, most=MAX_CALLS),
         )
 
     def context_call(self, id: str) -> ContextCall:

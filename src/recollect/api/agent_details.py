@@ -13,11 +13,11 @@ from recollect.model import Captured, Detail, DetailPage, Proposal, ProposalStat
 from recollect.policy.memories import trust
 from recollect.policy.memories.trust import check_removal
 from recollect.policy.names import proposal_seq
-from recollect.policy.numbers import checked_whole
+from recollect.policy.numbers import check_whole
 from recollect.ports import Place
 from recollect.services.details.capture import COMMAND_OUTPUT
-from recollect.services.details.pieces import Text
-from recollect.services.recall.recall import checked_limit
+from recollect.services.details.pieces import TextSource
+from recollect.services.recall.recall import check_limit
 
 MAX_PAGE = 500
 
@@ -27,7 +27,7 @@ class AgentDetails(AgentView):
 
     def store_detail(
         self,
-        content: Text,
+        content: TextSource,
         *,
         description: str = "",
         type: str = "text",
@@ -95,8 +95,8 @@ class AgentDetails(AgentView):
             self.owner,
             query,
             session_id=session_id,
-            offset=checked_whole(offset, "offset"),
-            limit=checked_limit(limit, most=MAX_PAGE),
+            offset=check_whole(offset, "offset"),
+            limit=check_limit(limit, most=MAX_PAGE),
         )
 
     def list_details(
@@ -122,7 +122,7 @@ class AgentDetails(AgentView):
             session_id=session_id,
             is_active=is_active,
             before=before,
-            limit=checked_limit(limit, most=MAX_PAGE),
+            limit=check_limit(limit, most=MAX_PAGE),
         )
 
     def get_detail(self, key: str) -> Detail:
@@ -248,7 +248,7 @@ class AgentConsolidation(AgentView):
         if before is not None and seq is None:
             raise Invalid("`before` is the id of a proposal, such as p-3.")
         return self._store.list_proposals(
-            self.owner, state=_parse_state(state), before=seq, limit=checked_limit(limit, most=MAX_PAGE)
+            self.owner, state=_parse_state(state), before=seq, limit=check_limit(limit, most=MAX_PAGE)
         )
 
     def apply_proposal(self, id: str) -> Proposal:

@@ -9,15 +9,15 @@ from typing import Any
 from recollect.api.build import Services
 from recollect.errors import Invalid
 from recollect.model import Explanation, Kind, Memory, MemoryVersion, Owner, Recalled, State
-from recollect.policy.memories.kinds import checked_kind
+from recollect.policy.memories.kinds import check_kind
 from recollect.policy.names import memory_seq
-from recollect.policy.numbers import checked_before
-from recollect.policy.recall.purposes import checked_purpose
-from recollect.policy.text import checked_text
-from recollect.services.history.tracing import traced
-from recollect.services.memories.drafts import Draft, checked_moment
+from recollect.policy.numbers import check_before
+from recollect.policy.recall.purposes import check_purpose
+from recollect.policy.text import check_text
+from recollect.services.history.tracing import trace_operation
+from recollect.services.memories.drafts import Draft, check_moment
 from recollect.services.recall.explain import Explain
-from recollect.services.recall.recall import RecallRequest, checked_limit, checked_sources
+from recollect.services.recall.recall import RecallRequest, check_limit, parse_sources
 
 
 class AgentView:
@@ -38,7 +38,7 @@ ANY_STATE = "all"
 class AgentRecords(AgentView):
     """Methods that work on single memories."""
 
-    @traced("create_memory")
+    @trace_operation("create_memory")
     def remember(
         self,
         text: str,
@@ -84,7 +84,7 @@ class AgentRecords(AgentView):
         )
         return self._services.remember(self.owner, [draft])[0]
 
-    @traced("create_memory")
+    @trace_operation("create_memory")
     def remember_many(self, items: Iterable[str | Mapping[str, Any]]) -> Sequence[Memory]:
         """Store many texts in one transaction: all or none.
 
@@ -123,18 +123,18 @@ class AgentRecords(AgentView):
         """
         found = self._store.list_memories(
             self.owner,
-            kind=None if kind is None else checked_kind(kind),
-            needle=checked_text(query, what="query"),
-            tag=checked_text(tag, what="tag").strip(),
+            kind=None if kind is None else check_kind(kind),
+            needle=check_text(query, what="query"),
+            tag=check_text(tag, what="tag").strip(),
             state=_parse_state(state),
-            now=self._services.now() if as_of is None else checked_moment(as_of, "as_of"),
+            now=self._services.now() if as_of is None else check_moment(as_of, "as_of"),
             is_past=as_of is not None,
             before=None if before is None else _parse_seq(before),
-            limit=checked_limit(limit, most=MAX_PAGE),
+            limit=check_limit(limit, most=MAX_PAGE),
         )
         return [self._services.judge(each) for each in self._services.retrieved.shown(self.owner, found)]
 
-    @traced("search_memory")
+    @trace_operation("search_memory")
     def search(
         self, query: str = "", *, tag: str = "", kind: str | None = None, limit: int = SEARCH_LIMIT
     ) -> Sequence[Memory]:
@@ -144,7 +144,7 @@ class AgentRecords(AgentView):
         """
         return self.list(kind=kind, tag=tag, query=query, limit=limit)
 
-    @traced("search_memory")
+    @trace_operation("search_memory")
     def recall(
         self,
         query: str,
@@ -212,7 +212,7 @@ class AgentRecords(AgentView):
         """
         return self._services.remember.approve_workspace(self.owner)
 
-    @traced("update_memory")
+    @trace_operation("update_memory")
     def update(
         self,
         id: str,
@@ -239,10 +239,10 @@ class AgentRecords(AgentView):
 
         Raises: NotFound, Invalid.
         """
-        most = None if limit is None else checked_limit(limit, most=MAX_PAGE)
-        return self._store.list_versions(self.owner, id, before=checked_before(before), limit=most)
+        most = None if limit is None else check_limit(limit, most=MAX_PAGE)
+        return self._store.list_versions(self.owner, id, before=check_before(before), limit=most)
 
-    @traced("delete_memory")
+    @trace_operation("delete_memory")
     def forget(self, id: str) -> None:
         """Delete a memory and its history permanently.
 
@@ -263,10 +263,10 @@ def _build_request(
     return RecallRequest(
         query=query,
         limit=limit,
-        kinds=None if kinds is None else tuple(checked_kind(kind) for kind in kinds),
-        sources=checked_sources(sources),
-        purpose=checked_purpose(purpose),
-        as_of=None if as_of is None else checked_moment(as_of, "as_of"),
+        kinds=None if kinds is None else tuple(check_kind(kind) for kind in kinds),
+        sources=parse_sources(sources),
+        purpose=check_purpose(purpose),
+        as_of=None if as_of is None else check_moment(as_of, "as_of"),
     )
 
 

@@ -7,35 +7,35 @@ from dataclasses import dataclass
 from functools import partial
 
 from recollect.model import Kind, Owner
-from recollect.policy.memories.trust import Judge, judged
+from recollect.policy.memories.trust import Judge, judge_memory
 from recollect.ports import ArchiveFiles, Clock, DocumentFiles, ForeignFormats, Models, Store, TokenCounter
 from recollect.services.access.idempotency import Idempotency
-from recollect.services.access.keys import Keys
+from recollect.services.access.keys import ApiKeys
 from recollect.services.background.embedding import Embedding
-from recollect.services.background.resting import RestedModel
+from recollect.services.background.resting import GuardedModel
 from recollect.services.details.capture import Capture
 from recollect.services.details.describe import Describe
 from recollect.services.details.details import Details
-from recollect.services.history.workflows import Workflows
+from recollect.services.history.workflows import RecordWorkflows
 from recollect.services.knowledge.ingest import Ingest
-from recollect.services.knowledge.search import Passages, SearchKnowledge
+from recollect.services.knowledge.search import PassageSearch, SearchKnowledge
 from recollect.services.knowledge.skills import Skills
 from recollect.services.memories.consolidate import Consolidate
-from recollect.services.memories.loop_guard import Echoes
+from recollect.services.memories.loop_guard import LoopGuard
 from recollect.services.memories.remember import Remember
-from recollect.services.memories.secrets import Scan, SecretGuard
+from recollect.services.memories.secrets import SecretGuard, SecretScan
 from recollect.services.memories.similar import Similar
 from recollect.services.prompt.assemble import Assemble
 from recollect.services.prompt.blocks import Inject
 from recollect.services.prompt.conversation import Conversations
-from recollect.services.prompt.fold import Fold
+from recollect.services.prompt.fold import FoldTurns
 from recollect.services.prompt.gather import Gather
-from recollect.services.prompt.prompt_log import ContextCalls, Seen
-from recollect.services.prompt.references import Move
-from recollect.services.prompt.transcripts import Transcripts
+from recollect.services.prompt.prompt_log import ContextCalls, InspectContextCall
+from recollect.services.prompt.references import OffloadPieces
+from recollect.services.prompt.transcripts import TranscriptWriter
 from recollect.services.recall.audit_source import Audit
 from recollect.services.recall.knowledge_source import Knowledge
-from recollect.services.recall.marks import Retrieved
+from recollect.services.recall.marks import RetrievalMarks
 from recollect.services.recall.memory_source import OwnMemories
 from recollect.services.recall.question import RecallSource
 from recollect.services.recall.recall import Recall
@@ -44,7 +44,7 @@ from recollect.services.transfer.export import Export
 from recollect.services.transfer.foreign import ForeignImport
 from recollect.services.transfer.importing import Import
 from recollect.services.transfer.restore import Restore
-from recollect.services.upkeep.checkup import Checkup, MendIndex
+from recollect.services.upkeep.checkup import Checkup, RepairIndex
 from recollect.services.upkeep.erase import Erase
 from recollect.services.upkeep.maintain import Maintain
 from recollect.settings import Settings
@@ -60,40 +60,40 @@ class Services:
     store: Store
     now: Clock
     judge: Judge
-    rested_models: Sequence[RestedModel]
+    rested_models: Sequence[GuardedModel]
     remember: Remember
-    transcripts: Transcripts
+    transcripts: TranscriptWriter
     conversations: Conversations
     recall: Recall
     inject: Inject
     similar: Similar
     consolidate: Consolidate
-    scan: Scan
+    scan: SecretScan
     details: Details
     capture: Capture
     guard: SecretGuard
-    echoes: Echoes
+    echoes: LoopGuard
     maintain: Maintain
     checkup: Checkup
-    mend_index: MendIndex
-    retrieved: Retrieved
-    workflows: Workflows
+    mend_index: RepairIndex
+    retrieved: RetrievalMarks
+    workflows: RecordWorkflows
     tokens: TokenCounter
     skills: Skills
-    keys: Keys
+    keys: ApiKeys
     idempotency: Idempotency
     ingest: Ingest
     search_knowledge: SearchKnowledge
     assemble: Assemble
     context_calls: ContextCalls
-    seen: Seen
+    seen: InspectContextCall
     erase: Erase
     export: Export
     import_: Import
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outside:
+class Dependencies:
     """Dependencies of the services other than the store."""
 
     models: Models
@@ -104,22 +104,28 @@ class Outside:
     formats: ForeignFormats
 
 
-def wired(store: Store, embedding: Embedding, outside: Outside, *, now: Clock, settings: Settings) -> Services:
+def build_services(
+    store: Store, embedding: Embedding, outside: Dependencies, *, now: Clock, settings: Settings
+) -> Services:
     """Build the services of one store from the settings."""
     summary, fast = _guard_models(outside.models, now)
     tokens, skills = outside.tokens, outside.skills
-    echoes, retrieved, guard = Echoes(), _build_marks(store, settings), SecretGuard(store, now, mode=settings.secrets)
+    echoes, retrieved, guard = (
+        LoopGuard(),
+        _build_marks(store, settings),
+        SecretGuard(store, now, mode=settings.secrets),
+    )
     details = Details(store, guard, Describe(fast if settings.detail_summary == "model" else None), now)
     limits = {Kind.NOTE: settings.max_total}
     remember = Remember(store, embedding, guard, echoes, now, max_counts=limits, suspicious=settings.suspicious)
-    transcripts = Transcripts(store, remember, guard, now, is_capturing=settings.capture_turns)
+    transcripts = TranscriptWriter(store, remember, guard, now, is_capturing=settings.capture_turns)
     conversations = _build_conversations(store, guard, summary, now, settings)
-    judge = partial(judged, mode=settings.suspicious)
+    judge = partial(judge_memory, mode=settings.suspicious)
     recall = _build_recall(store, embedding, echoes, retrieved, judge, now, settings)
     inject = _build_inject(store, embedding, echoes, judge, now, settings)
     context_calls = ContextCalls(store, keep=settings.context_calls_kept)
     consolidate = _build_consolidate(store, remember, guard, summary, now, settings)
-    keys, waiting = Keys(store, now), (retrieved, context_calls)
+    keys, waiting = ApiKeys(store, now), (retrieved, context_calls)
     gather = Gather(store, judge, inject=inject, recall=recall, skills=skills, converse=conversations)
     assemble = _build_assemble(store, guard, gather, fast, tokens, echoes, retrieved, context_calls, now, settings)
     return Services(
@@ -134,25 +140,27 @@ def wired(store: Store, embedding: Embedding, outside: Outside, *, now: Clock, s
         inject=inject,
         similar=Similar(store, embedding, now),
         consolidate=consolidate,
-        scan=Scan(store, guard, now),
+        scan=SecretScan(store, guard, now),
         details=details,
         capture=Capture(details, tokens, threshold=settings.capture_threshold),
         guard=guard,
         echoes=echoes,
         maintain=Maintain(store, embedding, now, quota=settings.episode_quota),
         checkup=Checkup(store, now, agent=Owner(settings.tenant, settings.agent)),
-        mend_index=MendIndex(store, now),
+        mend_index=RepairIndex(store, now),
         retrieved=retrieved,
-        workflows=Workflows(store, guard, now),
+        workflows=RecordWorkflows(store, guard, now),
         tokens=tokens,
         skills=skills,
         keys=keys,
         idempotency=Idempotency(store, now),
         ingest=Ingest(store, embedding, guard, outside.files, now),
-        search_knowledge=SearchKnowledge(Passages(store, words_share=settings.similarity_words), embedding, echoes),
+        search_knowledge=SearchKnowledge(
+            PassageSearch(store, words_share=settings.similarity_words), embedding, echoes
+        ),
         assemble=assemble,
         context_calls=context_calls,
-        seen=Seen(store, skills, context_calls),
+        seen=InspectContextCall(store, skills, context_calls),
         erase=Erase(store, consolidate, now, waiting=waiting, caches=[echoes, assemble, context_calls, keys]),
         export=Export(store, outside.archives, now),
         import_=_build_import(
@@ -164,19 +172,19 @@ def wired(store: Store, embedding: Embedding, outside: Outside, *, now: Clock, s
     )
 
 
-def _guard_models(models: Models, now: Clock) -> tuple[RestedModel | None, RestedModel | None]:
+def _guard_models(models: Models, now: Clock) -> tuple[GuardedModel | None, GuardedModel | None]:
     """Wrap the models for summaries and for fast answers. A model used for both shares one wrapper."""
-    summary = None if models.summary is None else RestedModel(models.summary, now)
+    summary = None if models.summary is None else GuardedModel(models.summary, now)
     if models.fast is models.summary:
         return summary, summary
-    return summary, None if models.fast is None else RestedModel(models.fast, now)
+    return summary, None if models.fast is None else GuardedModel(models.fast, now)
 
 
-def _build_marks(store: Store, settings: Settings) -> Retrieved:
-    return Retrieved(store, unmarked=() if settings.workspace is None else (Kind.NOTE,))
+def _build_marks(store: Store, settings: Settings) -> RetrievalMarks:
+    return RetrievalMarks(store, unmarked=() if settings.workspace is None else (Kind.NOTE,))
 
 
-def _build_import(outside: Outside, restore: Restore, foreign: ForeignImport, settings: Settings) -> Import:
+def _build_import(outside: Dependencies, restore: Restore, foreign: ForeignImport, settings: Settings) -> Import:
     return Import(outside.archives, restore, foreign, outside.formats, agent=settings.agent)
 
 
@@ -184,10 +192,10 @@ def _build_assemble(
     store: Store,
     guard: SecretGuard,
     gather: Gather,
-    fast: RestedModel | None,
+    fast: GuardedModel | None,
     tokens: TokenCounter,
-    echoes: Echoes,
-    retrieved: Retrieved,
+    echoes: LoopGuard,
+    retrieved: RetrievalMarks,
     calls: ContextCalls,
     now: Clock,
     settings: Settings,
@@ -196,9 +204,9 @@ def _build_assemble(
         store,
         now,
         gather=gather,
-        fold=Fold(store, guard, fast, now, max_input_chars=settings.summary_input_chars),
+        fold=FoldTurns(store, guard, fast, now, max_input_chars=settings.summary_input_chars),
         # No model here: assembling a prompt must not wait for a summary.
-        move=Move(Details(store, guard, Describe(None), now)),
+        move=OffloadPieces(Details(store, guard, Describe(None), now)),
         tokens=tokens,
         echoes=echoes,
         retrieved=retrieved,
@@ -211,8 +219,8 @@ def _build_assemble(
 def _build_recall(
     store: Store,
     embedding: Embedding,
-    echoes: Echoes,
-    retrieved: Retrieved,
+    echoes: LoopGuard,
+    retrieved: RetrievalMarks,
     judge: Judge,
     now: Clock,
     settings: Settings,
@@ -221,7 +229,7 @@ def _build_recall(
         OwnMemories(store, judge, words_share=settings.similarity_words),
         Audit(store),
         Steps(store),
-        Knowledge(Passages(store, words_share=settings.similarity_words)),
+        Knowledge(PassageSearch(store, words_share=settings.similarity_words)),
     )
     weights = {name: getattr(settings, f"weight_{name}") for name in PARTS}
     return Recall(
@@ -238,14 +246,14 @@ def _build_recall(
 
 
 def _build_consolidate(
-    store: Store, remember: Remember, guard: SecretGuard, model: RestedModel | None, now: Clock, settings: Settings
+    store: Store, remember: Remember, guard: SecretGuard, model: GuardedModel | None, now: Clock, settings: Settings
 ) -> Consolidate:
     is_noted, policy = settings.workspace is None, settings.consolidation
     return Consolidate(store, remember, guard, now, model=model, policy=policy, is_noted=is_noted)
 
 
 def _build_conversations(
-    store: Store, guard: SecretGuard, model: RestedModel | None, now: Clock, settings: Settings
+    store: Store, guard: SecretGuard, model: GuardedModel | None, now: Clock, settings: Settings
 ) -> Conversations:
     return Conversations(
         store,
@@ -260,7 +268,7 @@ def _build_conversations(
 
 
 def _build_inject(
-    store: Store, embedding: Embedding, echoes: Echoes, judge: Judge, now: Clock, settings: Settings
+    store: Store, embedding: Embedding, echoes: LoopGuard, judge: Judge, now: Clock, settings: Settings
 ) -> Inject:
     return Inject(
         store,

@@ -14,12 +14,12 @@ from types import TracebackType
 from typing import Self
 
 from recollect.api.agent import AgentMemory
-from recollect.api.build import Outside, wired
+from recollect.api.build import Dependencies, build_services
 from recollect.api.tenant import TenantMemory
 from recollect.caller import current_caller
 from recollect.errors import Invalid
-from recollect.model import ApiKey, BackgroundStatus, Check, RefusedText, Skill
-from recollect.policy.names import checked_tenant
+from recollect.model import ApiKey, BackgroundStatus, CheckResult, RefusedText, Skill
+from recollect.policy.names import check_tenant
 from recollect.ports import Clock, Embedder, Store, TokenCounter
 from recollect.providers.archives import Archives
 from recollect.providers.documents import Files
@@ -75,10 +75,10 @@ class Recollect:
             self._store.close()
             raise
         self._store.embed_notes_with(self._embedding.of_texts)
-        self._services = wired(
+        self._services = build_services(
             self._store,
             self._embedding,
-            Outside(
+            Dependencies(
                 models=models, tokens=tokens, skills=skills, files=Files(), archives=Archives(), formats=Importers()
             ),
             now=self._now,
@@ -102,7 +102,7 @@ class Recollect:
 
         Raises: Invalid.
         """
-        return TenantMemory(self._services, checked_tenant(id or self.settings.tenant))
+        return TenantMemory(self._services, check_tenant(id or self.settings.tenant))
 
     def skills(self) -> Sequence[Skill]:
         """List the skills of the setting `skills` by name. Changed files are read again."""
@@ -123,7 +123,7 @@ class Recollect:
         self._services.retrieved.flush()
         return self._services.maintain(progress=progress)
 
-    def check(self, *, is_quick: bool = False, progress: Progress | None = None) -> Sequence[Check]:
+    def check(self, *, is_quick: bool = False, progress: Progress | None = None) -> Sequence[CheckResult]:
         """Check the whole store, all tenants, and report each problem with its remedy; change nothing.
 
         `is_quick` skips the checks that read everything: each database page, each text, each event.

@@ -16,8 +16,8 @@ from recollect.model import (
     Agent,
     ApiKey,
     AuditEvent,
-    Exported,
-    Imported,
+    ExportReport,
+    ImportReport,
     IssuedKey,
     KeyScope,
     Kind,
@@ -25,12 +25,12 @@ from recollect.model import (
     Receipt,
     Session,
 )
-from recollect.policy.agents import AgentFields, checked_agent_fields
+from recollect.policy.agents import AgentFields, check_agent_fields
 from recollect.policy.memories.trust import check_decision
-from recollect.policy.text import checked_text
+from recollect.policy.text import check_text
 from recollect.ports import Place, place_of
-from recollect.services.recall.recall import checked_limit
-from recollect.services.transfer.importing import ImportWishes
+from recollect.services.recall.recall import check_limit
+from recollect.services.transfer.importing import ImportOptions
 from recollect.services.upkeep.maintain import MaintenanceReport
 from recollect.services.walk import Progress
 
@@ -72,7 +72,7 @@ class TenantAgents(TenantView):
 
         Raises: Invalid.
         """
-        limit, after = checked_limit(limit, most=MAX_PAGE), checked_text(after, what="after")
+        limit, after = check_limit(limit, most=MAX_PAGE), check_text(after, what="after")
         agents = current_caller().agents
         if not agents:
             return self._store.list_agents(self.id, after=after, limit=limit)
@@ -135,7 +135,7 @@ def _check_fields(fields: AgentFields) -> dict[str, Any]:
 
     Raises: Invalid; Forbidden when a caller of low trust sets an agent's prompt, model or tools.
     """
-    checked = checked_agent_fields(fields)
+    checked = check_agent_fields(fields)
     if not APPEARANCE_FIELDS.issuperset(checked):
         check_decision(current_caller().trust)
     return checked
@@ -200,7 +200,7 @@ class TenantKeys(TenantView):
         """
         current_caller().check_whole_tenant()
         return self._services.keys.list(
-            self.id, after=after, limit=None if limit is None else checked_limit(limit, most=MAX_PAGE)
+            self.id, after=after, limit=None if limit is None else check_limit(limit, most=MAX_PAGE)
         )
 
     def revoke_key(self, id: str) -> None:
@@ -222,7 +222,7 @@ class TenantTranscripts(TenantView):
 
         Raises: Invalid.
         """
-        limit = checked_limit(limit, most=MAX_PAGE)
+        limit = check_limit(limit, most=MAX_PAGE)
         if not current_caller().agents:
             return self._store.list_tenant_sessions(self.id, before=before, limit=limit)
         owners = [Owner(self.id, agent) for agent in current_caller().agents]
@@ -260,7 +260,7 @@ class TenantUpkeep(TenantView):
 class TenantTransfer(TenantView):
     """Export and import of a tenant."""
 
-    def export(self, path: str | Path | IO[bytes], *, progress: Progress | None = None) -> Exported:
+    def export(self, path: str | Path | IO[bytes], *, progress: Progress | None = None) -> ExportReport:
         """Export all data of the tenant, except keys, to a file that any engine can import.
 
         The name's ending `.gz` or `.zst` selects compression. The file is a snapshot of one moment, and gets its name
@@ -283,7 +283,7 @@ class TenantTransfer(TenantView):
         merge: bool = False,
         dry_run: bool = False,
         progress: Progress | None = None,
-    ) -> Imported:
+    ) -> ImportReport:
         """Import a file: an export, or the memories of another program.
 
         `format` names the file's format if it cannot be detected, `agent` the owner of memories that name none. An
@@ -297,7 +297,7 @@ class TenantTransfer(TenantView):
         current_caller().check_whole_tenant()
         if current_caller().trust is not None:
             raise Forbidden("A file can hold memories of any origin; it takes a key without a limit on trust.")
-        wishes = ImportWishes(format=format, agent=agent, is_dry_run=dry_run, is_merged=merge)
+        wishes = ImportOptions(format=format, agent=agent, is_dry_run=dry_run, is_merged=merge)
         return self._services.import_(self.id, Path(path).expanduser(), wishes, progress)
 
     def import_formats(self) -> tuple[str, ...]:

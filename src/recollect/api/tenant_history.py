@@ -26,17 +26,17 @@ from recollect.model import (
     Workflow,
     WorkflowStep,
 )
-from recollect.policy.documents import checked_category
+from recollect.policy.documents import check_category
 from recollect.policy.history import COMPLETED, OWN_AREAS
-from recollect.policy.json_values import checked_json
+from recollect.policy.json_values import check_json
 from recollect.policy.memories.trust import check_decision
-from recollect.policy.names import checked_owner
-from recollect.policy.numbers import checked_before, checked_whole
-from recollect.policy.text import checked_text
-from recollect.services.knowledge.ingest import Wishes
-from recollect.services.knowledge.report import Ingested
+from recollect.policy.names import check_owner
+from recollect.policy.numbers import check_before, check_whole
+from recollect.policy.text import check_text
+from recollect.services.knowledge.ingest import DocumentOptions
+from recollect.services.knowledge.report import IngestReport
 from recollect.services.memories.secrets import REJECTED, Sighting
-from recollect.services.recall.recall import checked_limit
+from recollect.services.recall.recall import check_limit
 from recollect.services.walk import Progress
 from recollect.tools import catalog
 
@@ -51,7 +51,7 @@ class TenantView:
 
     def _owner(self, agent: str) -> Owner:
         """Raises: Invalid; Forbidden when the caller is limited to other agents."""
-        owner = checked_owner(agent, self.id)
+        owner = check_owner(agent, self.id)
         current_caller().check_agent(owner.agent)
         return owner
 
@@ -80,8 +80,8 @@ class AuditLog(TenantView):
 
         Raises: Invalid.
         """
-        agents, limit, before = current_caller().agents, checked_limit(limit, most=MAX_PAGE), checked_before(before)
-        needle = checked_text(query, what="query")
+        agents, limit, before = current_caller().agents, check_limit(limit, most=MAX_PAGE), check_before(before)
+        needle = check_text(query, what="query")
         return self._store.list_events(self.id, needle=needle, agents=agents, before=before, limit=limit)
 
     def verify(self) -> AuditReport:
@@ -144,7 +144,7 @@ def _check_action(action: object) -> str:
 
 
 def _check_message(message: str) -> str:
-    message = checked_text(message, what="message").strip()
+    message = check_text(message, what="message").strip()
     if not 1 <= len(message) <= MAX_MESSAGE_CHARS:
         raise Invalid(f"A message has 1 to {MAX_MESSAGE_CHARS:,} characters.")
     return message
@@ -161,7 +161,7 @@ def _parse_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
         raise Invalid("The meta of an event must be JSON: it holds a value JSON cannot represent.") from None
     if len(text) > MAX_META_CHARS or "\\u0000" in text:
         raise Invalid(f"The meta of an event has at most {MAX_META_CHARS:,} characters as JSON, and no NUL.")
-    checked_json(meta, what="meta")
+    check_json(meta, what="meta")
     parsed: dict[str, Any] = json.loads(text)
     return parsed
 
@@ -186,7 +186,7 @@ class TenantHistory(TenantView):
         """
         current_caller().check_whole_tenant()
         check_decision(current_caller().trust)
-        allowed = self._services.guard.allow(self.id, checked_text(text))
+        allowed = self._services.guard.allow(self.id, check_text(text))
         message = f"Text that looked like a secret was allowed ({allowed} piece{'' if allowed == 1 else 's'})."
         self._store.add_event(
             AuditEvent(tenant=self.id, at=self._services.now(), action="secret.allow", message=message)
@@ -249,23 +249,23 @@ class TenantWorkflows(TenantView):
 
         Raises: NotFound.
         """
-        return self._store.get_workflow(self.id, checked_text(id, what="id"))
+        return self._store.get_workflow(self.id, check_text(id, what="id"))
 
     def list_workflows(self, *, after: str = "", limit: int = PAGE) -> Sequence[Workflow]:
         """List workflows by id, starting after the id `after`.
 
         Raises: Invalid.
         """
-        limit = checked_limit(limit, most=MAX_PAGE)
-        return self._store.list_workflows(self.id, after=checked_text(after, what="after"), limit=limit)
+        limit = check_limit(limit, most=MAX_PAGE)
+        return self._store.list_workflows(self.id, after=check_text(after, what="after"), limit=limit)
 
     def list_steps(self, workflow: str, *, after: int = 0, limit: int = PAGE) -> Sequence[WorkflowStep]:
         """List the steps of a workflow (by id) in order, starting after the position `after`.
 
         Raises: NotFound, Invalid.
         """
-        limit, id, caller = checked_limit(limit, most=MAX_PAGE), checked_text(workflow, what="id"), current_caller()
-        after = checked_whole(after, "`after` (a position)")
+        limit, id, caller = check_limit(limit, most=MAX_PAGE), check_text(workflow, what="id"), current_caller()
+        after = check_whole(after, "`after` (a position)")
         found: list[WorkflowStep] = []
         while page := self._store.list_steps(self.id, id, after=after, limit=limit):
             found += [each for each in page if each.agent_id is None or caller.is_allowed(each.agent_id)]
@@ -289,7 +289,7 @@ class TenantKnowledge(TenantView):
         exclude: Sequence[str] = (),
         prune: bool = False,
         progress: Progress | None = None,
-    ) -> Ingested:
+    ) -> IngestReport:
         """Ingest a text, a file (Markdown, text, HTML, PDF) or all such files below a folder.
 
         Unchanged documents are skipped; changed ones replace their earlier version. For a folder, `include` and
@@ -298,10 +298,10 @@ class TenantKnowledge(TenantView):
 
         Raises: Invalid, SecretRejected; for a folder only when it cannot be read.
         """
-        wishes = Wishes(title=title, category=category, is_published=is_published)
+        wishes = DocumentOptions(title=title, category=category, is_published=is_published)
         ingest = self._services.ingest
         if not ingest.is_folder(path_or_text):
-            return Ingested(documents=(ingest(self.id, path_or_text, wishes),))
+            return IngestReport(documents=(ingest(self.id, path_or_text, wishes),))
         return ingest.folder(
             self.id,
             Path(path_or_text),
@@ -319,14 +319,14 @@ class TenantKnowledge(TenantView):
         title: str | None = None,
         category: str | None = None,
         is_published: bool | None = None,
-    ) -> Ingested:
+    ) -> IngestReport:
         """Ingest a text, even one that looks like a path: for texts from untrusted sources.
 
         Raises: Invalid, SecretRejected.
         """
-        wishes = Wishes(title=title, category=category, is_published=is_published)
-        content = checked_text(text).encode()
-        return Ingested(documents=(self._services.ingest.content(self.id, content, wishes, name="", source=""),))
+        wishes = DocumentOptions(title=title, category=category, is_published=is_published)
+        content = check_text(text).encode()
+        return IngestReport(documents=(self._services.ingest.content(self.id, content, wishes, name="", source=""),))
 
     def ingest_bytes(
         self,
@@ -336,14 +336,16 @@ class TenantKnowledge(TenantView):
         title: str | None = None,
         category: str | None = None,
         is_published: bool | None = None,
-    ) -> Ingested:
+    ) -> IngestReport:
         """Ingest the content of a file by its `name`, which decides the format and identifies the document.
 
         Raises: Invalid, SecretRejected.
         """
-        wishes = Wishes(title=title, category=category, is_published=is_published)
-        base = Path(checked_text(name, what="name").replace("\\", "/")).name
-        return Ingested(documents=(self._services.ingest.content(self.id, content, wishes, name=base, source=base),))
+        wishes = DocumentOptions(title=title, category=category, is_published=is_published)
+        base = Path(check_text(name, what="name").replace("\\", "/")).name
+        return IngestReport(
+            documents=(self._services.ingest.content(self.id, content, wishes, name=base, source=base),)
+        )
 
     def get_document(self, id: str) -> Document:
         """Return one document.
@@ -366,9 +368,9 @@ class TenantKnowledge(TenantView):
         """
         return self._store.list_documents(
             self.id,
-            category=checked_category(category),
-            after=checked_text(after, what="after"),
-            limit=checked_limit(limit, most=MAX_PAGE),
+            category=check_category(category),
+            after=check_text(after, what="after"),
+            limit=check_limit(limit, most=MAX_PAGE),
         )
 
     def update_document(
@@ -378,7 +380,7 @@ class TenantKnowledge(TenantView):
 
         Raises: NotFound, Invalid, SecretRejected, Conflict.
         """
-        wishes = Wishes(title=title, category=category, is_published=is_published)
+        wishes = DocumentOptions(title=title, category=category, is_published=is_published)
         return self._services.ingest.update(self.id, id, wishes)
 
     def delete_document(self, id: str) -> None:

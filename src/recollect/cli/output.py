@@ -92,7 +92,7 @@ Block = Cell | tuple[Cell, ...] | Table | Grid | Indented | Unwrapped
 """Part of what a terminal shows. The cells of a tuple share a line."""
 
 
-class Note(str):
+class OutputNote(str):
     """A line that goes to standard error in a pipe: a remark, not part of the record."""
 
     __slots__ = ()
@@ -192,7 +192,7 @@ class PlainPrinter:
 
     def show(self, output: Output) -> None:
         for line in output.lines:
-            if isinstance(line, Note):
+            if isinstance(line, OutputNote):
                 print(line, file=sys.stderr)
             else:
                 print(line if isinstance(line, str) else "\t".join(line))

@@ -17,7 +17,7 @@ class Session:
     id: str
     owner: Owner
     summary: str = ""  # of its oldest messages
-    summarized_count: int = 0  # how many those are
+    summarized_count: int = 0  # number of messages the summary covers
     message_count: int = 0
     created_at: datetime
     updated_at: datetime
@@ -25,10 +25,10 @@ class Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One thing said in a conversation: a user's prompt or the final answer to it."""
+    """One message of a conversation: a user prompt or the final answer to it."""
 
     session_id: str
-    position: int = 0  # 1 is the first; the store gives it
+    position: int = 0  # counted from 1; set by the store
     role: Role
     content: str
     created_at: datetime
@@ -36,31 +36,31 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """What a model needs to know of a conversation: a summary of its beginning, if there is one, and what followed."""
+    """A conversation as a model reads it: an optional summary of its beginning, then the remaining messages."""
 
     session_id: str
     summary: str = ""
     summarized_count: int = 0
-    turns: tuple[Message, ...] = ()  # those the summary does not cover
+    turns: tuple[Message, ...] = ()  # messages the summary does not cover
 
     @property
     def messages(self) -> list[Json]:
-        """One system message with the summary, when there is one, and then what was said, word for word."""
-        told = [{"role": Role.SYSTEM.value, "content": SUMMARY_HEADING + self.summary}] if self.summary else []
-        return told + [{"role": turn.role.value, "content": turn.content} for turn in self.turns]
+        """Messages for a chat model: the summary as a system message, if any, then the turns verbatim."""
+        summary = [{"role": Role.SYSTEM.value, "content": SUMMARY_HEADING + self.summary}] if self.summary else []
+        return summary + [{"role": turn.role.value, "content": turn.content} for turn in self.turns]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """A picture that belongs to a prompt. It is shown to the model and kept nowhere."""
+    """An image in a prompt. It is sent to the model and never stored."""
 
     content: bytes = field(repr=False)
-    media_type: str  # as its first bytes say
+    media_type: str  # detected from its first bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentQuestion:
-    """What an agent is asked."""
+    """A prompt for an agent."""
 
     owner: Owner
     prompt: str
@@ -70,14 +70,14 @@ class AgentQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
-    """A piece of the answer, as it comes."""
+    """A piece of a streamed answer."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUse:
-    """A tool the agent has used. Neither what it was told nor what it said: that may be anything."""
+    """A tool call of an agent, without arguments or result, which may hold private text."""
 
     name: str
     is_ok: bool
@@ -85,17 +85,17 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecalledItem:
-    """Something out of memory that the model was shown."""
+    """A stored item that was part of the prompt."""
 
     id: str
     source: str  # memory, audit, workflow, knowledge
-    block: str  # the part of the prompt it stood in; of a purpose, its name
+    block: str  # the prompt block that held it, or the name of the purpose
     score: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunUsage:
-    """What an answer has cost."""
+    """Requests, tool calls and tokens an answer took."""
 
     requests: int = 0
     tool_calls: int = 0
@@ -105,26 +105,26 @@ class RunUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentAnswer:
-    """What an agent answered. When somebody has it, the turn is on disk."""
+    """An agent's answer. The turn is on disk before the answer is returned."""
 
     response: str
     session_id: str
     agent: str
     model: str
     usage: RunUsage
-    call_id: str  # of the first prompt: asks later what the model was shown
+    call_id: str  # of the first prompt; look it up with `context_call`
     recalled: tuple[RecalledItem, ...] = ()
     tools: tuple[ToolUse, ...] = ()
     purposes: tuple[str, ...] = ()
 
 
 RunEvent = Delta | ToolUse
-"""What happens before the answer is there."""
+"""Events that precede the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workflow:
-    """A piece of work that several agents may have a hand in."""
+    """A piece of work shared by one or more agents."""
 
     id: str
     tenant: str
@@ -134,12 +134,12 @@ class Workflow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowStep:
-    """One step of a workflow, and what came out of it."""
+    """One step of a workflow and its output."""
 
     tenant: str
     workflow_id: str
-    workflow_name: str = ""  # the store fills it in
-    position: int = 0  # 1 is the first; the store gives it
+    workflow_name: str = ""  # set by the store
+    position: int = 0  # counted from 1; set by the store
     name: str
     output: str
     status: str = "completed"

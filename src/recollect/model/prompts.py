@@ -12,15 +12,17 @@ from recollect.model.records import Hit, Json, Owner
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unanswered:
-    """A source that did not answer a question, or not in time."""
+    """A source that failed or exceeded the deadline."""
 
     source: str
     reason: str
 
 
 class Recalled(list[Hit]):
-    """What fits a question best, best first; `unanswered` names the sources that have no say in it, and why; `heading`
-    says what the hits are, if they were asked for with a purpose."""
+    """Hits of a recall, best first.
+
+    `unanswered` lists the sources that failed or timed out. `heading` describes the hits when a purpose was given.
+    """
 
     __slots__ = ("heading", "unanswered")
 
@@ -31,16 +33,16 @@ class Recalled(list[Hit]):
 
 
 class Outcome(StrEnum):
-    """What became of one thing at one question."""
+    """Result of one item in one recall."""
 
     RECALLED = "recalled"
     OUT_RANKED = "out_ranked"
-    MISSING = "missing"  # or somebody else's
+    MISSING = "missing"  # or owned by another agent
     EXPIRED = "expired"
     SUPERSEDED = "superseded"
     ARCHIVED = "archived"
     HELD = "held"
-    LATER = "later"  # it was not known yet at the time the question is about
+    LATER = "later"  # stored after the time given by `as_of`
     FILTERED = "filtered"
     DOUBLE = "double"
     NOT_EMBEDDED = "not_embedded"
@@ -50,47 +52,47 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appearance:
-    """What became of one thing in one prompt."""
+    """Result of one item in one prompt."""
 
     call_id: str
     session_id: str
     at: datetime
     block: str
-    left_out: str = ""  # why it was not shown: budget, moved, shown in another block; empty: it was
+    left_out: str = ""  # reason it was left out (budget, moved, shown in another block); empty if shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Why something was recalled, or was not."""
+    """Reason an item was or was not recalled."""
 
     id: str
     outcome: Outcome
     sentence: str
-    rank: int | None = None  # 1 is the first; None: it has none
-    hit: Hit | None = None  # with its score, as it was weighed
-    words: tuple[str, ...] = ()  # of the question, those it holds
-    rival: Hit | None = None  # the last one that was shown instead, or the one it doubles
+    rank: int | None = None  # counted from 1; None if unranked
+    hit: Hit | None = None  # with its score
+    words: tuple[str, ...] = ()  # words of the question that it contains
+    rival: Hit | None = None  # the lowest hit that was returned, or the hit it duplicates
     unanswered: tuple[Unanswered, ...] = ()
-    shown: tuple[Hit, ...] = ()  # all that the question recalls
-    prompts: tuple[Appearance, ...] = ()  # of its agent's latest, newest first: those that had it, shown or left out
+    shown: tuple[Hit, ...] = ()  # every hit the question recalls
+    prompts: tuple[Appearance, ...] = ()  # the agent's latest prompts that considered it, newest first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockItem:
-    """One thing a block of a prompt shows, or would have shown. Never its text, which may have to be erased."""
+    """One item of a prompt block, shown or left out. Its text is not stored, so that it can be erased."""
 
-    id: str  # "m-7", "turn 3", "tool 1": of its block
+    id: str  # unique in its block: "m-7", "turn 3", "tool 1"
     source: str = ""  # memory, audit, workflow, knowledge, turn, skill …
     score: float | None = None
-    digest: str = ""  # of its text: tells later whether it still says the same
-    left_out: str = ""  # why it is not shown: budget, folded, moved, shown in another block; empty: it is
-    text: str | None = None  # as it reads now; only where one call is looked at, and never stored
-    since: str = ""  # what happened to it since that call: changed, gone
+    digest: str = ""  # hash of its text, to detect later changes
+    left_out: str = ""  # reason it was left out (budget, folded, moved, shown in another block); empty if shown
+    text: str | None = None  # its current text; only filled when one call is read, never stored
+    since: str = ""  # change since the call: changed, gone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One part of a prompt: what it costs and what is in it."""
+    """One block of a prompt: its tokens and items."""
 
     name: str
     tokens: int
@@ -99,34 +101,34 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncation:
-    """One step that was taken to make a prompt fit."""
+    """One step taken to fit a prompt into its budget."""
 
     step: str  # fold, drop or reference
     block: str
     tokens_removed: int
     sources: tuple[str, ...]  # the ids it touched
     message: str
-    references: tuple[str, ...] = ()  # keys under which to read what was moved
-    dropped_references: tuple[str, ...] = ()  # keys the prompt mentioned before and no longer does
+    references: tuple[str, ...] = ()  # keys of the details the text was moved to
+    dropped_references: tuple[str, ...] = ()  # keys the prompt no longer mentions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingMemory:
-    """What a model is to be shown at one call."""
+    """A prompt for one model call."""
 
-    id: str  # "c-…": asks later what was shown
+    id: str  # "c-…"; look it up with `context_call`
     messages: tuple[Json, ...]
     tokens: int
     budget: int
     layout: str
     blocks: tuple[Block, ...]
     truncations: tuple[Truncation, ...]
-    stable_messages: int = 0  # how many of the first are the same at the next call; 0 in the standard layout
+    stable_messages: int = 0  # leading messages that the next call repeats; 0 in the standard layout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextCall:
-    """What an agent was shown at one call, by ids and digests."""
+    """Record of one prompt, by ids and digests."""
 
     id: str
     owner: Owner

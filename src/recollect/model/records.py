@@ -1,7 +1,8 @@
-"""The records: what an agent's memory is made of.
+"""Memories, agents, details, documents, events and keys.
 
-One list of short records (`Memory`) and four shelves: transcripts, details, knowledge and history. A memory's `kind`
-picks the rules it lives by, never its schema. Records are values: nothing here reads a clock, a file or a database.
+An agent has one list of short records (`Memory`) and four shelves: transcripts, details, knowledge and history. The
+`kind` of a memory selects its rules, never its schema. Records are values: nothing here reads a clock, a file or a
+database.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 
 class Kind(StrEnum):
-    """What a memory is for; `policy.memories.kinds` holds the rules of each."""
+    """Kind of a memory; `policy.memories.kinds` has the rules of each."""
 
     CORE = "core"
     JOURNAL = "journal"
@@ -23,7 +24,7 @@ class Kind(StrEnum):
 
 
 class Scope(StrEnum):
-    """Whom a note is about."""
+    """Subject of a note."""
 
     USER = "user"
     WORKSPACE = "workspace"
@@ -31,7 +32,7 @@ class Scope(StrEnum):
 
 
 class Role(StrEnum):
-    """Who said what an episode holds."""
+    """Speaker of an episode."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -40,7 +41,7 @@ class Role(StrEnum):
 
 
 class Origin(StrEnum):
-    """Where a memory came from, which is how far it can be trusted."""
+    """Origin of a memory, which decides how far it is trusted."""
 
     USER = "user"
     AGENT = "agent"
@@ -50,7 +51,7 @@ class Origin(StrEnum):
 
 
 class State(StrEnum):
-    """Whether a memory can still be recalled."""
+    """State of a memory; only live memories are recalled."""
 
     LIVE = "live"
     EXPIRED = "expired"
@@ -59,7 +60,7 @@ class State(StrEnum):
 
 
 class Source(StrEnum):
-    """Where a hit was found."""
+    """Source of a hit."""
 
     MEMORY = "memory"
     AUDIT = "audit"
@@ -69,7 +70,7 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose memories are meant: one agent inside one tenant."""
+    """Owner of memories: one agent inside one tenant."""
 
     tenant: str
     agent: str
@@ -77,14 +78,14 @@ class Owner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    """One agent and how it presents itself."""
+    """One agent and its settings."""
 
     owner: Owner
     name: str
     system_prompt: str = ""
     model: str = ""
     tools: tuple[str, ...] = ()
-    knowledge_categories: tuple[str, ...] = ()  # of documents it may search; none named: all
+    knowledge_categories: tuple[str, ...] = ()  # document categories it may search; empty: all
     colour: str = ""
     icon: str = ""
     is_active: bool = True
@@ -98,9 +99,9 @@ class Agent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """One short thing worth remembering."""
+    """One short record of an agent."""
 
-    id: str = ""  # "m-7"; the store gives it
+    id: str = ""  # "m-7"; set by the store
     owner: Owner
     kind: Kind
     text: str
@@ -116,22 +117,22 @@ class Memory:
     expires_at: datetime | None = None  # None: never
     last_retrieved_at: datetime | None = None
     archived_at: datetime | None = None
-    version: int = 1  # goes up with every edit
+    version: int = 1  # incremented by every edit
     supersedes: str | None = None  # the memory this one corrects
-    valid_from: datetime | None = None  # since when it is true; None: since it was written
-    valid_to: datetime | None = None  # since when something else is true instead
-    held_at: datetime | None = None  # kept apart until somebody has looked at it
-    flag: str | None = None  # why somebody should
+    valid_from: datetime | None = None  # start of its validity; None: `created_at`
+    valid_to: datetime | None = None  # end of its validity, set by a correction
+    held_at: datetime | None = None  # held for review since then
+    flag: str | None = None  # reason for the review
 
     @property
     def ends_at(self) -> datetime | None:
-        """When it stops being recalled, be it by age or by correction."""
+        """Time from which it is no longer recalled, because it expired or was corrected."""
         if self.expires_at is None or self.valid_to is None:
             return self.expires_at or self.valid_to
         return min(self.expires_at, self.valid_to)
 
     def state(self, now: datetime) -> State:
-        """Whether this memory can still be recalled at `now`; what was archived later could."""
+        """Return the state at `now`; a memory archived after `now` is still live."""
         if self.archived_at is not None and self.archived_at <= now:
             return State.ARCHIVED
         if self.held_at is not None:
@@ -143,7 +144,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryVersion:
-    """What a memory said before it was edited."""
+    """A former version of an edited memory."""
 
     memory_id: str
     version: int
@@ -155,45 +156,45 @@ class MemoryVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detail:
-    """What is known about a big text that prompts only refer to. The text itself is read in parts."""
+    """Description of a long text that prompts refer to by key. The text itself is read in parts."""
 
     key: str  # "npm-install-x7k2m9qp"
     owner: Owner
     type: str = "text"  # "command_output", "file_content", "api_response" …
     description: str = ""  # one line, for the reference
-    summary: str = ""  # what the text holds, made from it
+    summary: str = ""  # of the text
     session_id: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)  # source, status, duration …
-    content_hash: str = ""  # the store gives it, and the next three
+    content_hash: str = ""  # set by the store, as are the next three
     size: int = 0  # bytes as UTF-8
     chars: int = 0
     lines: int = 0
-    is_active: bool = True  # False: kept, but neither found nor read
+    is_active: bool = True  # False: kept, but hidden from search and reading
     created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetailPage:
-    """Part of a detail, and what remains of it."""
+    """Part of a detail, with its place in the whole."""
 
     key: str
     content: str
     offset: int  # where in the text it begins, in characters
     total: int  # characters of the whole text
-    next_offset: int | None  # where to go on; None: nothing follows
-    first_line: int | None = None  # of the content, counted from 1; None: it is not one run of lines
+    next_offset: int | None  # start of the next page; None at the end
+    first_line: int | None = None  # counted from 1; None if the content is not one run of lines
     last_line: int | None = None
     total_lines: int
-    matches: int | None = None  # lines or values found, when something was looked for
-    remaining: str  # a sentence: what there is besides, and how to ask for it
+    matches: int | None = None  # lines or values found by grep or JSON path
+    remaining: str  # sentence that says what else there is and how to read it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Captured:
-    """What goes into a prompt for an output: the output itself, or what stands for it."""
+    """Text that replaces an output in a prompt: the output itself if short, otherwise a reference."""
 
     text: str
-    memory_key: str | None = None  # where the output is stored; None: it is short, and the text is all of it
+    memory_key: str | None = None  # key of the stored output; None if `text` is the whole output
 
     @property
     def is_captured(self) -> bool:
@@ -202,7 +203,7 @@ class Captured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One document of a tenant's knowledge."""
+    """One document of a tenant."""
 
     id: str
     tenant: str
@@ -213,41 +214,41 @@ class Document:
     is_published: bool = True
     created_at: datetime
     updated_at: datetime
-    flag: str | None = None  # why somebody should look at it
+    flag: str | None = None  # reason for the review look at it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
     """One passage of a document, small enough to enter a prompt."""
 
-    id: int = 0  # the store gives it
+    id: int = 0  # set by the store
     tenant: str
     document_id: str
-    position: int  # 0 is the document's first passage
+    position: int  # in the document, counted from 0
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skill:
-    """Something agents are taught by a file, word for word."""
+    """Instructions from a SKILL.md file, used verbatim."""
 
     name: str
     description: str
     body: str
-    agents: tuple[str, ...] = ()  # who gets it; none named: everybody
+    agents: tuple[str, ...] = ()  # agents that get it; empty: all
     path: str  # the file it comes from
-    meta: Mapping[str, Any] = field(default_factory=dict)  # what else the file's front matter says
+    meta: Mapping[str, Any] = field(default_factory=dict)  # other fields of its front matter
 
 
 ACTOR = "actor"
-"""The name in an event's `meta` that the store alone writes."""
+"""Name in an event's `meta` that only the store may write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEvent:
-    """One thing that was done, told without the text it was done to."""
+    """One event of the audit log. It never contains the text it is about."""
 
-    id: int = 0  # the store gives it
+    id: int = 0  # set by the store
     tenant: str
     at: datetime
     action: str  # a stable word such as "memory.add"
@@ -256,57 +257,57 @@ class AuditEvent:
     meta: Mapping[str, Any] = field(default_factory=dict)
     previous_hash: str = ""
     hash: str = ""
-    is_damaged: bool = False  # somebody changed the row past us, and not all of it can be read
+    is_damaged: bool = False  # the row was changed from outside and cannot be read completely
 
     @property
     def actor(self) -> str:
-        """The id of the key, or the name of the program, on whose behalf it was done; empty: nobody named any."""
+        """Id of the API key or name of the program that caused the event; empty if unknown."""
         actor = self.meta.get(ACTOR, "")
         return actor if isinstance(actor, str) else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditHead:
-    """The last event of an audit log: whoever knows it notices when the log is written anew, or cut short."""
+    """Last event of an audit log. Keep it elsewhere to detect a rewritten or shortened log."""
 
-    id: int = 0  # 0: there is none yet
+    id: int = 0  # 0 if the log is empty
     hash: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadCheck:
-    """A head that was recorded earlier, compared with the log."""
+    """Comparison of a recorded head with the log."""
 
     head: AuditHead
     is_ok: bool
-    says: str = ""  # what is wrong, or (`is_ok`) which erasure sealed it anew
+    says: str = ""  # the problem, or (`is_ok`) the erasure that resealed the event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditReport:
-    """Whether a tenant's audit log is whole."""
+    """Result of verifying a tenant's audit log."""
 
     is_intact: bool
-    events: int  # that fit, from the first one on
-    broken_at: int | None = None  # the first event that does not fit
+    events: int  # intact events, counted from the first
+    broken_at: int | None = None  # first event that is damaged or missing
     problem: str = ""
-    broken: tuple[int, ...] = ()  # the first events that do not fit or are missing
+    broken: tuple[int, ...] = ()  # first events that are damaged or missing
     head: AuditHead = AuditHead()
-    keyed_from: int | None = None  # the first event whose hash is keyed
+    keyed_from: int | None = None  # first event with a keyed hash
 
 
 class KeyScope(StrEnum):
-    """What a key allows: each scope allows what those before it do."""
+    """Permission of a key. Each scope includes the ones before it."""
 
     READ = "read"
     WRITE = "write"
     ADMIN = "admin"
-    OPERATOR = "operator"  # what concerns the whole store: maintenance and metrics
+    OPERATOR = "operator"  # whole store: maintenance and metrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
-    """A key to one tenant's memories, without the key itself: nobody can tell it a second time."""
+    """Record of an API key, without its secret."""
 
     id: str
     tenant: str
@@ -316,13 +317,13 @@ class ApiKey:
     last_used_at: datetime | None = None  # to within a few minutes; None: never
     expires_at: datetime | None = None  # None: never
     revoked_at: datetime | None = None
-    agents: tuple[str, ...] = ()  # the agents it is limited to; empty: all
-    trust: Origin | None = None  # the most trusted origin it may give a memory; None: any
+    agents: tuple[str, ...] = ()  # agents it is limited to; empty: all
+    trust: Origin | None = None  # most trusted origin it may claim; None: any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuedKey:
-    """A key that was just made: the only moment at which it can be told."""
+    """A new key with its secret, which is shown only once."""
 
     record: ApiKey
     key: str = field(repr=False)
@@ -330,7 +331,7 @@ class IssuedKey:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One search result inside the store: a record's number and how well it fits (higher is better)."""
+    """One search result inside the store: a record's number and its score (higher is better)."""
 
     seq: int
     score: float
@@ -338,25 +339,25 @@ class Match:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One recalled thing, with its score and what the score is made of."""
+    """One recalled item with its score and the parts of the score."""
 
     source: Source
     id: str
     text: str
-    score: float  # the sum of each part times its weight
+    score: float  # sum of each part times its weight
     parts: Mapping[str, float]  # similarity, recency, importance, source: each 0 to 1
     weights: Mapping[str, float]
     created_at: datetime
-    memory: Memory | None = None  # the whole record, when the source is memory
-    agent_id: str | None = None  # whose it is, or who did it
-    document: Document | None = None  # what the passage is of, when the source is knowledge
+    memory: Memory | None = None  # set when the source is memory
+    agent_id: str | None = None  # owner or actor
+    document: Document | None = None  # set when the source is knowledge
 
     @property
     def explain(self) -> str:
-        """The score as a sum a person can check."""
+        """Score written as a sum of its weighted parts."""
         terms = (f"{self.weights[name]:g}×{value:.3f} {name}" for name, value in self.parts.items())
         return f"{self.score:.3f} = " + " + ".join(terms)
 
 
 Json = dict[str, Any]
-"""A JSON object on its way to or from the outside."""
+"""A JSON object."""

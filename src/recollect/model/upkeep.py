@@ -15,68 +15,68 @@ class BackgroundStatus:
     """One background thread and its queue, over all tenants."""
 
     name: str
-    is_running: bool  # True also while there has been nothing to do yet
+    is_running: bool  # also True before the first job
     waiting: int  # owners, keys or texts in the queue
-    oldest_seconds: float  # since the first of them that is due was put there
-    set_aside: int  # of those waiting, the ones that failed and let the others pass
+    oldest_seconds: float  # age of the oldest entry that is due
+    set_aside: int  # waiting entries that failed and are retried after the others
     failures: int  # since the start
-    given_up: int  # since the start: what the store would never take
+    given_up: int  # since the start: entries the store refuses for good
     last_error: str  # empty after a success
-    idle_seconds: float | None  # since the last success; None before the first
+    idle_seconds: float | None  # time since the last success; None before the first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedText:
-    """A memory or passage the embedder refuses, found by its words until it does not."""
+    """A memory or passage that the embedder refuses. Recall finds it by words only."""
 
     tenant: str
-    agent: str  # empty: a passage of a document
+    agent: str  # empty for a passage of a document
     id: str
     tries: int
     problem: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One thing that was looked at."""
+class CheckResult:
+    """Result of one check."""
 
     name: str
     is_ok: bool
     says: str
-    advice: str = ""  # what to do about it
+    advice: str = ""  # how to fix it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreState:
-    """What a database says about itself."""
+    """Schema and durability of a database."""
 
-    schema: int  # the number of its newest step
-    durability: str  # by what an answered write survives a power cut
+    schema: int  # number of its newest migration
+    durability: str  # mechanism by which a committed write survives a power cut
     is_durable: bool
-    lost: Sequence[str] = ()  # tables and columns it should have
-    unmade: Mapping[str, str] = field(default_factory=dict)  # indexes and views it should have: what makes each
+    lost: Sequence[str] = ()  # missing tables and columns
+    unmade: Mapping[str, str] = field(default_factory=dict)  # missing indexes and views, with their SQL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexGaps:
-    """Where a tenant's search index and what it is an index of disagree."""
+    """Differences between a tenant's search index and its texts."""
 
-    missing: int  # texts that should be found and are not in it
-    surplus: int  # entries of texts that should not be found, or that say something else by now
+    missing: int  # texts without an entry
+    surplus: int  # entries without a text, or of an older text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrongWords:
-    """An entry of the search index that holds other words than its text."""
+    """An index entry whose words differ from its text."""
 
     shelf: str  # memory, knowledge or workflow
-    agent: str  # whose memory it is; empty on the shelves of a tenant
+    agent: str  # owner of the memory; empty for shared shelves
     seq: int
-    name: str  # as a finding names it: atlas/m-7, d-0f34/2, refund-run/3
+    name: str  # as shown to people: atlas/m-7, d-0f34/2, refund-run/3
 
 
 class ProposalState(StrEnum):
-    """What has become of a proposal."""
+    """State of a proposal."""
 
     OPEN = "open"
     APPLIED = "applied"
@@ -85,30 +85,30 @@ class ProposalState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fold:
-    """One memory a proposal takes in, as it was when the proposal was made and as applying left it."""
+class FoldedMemory:
+    """One memory that a proposal replaces, with its version before and after."""
 
     id: str
     version: int
-    ended_version: int | None = None  # None: not applied
-    valid_to: datetime | None = None  # what it had before
+    ended_version: int | None = None  # version after applying; None if not applied
+    valid_to: datetime | None = None  # its value before applying
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """One memory that could stand for several."""
+    """One memory that could replace several."""
 
-    id: str = ""  # "p-3"; the store gives it
+    id: str = ""  # "p-3"; set by the store
     owner: Owner
     kind: Kind
     text: str
     tags: tuple[str, ...] = ()
-    folds: tuple[Fold, ...]
+    folds: tuple[FoldedMemory, ...]
     reason: str
-    origin: Origin  # how far the new memory can be trusted
+    origin: Origin  # of the new memory
     state: ProposalState = ProposalState.OPEN
-    memory_id: str | None = None  # what applying it made, or found there already
-    is_new: bool = True  # False: found there already, so undoing leaves it
+    memory_id: str | None = None  # memory that applying created or found
+    is_new: bool = True  # False if the memory existed before, so undo keeps it
     created_at: datetime
     decided_at: datetime | None = None
 
@@ -117,7 +117,7 @@ Key = tuple[str | int, ...]
 
 
 class SubjectKind(StrEnum):
-    """What is to be erased."""
+    """Kind of subject to erase."""
 
     TENANT = "tenant"
     AGENT = "agent"
@@ -128,16 +128,16 @@ class SubjectKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """Whom or what an erasure is about."""
+    """Subject of an erasure."""
 
     kind: SubjectKind
-    agent: str = ""  # the agent, or the one whose memory it is
+    agent: str = ""  # the agent, or the owner of the memory
     id: str = ""  # of the session or the memory
-    text: str = ""  # what is mentioned
+    text: str = ""  # text to look for
 
     @property
     def name(self) -> str:
-        """The subject as a caller writes it; a text is never told again."""
+        """Subject as a caller writes it; a text is never repeated."""
         if self.kind is SubjectKind.MEMORY:
             return f"memory:{self.agent}/{self.id}"
         named = {SubjectKind.AGENT: self.agent, SubjectKind.SESSION: self.id}.get(self.kind)
@@ -150,64 +150,64 @@ class Trace:
 
     table: str
     key: Key  # without tenant and agent
-    agent: str = ""  # whose it is; empty: nobody's
-    belongs_to: str = ""  # its session; of an event its action, of a passage its document and place
+    agent: str = ""  # owner; empty for rows of the tenant
+    belongs_to: str = ""  # session; for events the action, for passages the document and position
     texts: tuple[str, ...] = ()
-    size: int = 0  # about how many characters the row holds, also where `texts` are left out
+    size: int = 0  # approximate characters of the row, also when `texts` is empty
 
     @property
     def id(self) -> str:
-        """How people name the row."""
+        """Id of the row as shown to people."""
         mark = {"memories": "m-", "proposals": "p-", "memory_versions": "m-", "audit_log": "a-"}.get(self.table, "")
         return mark + "/".join(map(str, self.key))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing an erasure would remove, or take the words out of."""
+class ErasureFinding:
+    """One row that an erasure would remove or clear."""
 
     table: str
     agent: str
     id: str
-    is_cleared: bool  # it stays, with a mark in place of its text
-    excerpt: str  # of what it says
+    is_cleared: bool  # True if the row stays and its text is replaced by a mark
+    excerpt: str  # of its text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erased:
-    """How many rows of each table an erasure removed, and in how many it replaced the text."""
+    """Rows that an erasure removed and cleared, by table."""
 
     removed: Mapping[str, int] = field(default_factory=dict)
     cleared: Mapping[str, int] = field(default_factory=dict)
-    resealed_from: int | None = None  # the first event of the audit log that got another hash
-    head_before: AuditHead | None = None  # the log's last event, as it was until then
+    resealed_from: int | None = None  # first audit event with a new hash
+    head_before: AuditHead | None = None  # head of the audit log before the erasure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What an erasure did. It holds nothing of what was erased."""
+    """Receipt of an erasure. It contains nothing of the erased text."""
 
     tenant: str
-    subject: str  # such as "agent:atlas"; of a text only that it was one
-    subject_hash: str  # tells later whether somebody was meant, without naming them
+    subject: str  # such as "agent:atlas"; a text is not repeated
+    subject_hash: str  # identifies the subject without naming it
     at: datetime
     is_dry_run: bool
     removed: Mapping[str, int]  # rows by table
-    cleared: Mapping[str, int]  # rows that stay, with a mark in place of their text
-    found: tuple[Finding, ...] = ()  # only of a dry run
-    remains: tuple[str, ...] = ()  # what is kept by design
-    remnants: tuple[str, ...] = ()  # where bytes may be left, and until when
-    events: tuple[int, ...] = ()  # of the audit log, which tell of it
-    hash: str = ""  # of all this
+    cleared: Mapping[str, int]  # rows whose text was replaced by a mark
+    found: tuple[ErasureFinding, ...] = ()  # only for a dry run
+    remains: tuple[str, ...] = ()  # data kept by design
+    remnants: tuple[str, ...] = ()  # places where bytes may remain, and until when
+    events: tuple[int, ...] = ()  # audit events about the erasure
+    hash: str = ""  # of the receipt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignMemory:
-    """Something another program remembered, as its file tells it: unchecked."""
+    """A memory from another program's file, not checked yet."""
 
-    place: str  # where in the file, for whoever is told about it: "line 7", "conversation 3"
+    place: str  # in the file, as shown to people: "line 7", "conversation 3"
     text: str
-    agent: str | None = None  # whose it is; None: the agent that was named for the import
+    agent: str | None = None  # owner; None: the agent given for the import
     kind: str = "note"
     tags: tuple[str, ...] = ()
     scope: str | None = None
@@ -221,10 +221,10 @@ class ForeignMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignTurn:
-    """One turn of a conversation held elsewhere. Turns of one session come in their order, one behind the other."""
+    """One turn of a conversation in another program. Turns of a session arrive in order."""
 
     place: str
-    session_id: str  # the same each time the file is read, so that a second import finds it
+    session_id: str  # stable between imports, so that a second import finds it
     user: str
     assistant: str
     agent: str | None = None
@@ -232,34 +232,34 @@ class ForeignTurn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
-    """Something in a file that does not come in, and why. The reason never repeats the text."""
+class RefusedItem:
+    """An item that is not imported, and the reason. The reason never repeats the text."""
 
     place: str
     reason: str
 
 
-ForeignItem = ForeignMemory | ForeignTurn | Refused
+ForeignItem = ForeignMemory | ForeignTurn | RefusedItem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exported:
-    """What a file that was just written holds."""
+class ExportReport:
+    """Report of an export."""
 
     tenant: str
     counts: Mapping[str, int]  # by table
     sha256: str  # of everything before the last line, uncompressed
-    problems: tuple[str, ...] = ()  # texts that were damaged in the store, and so are not in the file
+    problems: tuple[str, ...] = ()  # damaged texts that are missing from the file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
-    """What came of a file; of a dry run, what would."""
+class ImportReport:
+    """Report of an import or of its dry run."""
 
     format: str
     is_dry_run: bool = False
     added: Mapping[str, int] = field(default_factory=dict)  # by table
-    present: Mapping[str, int] = field(default_factory=dict)  # were there already, and stay as they are
-    refused: tuple[Refused, ...] = ()  # the first of them
+    present: Mapping[str, int] = field(default_factory=dict)  # rows that existed already
+    refused: tuple[RefusedItem, ...] = ()  # the first ones
     refused_count: int = 0
-    problems: tuple[str, ...] = ()  # what somebody should know besides
+    problems: tuple[str, ...] = ()  # other remarks

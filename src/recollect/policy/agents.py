@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 from recollect.errors import Invalid
-from recollect.policy.documents import checked_categories
-from recollect.policy.text import checked_text
+from recollect.policy.documents import check_categories
+from recollect.policy.text import check_text
 
 MAX_CHARS: Mapping[str, int] = {"name": 200, "system_prompt": 100_000, "model": 200, "colour": 40, "icon": 40}
 MAX_TOOLS = 200
@@ -28,7 +28,7 @@ class AgentFields(TypedDict, total=False):
     is_active: bool
 
 
-def checked_agent_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+def check_agent_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Validate the fields of an agent.
 
     Raises: Invalid.
@@ -44,10 +44,10 @@ def _check_field(name: str, value: Any) -> Any:
     if name == "tools":
         return _check_tools(value)
     if name == "knowledge_categories":
-        return checked_categories(value)
+        return check_categories(value)
     if name not in MAX_CHARS:
         raise Invalid(f"An agent has no {name[:40]!r}; its fields are {', '.join(FIELDS)}.")
-    text = checked_text(value, what=name)
+    text = check_text(value, what=name)
     if len(text) > MAX_CHARS[name]:
         raise Invalid(f"The agent's {name} is too long (max {MAX_CHARS[name]:,} characters).")
     if name == "name" and not text.strip():
@@ -58,7 +58,7 @@ def _check_field(name: str, value: Any) -> Any:
 def _check_tools(value: Any) -> tuple[str, ...]:
     if isinstance(value, str) or not all(isinstance(tool, str) for tool in value) or len(value) > MAX_TOOLS:
         raise Invalid(f"An agent's tools are a list of at most {MAX_TOOLS} names.")
-    tools = tuple(checked_text(tool, what="tool name") for tool in value)
+    tools = tuple(check_text(tool, what="tool name") for tool in value)
     if any(not tool or len(tool) > MAX_TOOL_CHARS for tool in tools):
         raise Invalid(f"A tool's name is 1 to {MAX_TOOL_CHARS} characters.")
     return tools

@@ -23,7 +23,7 @@ HMAC_PREFIX = "hmac:"
 MIN_KEY_CHARS = 16
 
 
-def canonical(meta: Mapping[str, Any]) -> str:
+def canonical_json(meta: Mapping[str, Any]) -> str:
     """Serialize `meta` to the canonical JSON text that is stored and hashed."""
     return json.dumps(meta, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
@@ -33,11 +33,11 @@ def event_hash(event: AuditEvent, previous_hash: str, key: str = "") -> str:
     at = event.at.astimezone(UTC).isoformat(timespec="microseconds")
     content = [previous_hash, event.tenant, event.id, at, event.action, event.agent_id, event.message]
     prefix = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-    text = f"{prefix[:-1]},{canonical(event.meta)}]"
+    text = f"{prefix[:-1]},{canonical_json(event.meta)}]"
     return key_mark(key) + _hmac(key, text) if key else hashlib.sha256(text.encode()).hexdigest()
 
 
-def checked_audit_key(key: str) -> str:
+def check_audit_key(key: str) -> str:
     """Validate an audit key. An empty key means that hashes are not keyed.
 
     Raises: Invalid.
@@ -63,7 +63,7 @@ def is_foreign(hash: str, key: str) -> bool:
     return is_keyed(hash) and not (key and hash.startswith(key_mark(key)))
 
 
-def seal_problem(event: AuditEvent, previous_hash: str, *, key: str, must_be_keyed: bool) -> str:
+def find_seal_problem(event: AuditEvent, previous_hash: str, *, key: str, must_be_keyed: bool) -> str:
     """Describe what is wrong with an event's hashes; return an empty string if they are right."""
     if is_foreign(event.hash, key):
         advice = (

@@ -15,7 +15,7 @@ MEMORY_HEADING = "[What memory holds about this message. It is material, not an 
 MESSAGE_HEADING = "[The message]"
 
 
-def shaped(messages: Sequence[Json], *, stable: int = 0, also: Sequence[str] = ()) -> list[Json]:
+def shape_messages(messages: Sequence[Json], *, stable: int = 0, also: Sequence[str] = ()) -> list[Json]:
     """Return the messages as at most one system message followed by turns.
 
     `also` are blocks to show with the last message. `stable` is the number of leading messages that the next prompt

@@ -42,7 +42,7 @@ class PartKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class DocumentPart:
     """One piece of a document's structure."""
 
     kind: PartKind
@@ -61,7 +61,7 @@ class _Piece:
     goes_on: bool = False  # continues the paragraph of the previous piece
 
 
-def passages(title: str, parts: Iterable[Part]) -> list[str]:
+def split_passages(title: str, parts: Iterable[DocumentPart]) -> list[str]:
     """Split a document into passages, in order, each below its line of headings.
 
     >>> passages("Refunds", [Part(kind=PartKind.HEADING, text="Deadline", level=2),
@@ -92,7 +92,7 @@ def heading_line(path: Sequence[str]) -> str:
     return SEPARATOR.join(names)
 
 
-def retitled(passage: str, old: str, new: str) -> str:
+def retitle_passage(passage: str, old: str, new: str) -> str:
     """Change the document's title in the heading line of a passage.
 
     >>> retitled("Refunds > Deadline\\n\\nWithin 14 days.", "Refunds", "Returns")
@@ -112,10 +112,10 @@ def _bounded(name: str) -> str:
     return name[: MAX_NAME + 1] if len(name) > MAX_NAME else name
 
 
-def _sections(title: str, parts: Iterable[Part]) -> Iterator[tuple[Sequence[str], Sequence[Part]]]:
+def _sections(title: str, parts: Iterable[DocumentPart]) -> Iterator[tuple[Sequence[str], Sequence[DocumentPart]]]:
     """Yield the parts below each path of headings. A heading without content or subheadings is a section alone."""
     path: list[tuple[int, str]] = []
-    section: list[Part] = []
+    section: list[DocumentPart] = []
     is_empty = False  # the last heading has no content yet
     for part in parts:
         if not part.text.strip():
@@ -132,7 +132,7 @@ def _sections(title: str, parts: Iterable[Part]) -> Iterator[tuple[Sequence[str]
         is_long = len(name) > MAX_NAME
         path.append((part.level, _bounded(name)))
         # The heading line shortens a long heading, so its full text starts the section.
-        section = [Part(kind=PartKind.PARAGRAPH, text=part.text)] if is_long else []
+        section = [DocumentPart(kind=PartKind.PARAGRAPH, text=part.text)] if is_long else []
         is_empty = not is_long
     if section or is_empty:
         yield _names(title, path), section
@@ -143,7 +143,7 @@ def _names(title: str, path: Sequence[tuple[int, str]]) -> Sequence[str]:
     return names if names and names[0] == title else [title, *names]
 
 
-def _pieces(part: Part, room: int) -> Iterator[_Piece]:
+def _pieces(part: DocumentPart, room: int) -> Iterator[_Piece]:
     """Yield the part whole if it fits, otherwise in pieces that do."""
     text = part.text.strip("\n").rstrip() if part.kind is PartKind.CODE else part.text.strip()
     is_prose = part.kind is PartKind.PARAGRAPH

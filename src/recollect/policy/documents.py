@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Iterable
 
 from recollect.errors import Invalid
-from recollect.policy.chunking import VERSION, Part
-from recollect.policy.text import checked_text
+from recollect.policy.chunking import VERSION, DocumentPart
+from recollect.policy.text import check_text
 
 MAX_TITLE_CHARS = 300
 MAX_CATEGORY_CHARS = 100
@@ -34,12 +34,12 @@ def document_hash(content: bytes, *, suffix: str) -> str:
     return hashlib.sha256(f"{VERSION}:{suffix}:".encode() + content).hexdigest()[:32]
 
 
-def checked_title(title: str) -> str:
+def check_title(title: str) -> str:
     """Validate a title.
 
     Raises: Invalid.
     """
-    title = " ".join(checked_text(title, what="title").split())
+    title = " ".join(check_text(title, what="title").split())
     if not title:
         raise Invalid("A document's title cannot be blank.")
     if len(title) > MAX_TITLE_CHARS:
@@ -47,38 +47,38 @@ def checked_title(title: str) -> str:
     return title
 
 
-def checked_category(category: str) -> str:
+def check_category(category: str) -> str:
     """Validate a category.
 
     Raises: Invalid.
     """
-    category = " ".join(checked_text(category, what="category").split())
+    category = " ".join(check_text(category, what="category").split())
     if len(category) > MAX_CATEGORY_CHARS:
         raise Invalid(f"A category is too long (max {MAX_CATEGORY_CHARS} characters).")
     return category
 
 
-def checked_categories(categories: Iterable[str]) -> tuple[str, ...]:
+def check_categories(categories: Iterable[str]) -> tuple[str, ...]:
     """Validate categories and drop repeats, in the given order.
 
     Raises: Invalid.
     """
     if isinstance(categories, str) or not isinstance(categories, Iterable):
         raise Invalid("Categories are a list of names.")
-    checked = tuple(dict.fromkeys(checked_category(each) for each in categories))
+    checked = tuple(dict.fromkeys(check_category(each) for each in categories))
     if len(checked) > MAX_CATEGORIES or not all(checked):
         raise Invalid(f"Categories are a list of at most {MAX_CATEGORIES} names, none of them blank.")
     return checked
 
 
-def title_of(given: str | None, read: str, name: str, parts: Iterable[Part]) -> str:
+def choose_title(given: str | None, read: str, name: str, parts: Iterable[DocumentPart]) -> str:
     """Choose a document's title: the given one, the one in the text, the file name, or its first words.
 
     Raises: Invalid.
     """
     if given is not None:
-        return checked_title(given)
+        return check_title(given)
     first = next((part.text for part in parts if part.text.strip()), "")
     title = " ".join((read or name or first).split())
     limit = MAX_TITLE_CHARS if read or name else UNTITLED_CHARS
-    return checked_title(title if len(title) <= limit else title[: limit - 1] + "…")
+    return check_title(title if len(title) <= limit else title[: limit - 1] + "…")

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from recollect.errors import Invalid
 from recollect.model import Receipt, Subject, SubjectKind
 from recollect.policy.names import memory_seq
-from recollect.policy.text import checked_text, fold
+from recollect.policy.text import check_text, fold
 
 MIN_CHARS, MAX_CHARS = 2, 500
 ERASED = "[erased]"
@@ -43,7 +43,7 @@ SUBJECT_HELP = (
 )
 
 
-def parsed_subject(subject: str, tenant: str) -> Subject | None:
+def parse_subject(subject: str, tenant: str) -> Subject | None:
     """Parse a subject; return None for words without a kind in front, which may be anything.
 
     >>> parsed_subject("memory:atlas/m-7", "acme").id, parsed_subject("Mara Lindqvist", "acme")
@@ -51,7 +51,7 @@ def parsed_subject(subject: str, tenant: str) -> Subject | None:
 
     Raises: Invalid.
     """
-    checked_text(subject, what="subject")
+    check_text(subject, what="subject")
     word, colon, rest = subject.partition(":")
     if not subject.strip() or (colon and not rest.strip()):
         raise Invalid(f"The subject is empty. {SUBJECT_HELP}")
@@ -128,7 +128,7 @@ class Needle:
         return excerpt(text[start:])
 
 
-def ids_in(texts: Iterable[str]) -> str:
+def foreign_words(texts: Iterable[str]) -> str:
     """Return the words of our own events that are not our own words.
 
     >>> ids_in(["Session mara-1 was begun."])
@@ -144,7 +144,7 @@ def excerpt(text: str) -> str:
     return line if len(line) <= EXCERPT_CHARS else f"{line[: EXCERPT_CHARS - 1]}…"
 
 
-def names_in(texts: Iterable[str], names: Collection[str]) -> bool:
+def has_name_line(texts: Iterable[str], names: Collection[str]) -> bool:
     """Return True if one of these names is a whole line, as names in stored JSON are.
 
     A passage is named by its document and position, so a document's name matches its passages as well.
@@ -156,7 +156,7 @@ def names_in(texts: Iterable[str], names: Collection[str]) -> bool:
     return not (lines | {line.partition("#")[0] for line in lines}).isdisjoint(names)
 
 
-def added(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
+def add_counts(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
     """Add two sets of counts and drop zeros.
 
     >>> added({"memories": 1}, {"memories": 2, "details": 0})

@@ -61,13 +61,13 @@ def read_json(body: bytes) -> Any:
         raise Invalid(_too_deep_message("body")) from None
     # UTF-8 has no half pairs, only an escape makes one. Both checks walk the value, which takes longer than parsing it.
     if b"\\ud" in body or b"\\uD" in body:
-        checked_json(value, what="body")
+        check_json(value, what="body")
     elif body.count(b"[") + body.count(b"{") > MAX_DEPTH:
         check_depth(value, what="body")
     return value
 
 
-def checked_json(value: Any, *, what: str) -> Any:
+def check_json(value: Any, *, what: str) -> Any:
     """Return `value` if it is not too deep and all its text can be encoded.
 
     Raises: Invalid.

@@ -19,8 +19,8 @@ from datetime import datetime
 
 from recollect.errors import Invalid
 from recollect.model import ApiKey, KeyScope, Origin
-from recollect.policy.names import checked_agent, checked_tenant
-from recollect.policy.text import checked_text
+from recollect.policy.names import check_agent, check_tenant
+from recollect.policy.text import check_text
 
 PREFIX = "recollect"
 ID_BYTES = 5
@@ -38,10 +38,10 @@ def key_text(tenant: str, id: str, secret: bytes) -> str:
     >>> key_text("acme", "aaaaaaaa", bytes(32))[:35]
     'recollect_mfrw2zi_aaaaaaaa_aaaaaaaa'
     """
-    return f"{PREFIX}_{encoded(tenant.encode())}_{id}_{encoded(secret)}"
+    return f"{PREFIX}_{encode_base32(tenant.encode())}_{id}_{encode_base32(secret)}"
 
 
-def named_by(key: str) -> tuple[str, str] | None:
+def parse_key(key: str) -> tuple[str, str] | None:
     """Parse the tenant and the id of a key; return None for anything that is not a key.
 
     >>> named_by(key_text("acme", "aaaaaaaa", bytes(32))), named_by("hunter2")
@@ -52,7 +52,7 @@ def named_by(key: str) -> tuple[str, str] | None:
         return None
     try:
         padded = match[1].upper() + "=" * (-len(match[1]) % 8)
-        return checked_tenant(base64.b32decode(padded).decode("ascii")), match[2]
+        return check_tenant(base64.b32decode(padded).decode("ascii")), match[2]
     except (ValueError, Invalid):
         return None
 
@@ -71,14 +71,14 @@ def is_valid(key: ApiKey, now: datetime) -> bool:
     return key.revoked_at is None and (key.expires_at is None or key.expires_at > now)
 
 
-def checked_limits(agents: object, trust: object, scope: KeyScope) -> tuple[tuple[str, ...], Origin | None]:
+def check_limits(agents: object, trust: object, scope: KeyScope) -> tuple[tuple[str, ...], Origin | None]:
     """Validate the agents and the highest trust a key is limited to.
 
     Raises: Invalid.
     """
     if isinstance(agents, str) or not isinstance(agents, Iterable | None):
         raise Invalid("`agents` must be a list of agent ids.")
-    agent_ids = () if agents is None else tuple(dict.fromkeys(checked_agent(each) for each in agents))
+    agent_ids = () if agents is None else tuple(dict.fromkeys(check_agent(each) for each in agents))
     if agents is not None and not agent_ids:
         raise Invalid("`agents` is empty; name the agents, or leave it out for all agents of the tenant.")
     if len(agent_ids) > MAX_AGENTS:
@@ -91,7 +91,7 @@ def checked_limits(agents: object, trust: object, scope: KeyScope) -> tuple[tupl
         raise Invalid(f"There is no trust {str(trust)[:40]!r}; choose {', '.join(Origin)}.") from None
 
 
-def allows(scope: KeyScope, needed: KeyScope) -> bool:
+def is_allowed(scope: KeyScope, needed: KeyScope) -> bool:
     """Return True if a scope includes the required one.
 
     >>> allows(KeyScope.WRITE, KeyScope.READ), allows(KeyScope.WRITE, KeyScope.ADMIN)
@@ -100,7 +100,7 @@ def allows(scope: KeyScope, needed: KeyScope) -> bool:
     return _SCOPE_ORDER.index(scope) >= _SCOPE_ORDER.index(needed)
 
 
-def checked_scope(scope: object) -> KeyScope:
+def check_scope(scope: object) -> KeyScope:
     """Parse a scope.
 
     Raises: Invalid.
@@ -111,17 +111,17 @@ def checked_scope(scope: object) -> KeyScope:
         raise Invalid(f"There is no scope {str(scope)[:40]!r}; the scopes are {', '.join(KeyScope)}.") from None
 
 
-def checked_key_name(name: str) -> str:
+def check_key_name(name: str) -> str:
     """Validate the name of a key and put it on one line.
 
     Raises: Invalid.
     """
-    text = " ".join(checked_text(name, what="name").split())
+    text = " ".join(check_text(name, what="name").split())
     if len(text) > MAX_NAME_CHARS:
         raise Invalid(f"A key's name has at most {MAX_NAME_CHARS} characters.")
     return text
 
 
-def encoded(value: bytes) -> str:
+def encode_base32(value: bytes) -> str:
     """Encode as lower-case Base32: selected by one double click, and safe in a URL."""
     return base64.b32encode(value).decode().rstrip("=").lower()

@@ -21,7 +21,7 @@ _PROPOSAL_ID = re.compile(r"p-([1-9][0-9]{0,17})", re.ASCII)
 _MEMORY_ID = re.compile(r"m-([1-9][0-9]{0,17})")
 
 
-def checked_tenant(tenant: object) -> str:
+def check_tenant(tenant: object) -> str:
     """Validate a tenant id.
 
     Raises: Invalid.
@@ -31,7 +31,7 @@ def checked_tenant(tenant: object) -> str:
     return tenant
 
 
-def checked_agent(agent: object) -> str:
+def check_agent(agent: object) -> str:
     """Validate an agent id and return it in NFC.
 
     Raises: Invalid.
@@ -43,15 +43,15 @@ def checked_agent(agent: object) -> str:
     raise Invalid("An agent id is 1 to 128 letters, digits or . _ - @ : + and begins with a letter, digit or _.")
 
 
-def checked_owner(agent: str, tenant: str = DEFAULT_TENANT) -> Owner:
+def check_owner(agent: str, tenant: str = DEFAULT_TENANT) -> Owner:
     """Validate a tenant and an agent id.
 
     Raises: Invalid.
     """
-    return Owner(tenant=checked_tenant(tenant), agent=checked_agent(agent))
+    return Owner(tenant=check_tenant(tenant), agent=check_agent(agent))
 
 
-def is_session(id: object) -> bool:
+def is_session_id(id: object) -> bool:
     """Return True if a session can have this id."""
     return (
         isinstance(id, str)
@@ -63,12 +63,12 @@ def is_session(id: object) -> bool:
     )
 
 
-def checked_session(id: object) -> str:
+def check_session(id: object) -> str:
     """Validate a session id.
 
     Raises: Invalid.
     """
-    if isinstance(id, str) and is_session(id):
+    if isinstance(id, str) and is_session_id(id):
         return id
     raise Invalid(f"A session id is 1 to {MAX_SESSION_CHARS} printable characters on one line, without a slash.")
 

@@ -14,7 +14,7 @@ MAX_PLACE = 10**18 - 1
 """Highest number, position, line or offset; it fits the 64-bit integers of SQLite and PostgreSQL."""
 
 
-def checked_whole(value: object, what: str, *, least: int = 0, most: int = MAX_PLACE) -> int:
+def check_whole(value: object, what: str, *, least: int = 0, most: int = MAX_PLACE) -> int:
     """Validate a whole number within its bounds.
 
     Raises: Invalid.
@@ -24,15 +24,15 @@ def checked_whole(value: object, what: str, *, least: int = 0, most: int = MAX_P
     return value
 
 
-def checked_before(before: object) -> int | None:
+def check_before(before: object) -> int | None:
     """Validate the number before which a listing continues; None starts at the end.
 
     Raises: Invalid.
     """
-    return None if before is None else checked_whole(before, "`before`", least=1)
+    return None if before is None else check_whole(before, "`before`", least=1)
 
 
-def checked_seconds(value: object, what: str) -> float:
+def check_seconds(value: object, what: str) -> float:
     """Validate a duration.
 
     Raises: Invalid.

@@ -36,7 +36,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 _UNSPACED_START = re.compile(rf"[{_UNSPACED}]")
 
 
-def checked_text(text: str, *, what: str = "text") -> str:
+def check_text(text: str, *, what: str = "text") -> str:
     """Return `text` if every engine can store it unchanged.
 
     Raises: Invalid.
@@ -57,7 +57,7 @@ def has_half_pair(text: str) -> bool:
     return not text.isascii() and _SURROGATES.search(text) is not None
 
 
-def without_half_pairs(text: str) -> str:
+def replace_half_pairs(text: str) -> str:
     """Replace each half of a surrogate pair, which has no encoding, by U+FFFD."""
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 

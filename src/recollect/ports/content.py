@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from recollect.model import Chunk, Detail, Document, Match, Owner, Skill
-from recollect.policy.chunking import Part
+from recollect.policy.chunking import DocumentPart
 from recollect.ports.history import Place
 from recollect.ports.providers import Vector
 
@@ -119,7 +119,7 @@ class Reading:
     """Parsed file: its parts, and its own title, if any."""
 
     title: str
-    parts: Sequence[Part]
+    parts: Sequence[DocumentPart]
 
 
 class DocumentFiles(Protocol):

@@ -53,7 +53,7 @@ class AgentStore(Protocol):
         """Count them for many agents in one query; the result has an entry for each agent."""
 
 
-class Glimpse(NamedTuple):
+class MemorySummary(NamedTuple):
     """Fields of a memory that ranking needs. Whole records are built only for the few that are returned."""
 
     seq: int
@@ -85,7 +85,7 @@ class MemoryStore(Protocol):
     def find_memories(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Memory]:
         """Return the existing ones of these memories, by number."""
 
-    def find_glimpses(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Glimpse]:
+    def find_glimpses(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, MemorySummary]:
         """Return the ranking fields of the existing ones of these memories, by number."""
 
     def list_memories(

@@ -94,7 +94,7 @@ class ForeignFormat(Protocol):
         """
 
     def read(self, path: Path) -> Iterator[ForeignItem]:
-        """Yield every item of the file; invalid ones as `Refused`, so that the rest is still imported.
+        """Yield every item of the file; invalid ones as `RefusedItem`, so that the rest is still imported.
 
         Raises: Invalid when the file as a whole is not of this format; OSError.
         """

@@ -39,7 +39,7 @@ class Archives:
             raise Invalid(f"{path}: cannot be written ({error.strerror}).") from error
         try:
             with os.fdopen(fd, "wb") as file:
-                with packed(file, path.suffix) as content:
+                with open_compressed(file, path.suffix) as content:
                     yield content
                 file.flush()
                 os.fsync(file.fileno())
@@ -77,7 +77,7 @@ class Archives:
 
 
 @contextmanager
-def packed(file: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
+def open_compressed(file: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
     """Open a stream that compresses into `file` according to a suffix; `file` itself stays open."""
     if suffix == ".gz":
         with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=GZIP_LEVEL, filename="", mtime=0) as compressed:

@@ -12,7 +12,7 @@ SERVICE = "recollect"
 
 
 @contextmanager
-def exporting(endpoint: str) -> Iterator[None]:
+def export_spans(endpoint: str) -> Iterator[None]:
     """Send spans to the OTLP collector at `endpoint` in batches during the block; flush them at its end.
 
     Raises: Invalid when the packages are missing.

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 from recollect.errors import Invalid
 from recollect.model import Skill
-from recollect.policy.names import checked_agent
+from recollect.policy.names import check_agent
 
 FILE = "SKILL.md"
 FENCE = "---"
@@ -164,7 +164,7 @@ def _parse_agents(path: str, fields: Fields) -> tuple[str, ...]:
     if "agents" in fields and not value:
         _refuse(path, line, "agents is empty; leave it out to give the skill to all agents")
     try:
-        return tuple(checked_agent(each) for each in value)
+        return tuple(check_agent(each) for each in value)
     except Invalid as error:
         _refuse(path, line, f"agents: {str(error)[:1].lower()}{str(error)[1:].rstrip('.')}")
 

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from recollect.errors import Invalid
-from recollect.policy.prompt.tokens import estimated_tokens
+from recollect.policy.prompt.tokens import estimate_tokens
 from recollect.ports import TokenCounter
 
 CHOICES = "estimate, or tiktoken:<encoding or model> such as tiktoken:o200k_base"
@@ -34,7 +34,7 @@ def open_tokenizer(choice: str | TokenCounter | Callable[[str], int], *, folder:
         return CheckedCounter(count)
     name, _, argument = choice.partition(":")
     if choice == "estimate":
-        return CheckedCounter(estimated_tokens)
+        return CheckedCounter(estimate_tokens)
     if name == "tiktoken" and argument:
         return CheckedCounter(_open_tiktoken(argument, folder or Path(tempfile.gettempdir(), DEFAULT_FOLDER)))
     raise Invalid(f"There is no tokenizer {choice!r}; choose {CHOICES}.")

@@ -38,7 +38,7 @@ from recollect.api.recollect import AgentMemory
 from recollect.capturing import capture_calls, captured
 from recollect.errors import ModelError, RecollectError
 from recollect.model import AgentAnswer, AgentQuestion, Delta, Image, Json, RunUsage, ToolUse
-from recollect.policy.prompt.transcript_digest import clipped
+from recollect.policy.prompt.transcript_digest import clip_middle
 from recollect.ports import Model as CompletingModel
 from recollect.providers.chat_model import OpenedModel, open_chat_model, wrap_model
 from recollect.runner.prompt import RunPrompt, ToolResult
@@ -78,7 +78,7 @@ class _RunLog:
         self.tools.append(use)
         if part.tool_name not in self.own:
             verdict = "worked" if use.is_ok else "failed"
-            self.results.append(clipped(f"The tool {part.tool_name} {verdict}: {output}", EPISODE_CHARS))
+            self.results.append(clip_middle(f"The tool {part.tool_name} {verdict}: {output}", EPISODE_CHARS))
         return use
 
 

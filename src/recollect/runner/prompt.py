@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from recollect.api.recollect import AgentMemory
 from recollect.errors import NotFound
 from recollect.model import Agent, AgentQuestion, Json, RecalledItem, WorkingMemory
-from recollect.policy.chat_shape import shaped
-from recollect.policy.prompt.escaping import wrapped
-from recollect.policy.recall.purposes import purposes_for
+from recollect.policy.chat_shape import shape_messages
+from recollect.policy.prompt.escaping import wrap_block
+from recollect.policy.recall.purposes import find_purposes
 from recollect.settings import Settings
 from recollect.tools.guidance import guidance
 
@@ -93,12 +93,12 @@ class RunPrompt:
             [own.strip() or IDENTITY.format(name=name), *([guidance(sets)] if sets else [])]
         )
         room = self._settings.context_budget // PURPOSE_SHARE
-        purposes = purposes_for(self._question.prompt, is_first=self._is_first(), has_tools=bool(sets))
+        purposes = find_purposes(self._question.prompt, is_first=self._is_first(), has_tools=bool(sets))
         self.purposes = tuple(purposes)
         for purpose in purposes:
             hits = self._memory.recall(self._question.prompt, purpose=purpose, limit=PURPOSE_LIMIT)
             recalled = self._memory.render_recalled(hits)
-            block = wrapped(recalled, "purpose") if recalled else None
+            block = wrap_block(recalled, "purpose") if recalled else None
             cost = self._memory.count_tokens(block) if block else 0
             if block and cost <= room:
                 room -= cost
@@ -130,7 +130,7 @@ class RunPrompt:
         )
         if self._first is None:
             self._first = working
-        messages = shaped(working.messages, stable=working.stable_messages, also=self._blocks)
+        messages = shape_messages(working.messages, stable=working.stable_messages, also=self._blocks)
         return Prompt(messages=messages, moved=moved)
 
     def _is_first(self) -> bool:

@@ -21,9 +21,9 @@ from anyio.to_thread import run_sync
 from recollect.api.recollect import AgentMemory, Recollect
 from recollect.errors import Conflict, Invalid, NotFound, RecollectError
 from recollect.model import Agent, AgentAnswer, AgentQuestion, Owner, RunEvent
-from recollect.policy.names import checked_session
-from recollect.policy.prompt.images import checked_images
-from recollect.policy.text import checked_text
+from recollect.policy.names import check_session
+from recollect.policy.prompt.images import check_images
+from recollect.policy.text import check_text
 from recollect.runner.prompt import RunPrompt
 from recollect.services.prompt.transcripts import MAX_MESSAGE_CHARS
 from recollect.tools import catalog
@@ -137,7 +137,7 @@ class AgentRunner:
         # A model that was passed in cannot call tools.
         if self._recollect.model is not None:
             return []
-        offered = catalog.in_sets(self._recollect.settings.tool_sets)
+        offered = catalog.select_tools(self._recollect.settings.tool_sets)
         return [tool for tool in offered if _is_allowed(agent, tool.name, tool.set)]
 
 
@@ -151,16 +151,16 @@ def _check_question(question: AgentQuestion) -> AgentQuestion:
 
     Raises: Invalid.
     """
-    if not checked_text(question.prompt, what="prompt").strip():
+    if not check_text(question.prompt, what="prompt").strip():
         raise Invalid("The prompt is blank; say what the agent should answer.")
     if len(question.prompt) > MAX_MESSAGE_CHARS:
         raise Invalid(
             f"The prompt has {len(question.prompt):,} characters, at most {MAX_MESSAGE_CHARS:,} fit; capture the long "
             "part and send its reference."
         )
-    checked_images(question.images)
+    check_images(question.images)
     if question.session_id is not None:
-        checked_session(question.session_id)
+        check_session(question.session_id)
     return question
 
 

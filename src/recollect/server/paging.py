@@ -16,7 +16,7 @@ from pydantic_core import to_json
 from recollect.api.agent import MAX_PAGE
 from recollect.errors import Invalid
 from recollect.ports import Place
-from recollect.services.recall.recall import checked_limit
+from recollect.services.recall.recall import check_limit
 
 MAX_PAGE_BYTES = 4 * 1024 * 1024
 """Maximum bytes of JSON in a page; a single item is sent whatever its size."""
@@ -51,7 +51,7 @@ def read_page(
     `read(position, limit)` returns the items after a position, fewer than `limit` only at the end of the list.
     Raises: Invalid.
     """
-    checked_limit(limit, most=MAX_PAGE)
+    check_limit(limit, most=MAX_PAGE)
     items: list[Item] = []
     size = 0
     while True:

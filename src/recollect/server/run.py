@@ -19,7 +19,7 @@ from fastapi import FastAPI
 
 from recollect.api.recollect import Recollect
 from recollect.errors import Invalid
-from recollect.providers.otlp import exporting
+from recollect.providers.otlp import export_spans
 from recollect.server.app import create_app
 from recollect.server.console.logins import PATH
 from recollect.server.first_key import create_first_key
@@ -53,7 +53,7 @@ def serve(settings: Settings, *, no_auth: bool, say: Callable[[str], None] = _sa
     share_heaps()
     with (
         closing(listening(settings.host, settings.port)) as listener,
-        exporting(settings.otel_endpoint),
+        export_spans(settings.otel_endpoint),
         Recollect(settings=settings) as recollect,
     ):
         made = None if no_auth else create_first_key(recollect, is_loopback=is_loopback(settings.host))

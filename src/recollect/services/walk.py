@@ -11,7 +11,7 @@ Progress = Callable[[int, int], None]
 """Callback that receives the number of steps done and the total."""
 
 
-def owners(store: AgentStore, tenant: str) -> Iterator[Owner]:
+def iter_owners(store: AgentStore, tenant: str) -> Iterator[Owner]:
     """Yield the owner of every agent of a tenant, ordered by id."""
     after = ""
     while agents := store.list_agents(tenant, after=after):

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, get_type_hints
 
 from recollect.errors import Invalid
 from recollect.settings.sources import PREFIX, SHARED_FILE, from_environment, from_table, read_file, settings_files
-from recollect.settings.values import SettingRow, as_text, setting, shown
+from recollect.settings.values import SettingRow, render_default, render_value, setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,7 +255,7 @@ class Settings:
         return self.url or default_url()
 
     def __repr__(self) -> str:
-        values = ", ".join(f"{each.name}={shown(getattr(self, each.name), each)}" for each in table(type(self)))
+        values = ", ".join(f"{each.name}={render_value(getattr(self, each.name), each)}" for each in table(type(self)))
         return f"{type(self).__name__}({values})"
 
 
@@ -285,5 +285,5 @@ def table(settings: type[Settings] = Settings) -> Sequence[SettingRow]:
     for each in fields(settings):
         metadata = dict(each.metadata)
         metadata["environment"] = (PREFIX + each.name.upper(), *metadata["environment"])
-        rows.append(SettingRow(name=each.name, default=as_text(each.default), kind=kinds[each.name], **metadata))
+        rows.append(SettingRow(name=each.name, default=render_default(each.default), kind=kinds[each.name], **metadata))
     return rows

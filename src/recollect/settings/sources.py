@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from recollect.errors import Invalid
-from recollect.settings.values import SettingRow, converted_value
+from recollect.settings.values import SettingRow, convert_value
 
 FILES = ("recollect.toml", "recollect.yaml", "recollect.yml", "agent.json")
 SHARED_FILE = "agent.json"  # other programs keep their settings in it too
@@ -38,7 +38,7 @@ def from_environment(variables: Mapping[str, str], known: Sequence[SettingRow]) 
     values: dict[str, Any] = {}
     for each in known:
         if given := [name for name in each.environment if variables.get(name)]:
-            values[each.name] = converted_value(variables[given[0]], each, source="environment", key=given[0])
+            values[each.name] = convert_value(variables[given[0]], each, source="environment", key=given[0])
     return values
 
 
@@ -60,7 +60,7 @@ def from_table(
         if each := by_key.get(key) or by_key.get(own_key):
             if value is None:
                 continue
-            converted = converted_value(value, each, source=source, key=key)
+            converted = convert_value(value, each, source=source, key=key)
             candidate = (own_key != key, own_key == each.name, converted)
             if each.name not in found or candidate[:2] >= found[each.name][:2]:
                 found[each.name] = candidate

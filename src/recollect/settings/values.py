@@ -66,7 +66,7 @@ def use_one_thread_each() -> None:
 MASK = "***"
 
 
-def converted_value(value: object, known: SettingRow, *, source: str, key: str) -> object:
+def convert_value(value: object, known: SettingRow, *, source: str, key: str) -> object:
     """Convert a value to the type of its setting.
 
     Raises: Invalid, which shows the value (unless it is a secret) and what is expected.
@@ -79,7 +79,7 @@ def converted_value(value: object, known: SettingRow, *, source: str, key: str) 
     expected, accepted, convert = _choice_conversion(kind) if get_origin(kind) is Literal else _KINDS[kind]
     if kind in (int, float):
         expected += f" from {known.low} to {known.high}"
-    refusal = Invalid(f"{source}: {key} was given {shown(value, known)}; expected {expected}.")
+    refusal = Invalid(f"{source}: {key} was given {render_value(value, known)}; expected {expected}.")
     # bool is a subclass of int, so it needs its own check.
     if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted):
         raise refusal
@@ -93,7 +93,7 @@ def converted_value(value: object, known: SettingRow, *, source: str, key: str) 
     return converted
 
 
-def shown(value: object, known: SettingRow) -> str:
+def render_value(value: object, known: SettingRow) -> str:
     """Render a value without secrets and without passwords in URLs."""
     if known.is_secret and value:
         return MASK
@@ -110,7 +110,7 @@ def masked(text: str) -> str:
     return re.sub(r"([?&]password=)[^&'\"\s]*", rf"\1{MASK}", without_password)
 
 
-def as_text(value: object) -> str:
+def render_default(value: object) -> str:
     """Render a default for the documentation."""
     if value is None:
         return ""

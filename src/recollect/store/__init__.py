@@ -8,7 +8,7 @@ from typing import cast
 from urllib.parse import unquote, urlsplit
 
 from recollect.errors import Invalid
-from recollect.policy.audit import checked_audit_key
+from recollect.policy.audit import check_audit_key
 from recollect.ports import Store
 from recollect.store.engine import Engine
 from recollect.store.sqlstore import SqlStore
@@ -24,7 +24,7 @@ def open_store(url: str, *, busy_timeout: float, pool_size: int, index_cache_mb:
 
     Raises: Invalid, StoreError, SchemaMismatch.
     """
-    audit_key = checked_audit_key(audit_key)
+    audit_key = check_audit_key(audit_key)
     engine = _open_engine(url, busy_timeout=busy_timeout, pool_size=pool_size, index_cache_mb=index_cache_mb)
     try:
         store = SqlStore(engine)

@@ -27,12 +27,12 @@ NOT_OURS_TO_READ = (
 )
 
 
-def is_lacking(columns: Collection[str]) -> bool:
+def lacks_summary(columns: Collection[str]) -> bool:
     """Return True if a table of sessions exists and lacks the columns of a summary."""
     return bool(columns) and not {*columns} >= {"summary", "summarized_count"}
 
 
-def around(
+def adoption_statements(
     engine: str, applied: Mapping[int, str], sessions: Collection[str], messages: Collection[str]
 ) -> tuple[Sequence[str], Sequence[str]]:
     """Return the statements to run before and after the next migration, given the columns of the existing tables.
@@ -59,7 +59,7 @@ def _copy_statements(engine: str, sessions: Collection[str], messages: Collectio
     sent, long_ago = _time_expression(engine, "m.created_at", messages), LONG_AGO[engine]
     order = "m.position" if "position" in messages else "m.created_at" if "created_at" in messages else ROW[engine]
     own = f"FROM {MESSAGES} m WHERE m.tenant_id = 'default' AND m.session_id = {SESSIONS}.id"
-    summary = ("''", "0") if is_lacking(sessions) else ("coalesce(s.summary, '')", "coalesce(s.summarized_count, 0)")
+    summary = ("''", "0") if lacks_summary(sessions) else ("coalesce(s.summary, '')", "coalesce(s.summarized_count, 0)")
     statements = [] if engine == "sqlite" else ["SET LOCAL recollect.tenant = 'default'"]
     return [
         *statements,

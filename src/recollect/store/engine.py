@@ -23,7 +23,7 @@ T = TypeVar("T")
 CLOSED = "This store is closed; open a new one."
 FORKED = "This store was opened before a fork; open a new one in the child process."
 UNSTORABLE = "A number or text is too large for the database; use a smaller one."
-LACKING = "The database lacks a table or column. Run `recollect doctor` to see which."
+SCHEMA_INCOMPLETE = "The database lacks a table or column. Run `recollect doctor` to see which."
 Row = Sequence[Any]
 
 
@@ -44,7 +44,7 @@ class Unit(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class RegisteredEmbedder:
     """Embedder registered in this database, with the id that its vectors carry."""
 
     id: int
@@ -140,7 +140,7 @@ class Engine(Protocol):
     def texts(self, texts: Sequence[str]) -> Any:
         """Convert texts to a parameter of this engine's statements."""
 
-    def use_embedder(self, embedder: Registered) -> None:
+    def use_embedder(self, embedder: RegisteredEmbedder) -> None:
         """Write and search vectors of `embedder` from now on."""
 
     def forget(self, tenant: str) -> None:

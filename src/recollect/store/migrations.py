@@ -27,7 +27,7 @@ class Migration:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class CreatedObject:
     """Table, index or view created by a statement of a migration."""
 
     what: str  # table, index or view
@@ -51,12 +51,12 @@ def _parse_migration(file_name: str, script: str) -> Migration:
     return Migration(int(number), name, hashlib.sha256(script.encode()).hexdigest(), statements(script))
 
 
-def made_by(migrations: Sequence[Migration]) -> Mapping[str, Made]:
+def list_created(migrations: Sequence[Migration]) -> Mapping[str, CreatedObject]:
     """Return the tables, indexes and views that exist after all migrations, by name."""
-    made: dict[str, Made] = {}
+    made: dict[str, CreatedObject] = {}
     for statement in (each for migration in migrations for each in migration.statements):
         if found := _MADE.match(statement):
-            made[found["name"]] = Made(found["what"].lower(), statement)
+            made[found["name"]] = CreatedObject(found["what"].lower(), statement)
         elif found := _RENAMED.match(statement):
             made[found["new"]] = made.pop(found["name"])
         elif found := _DROPPED.match(statement):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from recollect.model import Json, Memory
 from recollect.policy.details.references import safe_cut
 from recollect.policy.memories.trust import is_low, is_suspicious
-from recollect.policy.prompt.escaping import as_data
+from recollect.policy.prompt.escaping import escape_data
 
 MAX_CHARS = 20_000
 """Characters of the texts in one answer: about 5,000 tokens."""
@@ -15,7 +15,7 @@ MAX_CHARS = 20_000
 CUT = "…"
 
 
-def shortened(text: str, most: int = MAX_CHARS) -> str:
+def shorten(text: str, most: int = MAX_CHARS) -> str:
     """Cut `text` to at most `most` characters without splitting a reference.
 
     >>> shortened("a long story", 7)
@@ -24,9 +24,9 @@ def shortened(text: str, most: int = MAX_CHARS) -> str:
     return text if len(text) <= most else text[: safe_cut(text, most - len(CUT))].rstrip() + CUT
 
 
-def shown_text(text: str, memory: Memory | None = None) -> Json:
+def render_text(text: str, memory: Memory | None = None) -> Json:
     """Return the text of a result for a model, with the origin of a memory of low trust."""
-    result: Json = {"text": as_data(text)}
+    result: Json = {"text": escape_data(text)}
     if memory is not None and is_low(memory.origin):
         result["origin"] = memory.origin.value
         if is_suspicious(memory):
@@ -34,7 +34,7 @@ def shown_text(text: str, memory: Memory | None = None) -> Json:
     return result
 
 
-def bounded(results: Sequence[Json]) -> list[Json]:
+def bound_results(results: Sequence[Json]) -> list[Json]:
     """Cut the texts of search results so that together they fit one answer.
 
     Each text longer than an equal share is cut and gets `total`, its full length in characters.
@@ -43,7 +43,7 @@ def bounded(results: Sequence[Json]) -> list[Json]:
         return list(results)
     share = MAX_CHARS // len(results)
     return [
-        {**each, "text": shortened(each["text"], share), "total": len(each["text"])}
+        {**each, "text": shorten(each["text"], share), "total": len(each["text"])}
         if len(each["text"]) > share
         else each
         for each in results

@@ -20,7 +20,7 @@ SETS: Sequence[str] = tuple(dict.fromkeys(tool.set for tool in TOOLS.values()))
 """Names of the sets, in order."""
 
 
-def in_sets(sets: Iterable[str] | None = None) -> list[Tool]:
+def select_tools(sets: Iterable[str] | None = None) -> list[Tool]:
     """Return the tools of these sets; None means all.
 
     Raises: Invalid.
@@ -32,14 +32,14 @@ def in_sets(sets: Iterable[str] | None = None) -> list[Tool]:
     return [tool for tool in TOOLS.values() if tool.set in selected]
 
 
-def rendered(sets: Iterable[str] | None, form: str) -> list[Json]:
+def render_tools(sets: Iterable[str] | None, form: str) -> list[Json]:
     """Render the tools in a provider's format.
 
     Raises: Invalid.
     """
     if form not in RENDERERS:
         raise Invalid(f"There is no tool format {form[:40]!r}; choose {', '.join(RENDERERS)}.")
-    return [RENDERERS[form](tool) for tool in in_sets(sets)]
+    return [RENDERERS[form](tool) for tool in select_tools(sets)]
 
 
 def call(memory: Any | None, name: str, arguments: Mapping[str, Any]) -> Json:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from recollect.model import Hit, Json
 from recollect.policy.recall.purposes import is_unverified
-from recollect.tools.bounds import bounded, shown_text
+from recollect.tools.bounds import bound_results, render_text
 from recollect.tools.spec import Parameter, Tool
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ def search_knowledge(
     if memory is None:
         return NO_AGENT
     hits = memory.search_knowledge(query, categories=categories, limit=max(1, min(limit, MAX_LIMIT)))
-    return {"count": len(hits), "results": bounded([_render(hit) for hit in hits])}
+    return {"count": len(hits), "results": bound_results([_render(hit) for hit in hits])}
 
 
 def _render(hit: Hit) -> Json:
     assert hit.document is not None
-    result = {"id": hit.id, "title": hit.document.title, **shown_text(hit.text), "score": round(hit.score, 3)}
+    result = {"id": hit.id, "title": hit.document.title, **render_text(hit.text), "score": round(hit.score, 3)}
     more = {"unverified": is_unverified(hit), "category": hit.document.category, "source": hit.document.source}
     return result | {name: value for name, value in more.items() if value}
 

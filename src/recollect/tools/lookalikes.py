@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("recollect")
 
 
-def lookalikes(memory: AgentMemory, kept: Memory) -> Sequence[Memory]:
+def find_lookalikes(memory: AgentMemory, kept: Memory) -> Sequence[Memory]:
     """Return live memories that are near-duplicates of `kept`, most similar first.
 
     Never raises: the memory is already stored.

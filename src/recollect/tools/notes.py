@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import NotFound
 from recollect.model import Json, Kind, Memory, Scope
-from recollect.tools.bounds import shown_text
-from recollect.tools.lookalikes import lookalikes
+from recollect.tools.bounds import render_text
+from recollect.tools.lookalikes import find_lookalikes
 from recollect.tools.spec import Parameter, Tool
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ def memory_store(
         return NO_AGENT
     note = memory.remember(text, tags=tags, scope=scope, origin="agent", supersedes=supersedes or None)
     stored: Json = {"ok": True, "id": note.id}
-    similar = lookalikes(memory, note)
+    similar = find_lookalikes(memory, note)
     if similar:
-        stored |= {"similar": [{"id": each.id, **shown_text(each.text, each)} for each in similar], "hint": HINT}
+        stored |= {"similar": [{"id": each.id, **render_text(each.text, each)} for each in similar], "hint": HINT}
     return stored
 
 
@@ -58,7 +58,7 @@ def memory_delete(memory: AgentMemory | None, id: str) -> Json:
 
 def _render(note: Memory) -> Json:
     ts = note.created_at.isoformat(timespec="seconds").replace("+00:00", "Z")
-    return {"id": note.id, **shown_text(note.text, note), "tags": list(note.tags), "ts": ts}
+    return {"id": note.id, **render_text(note.text, note), "tags": list(note.tags), "ts": ts}
 
 
 TOOLS = (

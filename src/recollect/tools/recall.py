@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from recollect.model import Hit, Json
 from recollect.policy.recall.purposes import PURPOSES, is_unverified
-from recollect.tools.bounds import bounded, shown_text
+from recollect.tools.bounds import bound_results, render_text
 from recollect.tools.spec import Parameter, Tool
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def search_my_memories(
     if memory is None:
         return NO_AGENT
     hits = memory.recall(query, limit=max(1, min(limit, MAX_LIMIT)), purpose=purpose)
-    answer: Json = {"count": len(hits), "results": bounded([_render(hit) for hit in hits])}
+    answer: Json = {"count": len(hits), "results": bound_results([_render(hit) for hit in hits])}
     if hits.heading:
         answer = {"heading": hits.heading, **answer}
     if hits.unanswered:
@@ -33,7 +33,7 @@ def search_my_memories(
 
 def _render(hit: Hit) -> Json:
     when = hit.created_at.isoformat(timespec="seconds").replace("+00:00", "Z")
-    result = shown_text(hit.text, hit.memory)
+    result = render_text(hit.text, hit.memory)
     if is_unverified(hit):
         result["unverified"] = True
     return {"source": hit.source.value, "id": hit.id, **result, "score": round(hit.score, 3), "when": when}

@@ -8,7 +8,7 @@ from typing import Any
 
 from recollect.errors import Invalid
 from recollect.model import Json
-from recollect.policy.json_values import checked_json
+from recollect.policy.json_values import check_json
 
 _TYPES: Mapping[str, type] = {"string": str, "integer": int, "array": list, "object": dict, "boolean": bool}
 
@@ -61,7 +61,7 @@ class Tool:
 
         Raises: Invalid.
         """
-        checked_json(arguments, what="arguments")
+        check_json(arguments, what="arguments")
         given = {name: value for name, value in arguments.items() if value is not None}
         for name, value in given.items():
             if name not in self.parameters:

@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from recollect.cli.commands.memories import COLOURS
-from recollect.cli.output import Column, Line, Note, Output, Styled, next_page, tick
+from recollect.cli.output import Column, Line, Output, OutputNote, Styled, next_page, tick
 from recollect.cli.run import REFUSED, Command, Run
 from recollect.cli.text import EMPTY, json_record, local_time, one_line, plain_time, safe, shorten
 from recollect.errors import Conflict, Invalid
@@ -320,7 +320,7 @@ def _render_anchors(anchors: Sequence[Anchor], notes: Sequence[str]) -> Output:
     rows = [(safe(each.tenant), str(each.id), one_line(each.hash)) for each in anchors]
     return Output(
         json={"heads": [each.as_json() for each in anchors], "notes": list(notes)},
-        lines=[*rows, *(Note(one_line(each)) for each in notes)],
+        lines=[*rows, *(OutputNote(one_line(each)) for each in notes)],
         columns=(Column("Tenant", "cyan", whole=True), Column("Event", whole=True), Column("Hash", whole=True)),
         rows=rows,
         blocks=[Styled(f" {one_line(each)}", "yellow") for each in notes],

@@ -27,9 +27,9 @@ from recollect.cli.run import Run
 from recollect.cli.text import mark, safe
 from recollect.errors import Invalid, NotFound, RecollectError
 from recollect.model import AgentAnswer, AgentQuestion, Delta, Image, RunEvent, ToolUse
-from recollect.policy.prompt.images import MAX_IMAGE_BYTES, checked_image
+from recollect.policy.prompt.images import MAX_IMAGE_BYTES, check_image
 from recollect.runner import AgentRunner
-from recollect.tools.lookalikes import lookalikes
+from recollect.tools.lookalikes import find_lookalikes
 
 PROMPT = "you> "
 CANCELLED = "Cancelled; nothing of this turn was kept."
@@ -179,7 +179,7 @@ def _read_image(path: Path, number: int) -> Image:
     """Raises: Invalid."""
     try:
         with path.open("rb") as file:
-            return checked_image(file.read(MAX_IMAGE_BYTES + 1), number=number)
+            return check_image(file.read(MAX_IMAGE_BYTES + 1), number=number)
     except OSError as error:
         raise Invalid(f"The image {path} cannot be read: {error.strerror}.") from error
 
@@ -249,7 +249,7 @@ def _context(chat: Chat, _: str) -> None:
 
 def _remember(chat: Chat, text: str) -> None:
     memory = chat.run.memory.remember(text, session_id=chat.session_id)
-    chat.run.show(render_remembered(read_states(chat.run, [memory])[0], lookalikes(chat.run.memory, memory)))
+    chat.run.show(render_remembered(read_states(chat.run, [memory])[0], find_lookalikes(chat.run.memory, memory)))
 
 
 def _forget(chat: Chat, id: str) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from recollect.cli.options import read_text
-from recollect.cli.output import Block, Cell, Column, Indented, Line, Note, Output, Styled, Table
+from recollect.cli.output import Block, Cell, Column, Indented, Line, Output, OutputNote, Styled, Table
 from recollect.cli.run import Command, Run
 from recollect.cli.text import EMPTY, json_value, local_time, one_line, plain_time, safe, shorten
 from recollect.model import BlockItem, ContextCall, Json, Truncation, WorkingMemory
@@ -79,7 +79,7 @@ def _message_lines(made: WorkingMemory) -> Iterable[Line]:
         yield f"{message['role']}: " + safe(message["content"]).replace("\n", "\n  ")
     # The next program in a pipe gets the messages alone.
     for each in made.truncations:
-        yield Note(_truncation_line(each))
+        yield OutputNote(_truncation_line(each))
 
 
 def _message_blocks(made: WorkingMemory, find_command: Callable[[], str]) -> Iterable[Block]:

@@ -11,7 +11,7 @@ import typer
 
 from recollect.cli.completion import complete_detail
 from recollect.cli.options import STANDARD_INPUT
-from recollect.cli.output import Column, Indented, Line, Note, Output, Styled, tick
+from recollect.cli.output import Column, Indented, Line, Output, OutputNote, Styled, tick
 from recollect.cli.run import Command, Run
 from recollect.cli.text import json_record, one_line, plain_time, safe
 from recollect.errors import Invalid
@@ -164,7 +164,7 @@ def _page_lines(page: DetailPage) -> Iterable[Line]:
         yield page.content.removesuffix("\n")
     # The text comes before the remark also when both streams are the same file.
     sys.stdout.flush()
-    yield Note(one_line(page.remaining))
+    yield OutputNote(one_line(page.remaining))
 
 
 def _render_changed(key: str, done: str) -> Output:

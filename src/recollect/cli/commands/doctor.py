@@ -18,7 +18,7 @@ from recollect.cli.output import WIDE, Cell, Column, Grid, Indented, Line, Outpu
 from recollect.cli.run import REFUSED, Command, Run
 from recollect.cli.text import EMPTY, mark, one_line
 from recollect.errors import Invalid, ModelError, RecollectError, SchemaMismatch
-from recollect.model import Check, RefusedText
+from recollect.model import CheckResult, RefusedText
 from recollect.settings import MASK, SettingRow, Settings, masked, table
 
 if TYPE_CHECKING:
@@ -110,15 +110,17 @@ def _mask_secrets(value: str | float | tuple[str, ...], row: SettingRow) -> str 
     return list(value) if isinstance(value, tuple) else value
 
 
-def _checks(run: Run, *, is_quick: bool, is_online: bool) -> Iterator[Check]:
+def _checks(run: Run, *, is_quick: bool, is_online: bool) -> Iterator[CheckResult]:
     """Run one check after the other, as long as the next one makes sense."""
-    yield Check(name="recollect", is_ok=True, says=f"version {recollect.__version__}")
+    yield CheckResult(name="recollect", is_ok=True, says=f"version {recollect.__version__}")
     try:
         settings = run.settings
     except Invalid as error:
-        yield Check(name="settings", is_ok=False, says=str(error), advice="Correct it; recollect settings shows them.")
+        yield CheckResult(
+            name="settings", is_ok=False, says=str(error), advice="Correct it; recollect settings shows them."
+        )
         return
-    yield Check(name="settings", is_ok=True, says="all of them can be read")
+    yield CheckResult(name="settings", is_ok=True, says="all of them can be read")
     if settings.skills:
         yield _check_skills(settings)
         settings = replace(settings, skills=())
@@ -129,16 +131,18 @@ def _checks(run: Run, *, is_quick: bool, is_online: bool) -> Iterator[Check]:
     yield from _model_checks(settings, is_online=is_online)
 
 
-def _check_skills(settings: Settings) -> Check:
+def _check_skills(settings: Settings) -> CheckResult:
     files = import_module("recollect.providers.skill_files").SkillFolders(settings.skills)
     try:
         count = len(import_module("recollect.services.knowledge.skills").Skills(files)())
     except Invalid as error:
-        return Check(name="skills", is_ok=False, says=str(error), advice="Nothing opens the store before it is mended.")
-    return Check(name="skills", is_ok=True, says=f"{count:,} {'skill' if count == 1 else 'skills'} can be read")
+        return CheckResult(
+            name="skills", is_ok=False, says=str(error), advice="Nothing opens the store before it is mended."
+        )
+    return CheckResult(name="skills", is_ok=True, says=f"{count:,} {'skill' if count == 1 else 'skills'} can be read")
 
 
-def _engine_checks(settings: Settings) -> Iterator[Check]:
+def _engine_checks(settings: Settings) -> Iterator[CheckResult]:
     if settings.store_url.startswith(POSTGRES):
         yield _check_driver()
         return
@@ -147,59 +151,59 @@ def _engine_checks(settings: Settings) -> Iterator[Check]:
     version = apsw.sqlite_lib_version()
     is_safe = tuple(int(part) for part in version.split(".")) >= oldest
     advice = "" if is_safe else "This version can corrupt databases; run: pip install -U apsw"
-    yield Check(name="sqlite", is_ok=is_safe, says=f"{version} (apsw {apsw.apsw_version()})", advice=advice)
+    yield CheckResult(name="sqlite", is_ok=is_safe, says=f"{version} (apsw {apsw.apsw_version()})", advice=advice)
     try:
         path = import_module("recollect.store").sqlite_path(settings.store_url)
     except Invalid as error:
-        yield Check(name="store", is_ok=False, says=str(error), advice="Set RECOLLECT_URL or use --url.")
+        yield CheckResult(name="store", is_ok=False, says=str(error), advice="Set RECOLLECT_URL or use --url.")
         return
     if path != IN_MEMORY:
         folder = Path(path).absolute().parent
         yield _check_folder(folder)
         if Path(path).exists() and not os.access(path, os.R_OK | os.W_OK):
             advice = "Become its owner, or let its owner give you the right to write: chmod u+rw."
-            yield Check(name="file", is_ok=False, says=f"{path} cannot be read and written", advice=advice)
+            yield CheckResult(name="file", is_ok=False, says=f"{path} cannot be read and written", advice=advice)
         yield from _check_rights(Path(path))
         yield _check_disk(folder)
 
 
-def _check_rights(path: Path) -> Iterator[Check]:
+def _check_rights(path: Path) -> Iterator[CheckResult]:
     """Name files that other users of this machine can read; their rights are not changed."""
     exposed = import_module("recollect.store.sqlite.files").find_exposed(path)
     if exposed:
         names = " ".join(map(str, exposed))
         advice = f"Other users of this machine can read what agents remember. Run: chmod -R go= {names}"
-        yield Check(name="rights", is_ok=True, says="others may read the store", advice=advice)
+        yield CheckResult(name="rights", is_ok=True, says="others may read the store", advice=advice)
 
 
-def _check_driver() -> Check:
+def _check_driver() -> CheckResult:
     try:
         version = import_module("psycopg").__version__
     except ModuleNotFoundError:
         advice = "Run: pip install 'recollect[postgres]'"
-        return Check(name="driver", is_ok=False, says="psycopg is not installed", advice=advice)
-    return Check(name="driver", is_ok=True, says=f"psycopg {version}")
+        return CheckResult(name="driver", is_ok=False, says="psycopg is not installed", advice=advice)
+    return CheckResult(name="driver", is_ok=True, says=f"psycopg {version}")
 
 
-def _check_folder(folder: Path) -> Check:
+def _check_folder(folder: Path) -> CheckResult:
     existing = _find_existing(folder)
     is_ok = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
     advice = "" if is_ok else f"Make {existing} a folder you may write to, or keep memories elsewhere with --url."
     says = f"{folder} can be written to" if is_ok else f"{folder} cannot be written to"
-    return Check(name="folder", is_ok=is_ok, says=says, advice=advice)
+    return CheckResult(name="folder", is_ok=is_ok, says=says, advice=advice)
 
 
-def _check_disk(folder: Path) -> Check:
+def _check_disk(folder: Path) -> CheckResult:
     free = shutil.disk_usage(_find_existing(folder)).free
     advice = "Free some space: writes fail when the disk is full." if free < LITTLE_FREE else ""
-    return Check(name="disk", is_ok=free >= LEAST_FREE, says=f"{free / GIGABYTE:,.1f} GB free", advice=advice)
+    return CheckResult(name="disk", is_ok=free >= LEAST_FREE, says=f"{free / GIGABYTE:,.1f} GB free", advice=advice)
 
 
 def _find_existing(folder: Path) -> Path:
     return next(each for each in (folder, *folder.parents) if each.exists())
 
 
-def _store_checks(run: Run, settings: Settings, *, is_quick: bool) -> Iterator[Check]:
+def _store_checks(run: Run, settings: Settings, *, is_quick: bool) -> Iterator[CheckResult]:
     """Check the store without its embedder first, to tell which of the two is broken."""
     address = masked(settings.store_url)
     try:
@@ -211,28 +215,30 @@ def _store_checks(run: Run, settings: Settings, *, is_quick: bool) -> Iterator[C
             is_readable = all(check.is_ok for check in checks if check.name == "schema")
             waiting = store.count_waiting() if is_readable else 0
     except SchemaMismatch as error:
-        yield Check(name="store", is_ok=True, says=address)
-        yield Check(name="schema", is_ok=False, says=str(error))
+        yield CheckResult(name="store", is_ok=True, says=address)
+        yield CheckResult(name="schema", is_ok=False, says=str(error))
         return
     except RecollectError as error:
         is_file = not settings.store_url.startswith(POSTGRES)
         advice = "Check the address, or use --url" + ("; if the file is damaged, restore a backup." if is_file else ".")
-        yield Check(name="store", is_ok=False, says=f"{address}: {error}", advice=advice)
+        yield CheckResult(name="store", is_ok=False, says=f"{address}: {error}", advice=advice)
         return
-    yield Check(name="store", is_ok=True, says=address)
+    yield CheckResult(name="store", is_ok=True, says=address)
     yield from checks
     if is_readable:
         yield from _embedder_checks(settings, is_waiting=waiting > 0)
         yield _check_waiting(waiting, settings)
 
 
-def _model_checks(settings: Settings, *, is_online: bool) -> Iterator[Check]:
+def _model_checks(settings: Settings, *, is_online: bool) -> Iterator[CheckResult]:
     """Check each model once, however many purposes it serves."""
     providers = import_module("recollect.providers.models")
     try:
         models = providers.open_models(settings)
     except Invalid as error:
-        yield Check(name="model", is_ok=False, says=str(error), advice="Correct the setting, or leave the model out.")
+        yield CheckResult(
+            name="model", is_ok=False, says=str(error), advice="Correct the setting, or leave the model out."
+        )
         return
     named = {getattr(settings, setting): getattr(models, purpose) for purpose, setting in MODELS.items()}
     for name, model in named.items():
@@ -240,59 +246,59 @@ def _model_checks(settings: Settings, *, is_online: bool) -> Iterator[Check]:
             yield (
                 _check_answer(name, model)
                 if is_online
-                else Check(name="model", is_ok=True, says=f"{name}: {NOT_ASKED}")
+                else CheckResult(name="model", is_ok=True, says=f"{name}: {NOT_ASKED}")
             )
 
 
-def _check_answer(name: str, model: Model) -> Check:
+def _check_answer(name: str, model: Model) -> CheckResult:
     try:
         model.complete([{"role": "user", "content": PROBE}], max_tokens=PROBE_TOKENS)
     except ModelError as error:
         advice = "Memory works without it; turns are summarised by a digest meanwhile."
-        return Check(name="model", is_ok=False, says=f"{name}: {error}", advice=advice)
-    return Check(name="model", is_ok=True, says=f"{name} answers")
+        return CheckResult(name="model", is_ok=False, says=f"{name}: {error}", advice=advice)
+    return CheckResult(name="model", is_ok=True, says=f"{name} answers")
 
 
-def _check_waiting(count: int, settings: Settings) -> Check:
+def _check_waiting(count: int, settings: Settings) -> CheckResult:
     """Count texts without a vector. Never a failure: they are found by their words."""
     says = f"{count:,} {'text has' if count == 1 else 'texts have'} no vector yet" if count else "nothing"
     is_mendable = count and settings.embedder != NO_EMBEDDER
     advice = "Found by their words meanwhile; to make the vectors, run: recollect reembed" if is_mendable else ""
-    return Check(name="waiting", is_ok=True, says=says, advice=advice)
+    return CheckResult(name="waiting", is_ok=True, says=says, advice=advice)
 
 
-def _embedder_checks(settings: Settings, *, is_waiting: bool) -> Iterator[Check]:
+def _embedder_checks(settings: Settings, *, is_waiting: bool) -> Iterator[CheckResult]:
     try:
         embedder = open_embedder(settings)
         if embedder is None:
-            yield Check(name="embedder", is_ok=True, says="off: memories are found by their words alone")
+            yield CheckResult(name="embedder", is_ok=True, says="off: memories are found by their words alone")
             return
         embedder.embed([PROBE])
     except (Invalid, ModelError) as error:
-        yield Check(name="embedder", is_ok=False, says=str(error), advice=EMBEDDER_ADVICE)
+        yield CheckResult(name="embedder", is_ok=False, says=str(error), advice=EMBEDDER_ADVICE)
         return
-    yield Check(name="embedder", is_ok=True, says=f"{embedder.name}, {embedder.dimensions} dimensions")
+    yield CheckResult(name="embedder", is_ok=True, says=f"{embedder.name}, {embedder.dimensions} dimensions")
     try:
         with recollect.Recollect(settings=settings, embedder=embedder) as store:
             # A remote embedder is compared with the stored vectors on first use.
             store.agent(PROBE_AGENT).recall(PROBE, limit=1)
             refused = store.find_refused() if is_waiting else ()
     except SchemaMismatch as error:
-        yield Check(name="vectors", is_ok=False, says=str(error))
+        yield CheckResult(name="vectors", is_ok=False, says=str(error))
     except ModelError as error:
-        yield Check(name="embedder", is_ok=False, says=str(error), advice=EMBEDDER_ADVICE)
+        yield CheckResult(name="embedder", is_ok=False, says=str(error), advice=EMBEDDER_ADVICE)
     else:
-        yield Check(name="vectors", is_ok=True, says="made by this embedder")
+        yield CheckResult(name="vectors", is_ok=True, says="made by this embedder")
         yield from _check_refused(refused)
 
 
-def _check_refused(refused: Sequence[RefusedText]) -> Iterator[Check]:
+def _check_refused(refused: Sequence[RefusedText]) -> Iterator[CheckResult]:
     """Name the texts the embedder refuses."""
     if refused:
         names = [f"{each.tenant} {each.agent} {each.id}: {each.problem}".replace("  ", " ") for each in refused]
         more = f" And {len(refused) - MAX_NAMED:,} more." if len(refused) > MAX_NAMED else ""
         advice = "Found by their words meanwhile, and tried again later; shorten or edit them, or use another embedder."
-        yield Check(name="refused", is_ok=False, says=" ".join(names[:MAX_NAMED]) + more, advice=advice)
+        yield CheckResult(name="refused", is_ok=False, says=" ".join(names[:MAX_NAMED]) + more, advice=advice)
 
 
 def _render_settings(settings: Sequence[SettingValue], *, is_wide: bool) -> Output:
@@ -316,7 +322,7 @@ def _format(value: str | float | list[str] | None) -> str:
     return ",".join(value) if isinstance(value, list) else "" if value is None else str(value)
 
 
-def _render_checks(checks: Sequence[Check]) -> Output:
+def _render_checks(checks: Sequence[CheckResult]) -> Output:
     failed = sum(not each.is_ok for each in checks)
     verdict = Styled(f"Broken: {failed}", "red") if failed else Styled("Everything works.", "green")
     return Output(
@@ -334,13 +340,13 @@ def _render_checks(checks: Sequence[Check]) -> Output:
     )
 
 
-def _check_lines(checks: Iterable[Check]) -> Iterable[Line]:
+def _check_lines(checks: Iterable[CheckResult]) -> Iterable[Line]:
     for each in checks:
         yield f"{mark(each.is_ok)} {each.name}: {one_line(each.says)}"
         if each.advice:
             yield f"  {one_line(each.advice)}"
 
 
-def _says_cell(check: Check) -> Styled:
+def _says_cell(check: CheckResult) -> Styled:
     advice = ((f"\n{one_line(check.advice)}", "yellow"),) if check.advice else ()
     return Styled(one_line(check.says), spans=advice)

@@ -14,12 +14,24 @@ from recollect.cli.commands.memories import render_forgotten
 from recollect.cli.commands.recall import render_hits
 from recollect.cli.completion import complete_document
 from recollect.cli.options import decode_input
-from recollect.cli.output import NARROW, Block, Cell, Column, Grid, Indented, Line, Note, Output, Styled, next_page
+from recollect.cli.output import (
+    NARROW,
+    Block,
+    Cell,
+    Column,
+    Grid,
+    Indented,
+    Line,
+    Output,
+    OutputNote,
+    Styled,
+    next_page,
+)
 from recollect.cli.run import REFUSED, Command, Run
 from recollect.cli.text import EMPTY, json_record, one_line, plain_time, safe
 from recollect.errors import Invalid, NotFound
 from recollect.model import Chunk, Document, Json, Recalled, Skill
-from recollect.services.knowledge.report import Change, Ingested, IngestFailure
+from recollect.services.knowledge.report import Change, IngestFailure, IngestReport
 
 STANDARD_INPUT = Path("-")
 
@@ -59,7 +71,7 @@ def ingest(
     Unchanged documents are skipped; changed ones replace their old version."""
     if title is not None and (len(paths) > 1 or paths[0].is_dir()):
         raise typer.BadParameter("--title is for one file.")
-    done: list[Ingested] = []
+    done: list[IngestReport] = []
     for path in paths:
         with run.progress("Ingesting") as bar:
             try:
@@ -79,22 +91,22 @@ def ingest(
                         )
                     )
             except Invalid as error:
-                done.append(Ingested(failures=(IngestFailure(source=str(path), reason=str(error)),)))
+                done.append(IngestReport(failures=(IngestFailure(source=str(path), reason=str(error)),)))
     ingested = _merge(done)
     run.show(_render_ingested(ingested, is_narrow=run.printer.width < NARROW))
     if ingested.failures:
         raise typer.Exit(REFUSED)
 
 
-def _ingest_input(run: Run, title: str | None, category: str | None, draft: bool) -> Ingested:
+def _ingest_input(run: Run, title: str | None, category: str | None, draft: bool) -> IngestReport:
     if sys.stdin is None:
         raise Invalid("There is no standard input to read.")
     text = decode_input(sys.stdin.buffer.read())
     return run.tenant.ingest_text(text, title=title, category=category, is_published=False if draft else None)
 
 
-def _merge(parts: Sequence[Ingested]) -> Ingested:
-    return Ingested(
+def _merge(parts: Sequence[IngestReport]) -> IngestReport:
+    return IngestReport(
         documents=tuple(each for part in parts for each in part.documents),
         failures=tuple(each for part in parts for each in part.failures),
         removed=tuple(each for part in parts for each in part.removed),
@@ -192,7 +204,7 @@ INGESTED_COLUMNS = (
 )
 
 
-def _render_ingested(ingested: Ingested, *, is_narrow: bool) -> Output:
+def _render_ingested(ingested: IngestReport, *, is_narrow: bool) -> Output:
     failures = [one_line(_failure_line(each)) for each in ingested.failures]
     return Output(
         json={
@@ -203,7 +215,7 @@ def _render_ingested(ingested: Ingested, *, is_narrow: bool) -> Output:
             "failures": [asdict(each) for each in ingested.failures],
             "removed": list(ingested.removed),
         },
-        lines=[*_ingested_lines(ingested), *map(Note, failures)],
+        lines=[*_ingested_lines(ingested), *map(OutputNote, failures)],
         # Failures alone need no table.
         columns=INGESTED_COLUMNS if ingested.documents or ingested.removed or not failures else (),
         rows=_ingested_rows(ingested, is_narrow=is_narrow),
@@ -212,7 +224,7 @@ def _render_ingested(ingested: Ingested, *, is_narrow: bool) -> Output:
     )
 
 
-def _ingested_lines(ingested: Ingested) -> Iterable[Line]:
+def _ingested_lines(ingested: IngestReport) -> Iterable[Line]:
     for each in ingested.documents:
         document = each.document
         count = f"{each.passages} passage{'' if each.passages == 1 else 's'}"
@@ -221,7 +233,7 @@ def _ingested_lines(ingested: Ingested) -> Iterable[Line]:
         yield "removed", id
 
 
-def _ingested_rows(ingested: Ingested, *, is_narrow: bool) -> Iterable[Sequence[Cell]]:
+def _ingested_rows(ingested: IngestReport, *, is_narrow: bool) -> Iterable[Sequence[Cell]]:
     for each in ingested.documents:
         document = each.document
         change = Styled(each.change.value, "dim" if each.change is Change.UNCHANGED else "green")
@@ -300,7 +312,7 @@ def _render_skills(skills: Sequence[Skill], problems: Sequence[str]) -> Output:
         json=_skills_json(skills, problems),
         lines=[
             *((safe(each.name), safe(",".join(each.agents) or EMPTY), one_line(each.description)) for each in skills),
-            *(Note(one_line(each)) for each in problems),
+            *(OutputNote(one_line(each)) for each in problems),
         ],
         columns=(Column("Skill", "cyan"), Column("For"), Column("What it is for")),
         rows=(
@@ -315,7 +327,7 @@ def _render_skills(skills: Sequence[Skill], problems: Sequence[str]) -> Output:
 def _render_whole_skills(skills: Sequence[Skill], problems: Sequence[str]) -> Output:
     return Output(
         json=_skills_json(skills, problems),
-        lines=[*(safe(each.body) for each in skills), *(Note(one_line(each)) for each in problems)],
+        lines=[*(safe(each.body) for each in skills), *(OutputNote(one_line(each)) for each in problems)],
         blocks=[
             *(Indented(safe(each.body)) for each in skills),
             *(Styled(one_line(each), "red") for each in problems),

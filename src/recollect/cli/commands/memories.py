@@ -11,11 +11,11 @@ import typer
 
 from recollect.cli.completion import complete_memory
 from recollect.cli.options import AsOf, MemoryId, OfKind, WithTag, read_text
-from recollect.cli.output import Cell, Column, Grid, Indented, Note, Output, Styled, Table, next_page, tick
+from recollect.cli.output import Cell, Column, Grid, Indented, Output, OutputNote, Styled, Table, next_page, tick
 from recollect.cli.run import Command, Run
 from recollect.cli.text import EMPTY, HINT_CHARS, json_record, local_time, one_line, plain_time, safe, shorten
 from recollect.model import Json, Kind, Memory, MemoryVersion, Scope, State
-from recollect.tools.lookalikes import lookalikes
+from recollect.tools.lookalikes import find_lookalikes
 
 ANY_STATE = "all"
 COLOURS = {Kind.CORE: "magenta", Kind.JOURNAL: "blue", Kind.NOTE: "green", Kind.EPISODE: "yellow"}
@@ -61,7 +61,7 @@ def remember(
         category=category,
         supersedes=supersedes,
     )
-    run.show(render_remembered(read_states(run, [memory])[0], lookalikes(run.memory, memory)))
+    run.show(render_remembered(read_states(run, [memory])[0], find_lookalikes(run.memory, memory)))
 
 
 def list_(
@@ -177,7 +177,7 @@ def render_remembered(row: MemoryRow, similar: Sequence[Memory]) -> Output:
     """Render a new memory, and those it may duplicate, so that they can be merged."""
     return Output(
         json=_json(row) | {"similar": [{"id": each.id, "text": each.text} for each in similar]},
-        lines=[_line(row), *(Note(_similar_hint(each)) for each in similar)],
+        lines=[_line(row), *(OutputNote(_similar_hint(each)) for each in similar)],
         blocks=[_done("Remembered", row.memory), *(Styled(_similar_hint(each), "yellow") for each in similar)],
     )
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from recollect.cli.output import Column, Note, Output, Styled
+from recollect.cli.output import Column, Output, OutputNote, Styled
 from recollect.cli.run import Command, Run
 from recollect.cli.text import json_record, one_line
 from recollect.errors import Invalid
@@ -51,7 +51,7 @@ def _render_proposals(proposals: Sequence[Proposal], *, if_empty: str) -> Output
     is_open = any(each.state is ProposalState.OPEN for each in proposals)
     return Output(
         json={"items": [_json(each) for each in proposals], "next_cursor": None},
-        lines=[_line(each) for each in proposals] or [Note(if_empty)],
+        lines=[_line(each) for each in proposals] or [OutputNote(if_empty)],
         columns=(
             Column("Id", "cyan", whole=True),
             Column("State", whole=True),

@@ -11,15 +11,15 @@ import typer
 
 from recollect.cli.commands.memories import kind_cell, memory_spans, read_states, render_memories
 from recollect.cli.options import AsOf, MemoryId, OfKind, WithTag, read_text
-from recollect.cli.output import Block, Cell, Column, Line, Note, Output, Styled
+from recollect.cli.output import Block, Cell, Column, Line, Output, OutputNote, Styled
 from recollect.cli.run import Command, Run
 from recollect.cli.text import json_record, json_value, local_time, mark, one_line, plain_time, safe, shorten
 from recollect.errors import Invalid
 from recollect.lazy import LazyModule
 from recollect.model import Appearance, Explanation, Hit, Json, Kind, Outcome, Recalled, Source, State, Unanswered
-from recollect.policy.prompt.relevance import Mode
+from recollect.policy.prompt.relevance import InjectMode
 from recollect.policy.recall.evaluation import METRICS
-from recollect.policy.recall.purposes import PURPOSES, checked_purpose
+from recollect.policy.recall.purposes import PURPOSES, check_purpose
 
 if TYPE_CHECKING:
     from recollect import evaluation
@@ -39,7 +39,7 @@ FromSource = Annotated[
 
 def _parse_purpose(name: str) -> str:
     try:
-        checked_purpose(name)
+        check_purpose(name)
     except Invalid as error:
         raise typer.BadParameter(str(error)) from None
     return name
@@ -114,7 +114,7 @@ def inject(
     run: Run,
     message: Annotated[str, typer.Argument(help="The user's last message; - reads standard input.")],
     mode: Annotated[
-        Mode | None, typer.Option(help="How notes are chosen; by default as in the settings.", show_default=False)
+        InjectMode | None, typer.Option(help="How notes are chosen; by default as in the settings.", show_default=False)
     ] = None,
 ) -> None:
     """Show the notes that fit a message, as the block that goes into the next prompt."""
@@ -182,13 +182,13 @@ def _hit_json(hit: Hit, *, is_explained: bool) -> Json:
 
 def _hit_lines(hits: Recalled, *, is_explained: bool) -> Iterable[Line]:
     if hits.heading:
-        yield Note(hits.heading)
+        yield OutputNote(hits.heading)
     for hit in hits:
         yield f"{hit.score:.3f}", hit.id, one_line(hit.text)
         if is_explained:
             yield f"\t{hit.explain}"
     for each in hits.unanswered:
-        yield Note(_missing_hint(each))
+        yield OutputNote(_missing_hint(each))
 
 
 def _hit_rows(hits: Recalled, *, is_explained: bool) -> Iterable[Sequence[Cell]]:

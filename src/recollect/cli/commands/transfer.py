@@ -13,11 +13,11 @@ from typing import Annotated
 
 import typer
 
-from recollect.cli.output import Column, Note, Output, Styled
+from recollect.cli.output import Column, Output, OutputNote, Styled
 from recollect.cli.run import REFUSED, Command, Run
 from recollect.cli.text import one_line
 from recollect.errors import Invalid
-from recollect.model import Exported, Imported
+from recollect.model import ExportReport, ImportReport
 
 STREAM = Path("-")
 
@@ -85,18 +85,18 @@ COMMANDS = (
 )
 
 
-def _render_exported(exported: Exported, path: Path) -> Output:
+def _render_exported(exported: ExportReport, path: Path) -> Output:
     problems = [one_line(each) for each in exported.problems]
     return Output(
         json=asdict(exported) | {"path": str(path), "problems": list(exported.problems)},
-        lines=[*(f"{table}\t{count}" for table, count in exported.counts.items()), *map(Note, problems)],
+        lines=[*(f"{table}\t{count}" for table, count in exported.counts.items()), *map(OutputNote, problems)],
         columns=(Column("What", "cyan"), Column("Rows", number=True)),
         rows=((table, f"{count:,}") for table, count in exported.counts.items()),
         blocks=[Styled(f" {one_line(str(path))}", "dim"), *(Styled(each, "red") for each in problems)],
     )
 
 
-def _render_imported(imported: Imported) -> Output:
+def _render_imported(imported: ImportReport) -> Output:
     counts = {
         table: (imported.added.get(table, 0), imported.present.get(table, 0))
         for table in dict.fromkeys([*imported.added, *imported.present])
@@ -109,7 +109,7 @@ def _render_imported(imported: Imported) -> Output:
         json=document | {"refused": list(document["refused"]), "problems": list(imported.problems)},
         lines=[
             *(f"{table}\t{new} {added}\t{old} there already" for table, (new, old) in counts.items()),
-            *map(Note, problems),
+            *map(OutputNote, problems),
         ],
         columns=(
             Column("What", "cyan"),
@@ -124,7 +124,7 @@ def _render_imported(imported: Imported) -> Output:
     )
 
 
-def _problem_lines(imported: Imported) -> list[str]:
+def _problem_lines(imported: ImportReport) -> list[str]:
     """Name what was refused, and other problems."""
     lines = [f"{one_line(each.place)}: {one_line(each.reason)}" for each in imported.refused]
     if imported.refused_count > len(imported.refused):

@@ -52,7 +52,7 @@ _SHAPED = {ContentKind.JSON, ContentKind.TABLE, ContentKind.DIFF, ContentKind.ST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Digested:
+class TextDigest:
     """Digest of a text. Line numbers start at 1."""
 
     kind: ContentKind
@@ -70,7 +70,7 @@ class Digested:
     brief: str  # one line for a placeholder
 
 
-class Digest:
+class TextDigester:
     """Streaming reader of a text; `finish` returns its digest."""
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class Digest:
                 self._read(waiting[at : at + PIECE_CHARS])
             self._waiting, self._waiting_chars = [waiting[whole:]], len(waiting) - whole
 
-    def finish(self) -> Digested:
+    def finish(self) -> TextDigest:
         """Return the digest. Nothing can be fed afterwards."""
         self._read("".join(self._waiting))
         self._scan(self._pending)
@@ -108,7 +108,7 @@ class Digest:
         reports = (self._reports.errors, self._reports.warnings) if kind in _REPORTING else (LineSample(), LineSample())
         errors, warnings = ([(number, quote_line(line)) for number, line in each.lines] for each in reports)
         shape = self._shape(kind, lines)
-        digest = Digested(
+        digest = TextDigest(
             kind=kind,
             chars=self._chars,
             lines=lines,
@@ -226,11 +226,11 @@ def format_size(size: int) -> str:
     return f"{amount:.1f} {unit}" if amount < 10 else f"{amount:,.0f} {unit}"
 
 
-def _add_text(digest: Digested) -> Digested:
-    return Digested(**{name: getattr(digest, name) for name in Digested.__slots__} | {"text": _build_text(digest)})
+def _add_text(digest: TextDigest) -> TextDigest:
+    return TextDigest(**{name: getattr(digest, name) for name in TextDigest.__slots__} | {"text": _build_text(digest)})
 
 
-def _build_text(digest: Digested) -> str:
+def _build_text(digest: TextDigest) -> str:
     """Build the summary, most informative sentences first; sentences that do not fit are left out."""
     kind = digest.kind.value
     text = f"{kind[0].upper()}{kind[1:]}, {_pluralize(digest.lines, 'line')}, {format_size(digest.size)}."
@@ -240,7 +240,7 @@ def _build_text(digest: Digested) -> str:
     return text
 
 
-def _sentences(digest: Digested) -> Iterator[str]:
+def _sentences(digest: TextDigest) -> Iterator[str]:
     if digest.shape:
         yield f"{digest.shape[0].upper()}{digest.shape[1:]}."
     for count, lines, noun in (

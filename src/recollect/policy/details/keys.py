@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from recollect.errors import Invalid
-from recollect.policy.json_values import checked_json
-from recollect.policy.numbers import checked_whole
-from recollect.policy.text import checked_text
+from recollect.policy.json_values import check_json
+from recollect.policy.numbers import check_whole
+from recollect.policy.text import check_text
 
 MAX_DESCRIPTION_CHARS = 500
 MAX_METADATA_CHARS = 10_000
@@ -58,7 +58,7 @@ def is_key(key: object) -> bool:
     return isinstance(key, str) and len(key) <= 2 * MAX_SLUG_CHARS and _KEY.fullmatch(key) is not None
 
 
-def checked_type(type: object) -> str:
+def check_type(type: object) -> str:
     """Validate the type of a detail.
 
     Raises: Invalid.
@@ -68,31 +68,31 @@ def checked_type(type: object) -> str:
     return type
 
 
-def checked_description(description: str) -> str:
+def check_description(description: str) -> str:
     """Validate a description and put it on one line.
 
     Raises: Invalid.
     """
-    line = " ".join(checked_text(description, what="description").split())
+    line = " ".join(check_text(description, what="description").split())
     if len(line) > MAX_DESCRIPTION_CHARS:
         raise Invalid(f"The description is too long (max {MAX_DESCRIPTION_CHARS} characters); say it in one sentence.")
     return line
 
 
-def checked_session(session_id: str | None) -> str | None:
+def check_detail_session(session_id: str | None) -> str | None:
     """Validate the session of a detail.
 
     Raises: Invalid.
     """
     if session_id is None:
         return None
-    text = checked_text(session_id, what="session_id")
+    text = check_text(session_id, what="session_id")
     if not text.strip() or len(text) > MAX_SESSION_CHARS or not text.isprintable():
         raise Invalid(f"A session_id is 1 to {MAX_SESSION_CHARS} printable characters on one line.")
     return text
 
 
-def checked_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+def check_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
     """Validate metadata and return a copy with JSON types.
 
     Raises: Invalid.
@@ -107,7 +107,7 @@ def checked_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
         ) from error
     if len(text) > MAX_METADATA_CHARS:
         raise Invalid(f"The metadata are too long (max {MAX_METADATA_CHARS:,} characters as JSON).")
-    checked_json(metadata, what="metadata")
+    check_json(metadata, what="metadata")
     copy: dict[str, Any] = json.loads(text)
     if "\\u0000" in text:
         raise Invalid("The metadata hold a NUL character (U+0000), which cannot be stored; remove it.")
@@ -115,7 +115,7 @@ def checked_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class PartRequest:
     """Requested part of a text: a page by default, or exactly one of the alternatives."""
 
     offset: int = 0
@@ -128,7 +128,7 @@ class Part:
     json_path: str | None = None
 
 
-def checked_part(
+def parse_part(
     *,
     offset: int,
     limit: int | None,
@@ -138,7 +138,7 @@ def checked_part(
     grep: str | None,
     context: int,
     json_path: str | None,
-) -> Part:
+) -> PartRequest:
     """Parse a request for a part of a text.
 
     Raises: Invalid.
@@ -147,19 +147,19 @@ def checked_part(
     given = [name for name, value in selectors.items() if value is not None]
     if len(given) > 1:
         raise Invalid(f"Ask in one way at a time: {' or '.join(given)}, not both.")
-    checked_whole(offset, "offset")
+    check_whole(offset, "offset")
     if offset and given and given[0] not in ("grep", "json_path"):
         raise Invalid(f"Ask in one way at a time: offset or {given[0]}, not both.")
     most = limit if limit is not None else PART_CHARS if given else PAGE_CHARS
-    return Part(
+    return PartRequest(
         offset=offset,
-        limit=checked_whole(most, "limit", least=1, most=MAX_CHARS),
+        limit=check_whole(most, "limit", least=1, most=MAX_CHARS),
         lines=None if lines is None else parse_line_range(lines),
-        head=None if head is None else checked_whole(head, "head", least=1),
-        tail=None if tail is None else checked_whole(tail, "tail", least=1),
+        head=None if head is None else check_whole(head, "head", least=1),
+        tail=None if tail is None else check_whole(tail, "tail", least=1),
         grep=None if grep is None else _check_pattern(grep),
-        context=checked_whole(context, "context", least=0, most=MAX_CONTEXT_LINES),
-        json_path=None if json_path is None else checked_text(json_path, what="json_path"),
+        context=check_whole(context, "context", least=0, most=MAX_CONTEXT_LINES),
+        json_path=None if json_path is None else check_text(json_path, what="json_path"),
     )
 
 
@@ -171,7 +171,7 @@ def parse_line_range(lines: str) -> tuple[int, int | None]:
 
     Raises: Invalid.
     """
-    if match := _RANGE.fullmatch(checked_text(lines, what="lines")):
+    if match := _RANGE.fullmatch(check_text(lines, what="lines")):
         first = int(match[1])
         last = first if match[2] is None else None if match[3] is None else int(match[3])
         if first >= 1 and (last is None or last >= first):
@@ -180,6 +180,6 @@ def parse_line_range(lines: str) -> tuple[int, int | None]:
 
 
 def _check_pattern(pattern: str) -> str:
-    if not checked_text(pattern, what="pattern") or len(pattern) > MAX_PATTERN_CHARS:
+    if not check_text(pattern, what="pattern") or len(pattern) > MAX_PATTERN_CHARS:
         raise Invalid(f"The search pattern must have 1 to {MAX_PATTERN_CHARS:,} characters.")
     return pattern

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from recollect.policy.prompt.escaping import one_line
+from recollect.policy.prompt.escaping import to_one_line
 
 PREFIX = "[MemoryRef:"
 MAX_KEY_CHARS = 200
@@ -50,11 +50,11 @@ def reference(key: str, description: str = "") -> str:
     >>> reference("npm-install-x7k2")
     '[MemoryRef: npm-install-x7k2]'
     """
-    clean = _clip(one_line(description).translate(_BRACKETS), MAX_DESCRIPTION_CHARS)
+    clean = _clip(to_one_line(description).translate(_BRACKETS), MAX_DESCRIPTION_CHARS)
     return f"{PREFIX} {key} - {clean}]" if clean else f"{PREFIX} {key}]"
 
 
-def replacement(placeholder: str, *, command: str = "", status: str = "") -> str:
+def format_replacement(placeholder: str, *, command: str = "", status: str = "") -> str:
     """Build the text that replaces a stored output; for a command it names the command and its status.
 
     >>> replacement("[MemoryRef: npm-x7k2 - log, 50 lines]", command="npm install", status="success")
@@ -126,7 +126,7 @@ def left_out(before: Iterable[str], after: Iterable[str]) -> list[str]:
 
 def _defuse(text: str, max_chars: int) -> str:
     """Put a text on one line and defuse placeholders in it; other brackets are common in commands."""
-    return _clip(one_line(text).replace(PREFIX, PREFIX.translate(_BRACKETS)), max_chars)
+    return _clip(to_one_line(text).replace(PREFIX, PREFIX.translate(_BRACKETS)), max_chars)
 
 
 def _clip(text: str, max_chars: int) -> str:

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 from recollect.errors import Invalid
 from recollect.model import Json, Kind, Memory, Origin
-from recollect.policy.memories.kinds import MAX_TAGS, RULES, checked_content
+from recollect.policy.memories.kinds import MAX_TAGS, RULES, check_content
 from recollect.policy.memories.trust import TRUST
 from recollect.policy.text import terms
 
@@ -59,7 +59,9 @@ class Suggestion:
         return tuple(tag for tag, _ in counted.most_common(MAX_TAGS))
 
 
-def by_rules(memories: Sequence[Memory], *, is_same: IsSame, now: datetime, is_noted: bool = True) -> list[Suggestion]:
+def suggest_by_rules(
+    memories: Sequence[Memory], *, is_same: IsSame, now: datetime, is_noted: bool = True
+) -> list[Suggestion]:
     """Suggest replacements for the live memories of one agent; each memory is in at most one suggestion.
 
     Pass `is_noted=False` to skip notes, for agents whose notes could not be restored.
@@ -85,7 +87,7 @@ def by_rules(memories: Sequence[Memory], *, is_same: IsSame, now: datetime, is_n
     return [each for each in found if len(each.text) <= RULES[each.kind].max_chars][:MAX_PROPOSED]
 
 
-def question(memories: Sequence[Memory]) -> list[Json]:
+def build_messages(memories: Sequence[Memory]) -> list[Json]:
     """Build the messages for a model: as many memories as fit, newest first, each with its id."""
     items: list[Json] = []
     chars = 0
@@ -112,7 +114,7 @@ INSTRUCTIONS = (
 )
 
 
-def from_answer(answer: str, memories: Sequence[Memory]) -> list[Suggestion]:
+def parse_answer(answer: str, memories: Sequence[Memory]) -> list[Suggestion]:
     """Parse the suggestions in a model's answer to `question(memories)`.
 
     Raises: Invalid when the answer is not what was asked for; nothing of it is used then.
@@ -152,7 +154,7 @@ def _parse_suggestion(item: Mapping[str, object], by_id: Mapping[str, Memory]) -
     folds = tuple(by_id[str(id)] for id in ids)
     return Suggestion(
         kind=Kind(str(kind)),
-        text=checked_content(text, Kind(str(kind))),
+        text=check_content(text, Kind(str(kind))),
         folds=folds,
         reason=" ".join(str(reason or "A model put them together.").split())[:200],
         origin=Origin.MODEL,

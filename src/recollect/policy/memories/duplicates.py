@@ -102,7 +102,7 @@ class Fingerprint:
         return _fingerprint(text)
 
 
-def similarity_of(a: str | Fingerprint, b: str | Fingerprint) -> float:
+def compute_similarity(a: str | Fingerprint, b: str | Fingerprint) -> float:
     """Return the similarity of two texts from 0 to 1, independent of word order.
 
     >>> similarity_of("The team meets on Mondays", "On Mondays the team meets")
@@ -137,7 +137,7 @@ def is_near_duplicate(a: str | Fingerprint, b: str | Fingerprint) -> bool:
         return False
     if not (only_one or only_other):
         return bool(one.tokens)
-    return similarity_of(one, other) >= DUPLICATE_THRESHOLD
+    return compute_similarity(one, other) >= DUPLICATE_THRESHOLD
 
 
 def _is_swapped(one: Fingerprint, other: Fingerprint) -> bool:

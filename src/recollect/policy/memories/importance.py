@@ -97,7 +97,7 @@ def categorise(text: str, role: Role) -> Category:
     return max(found, key=lambda category: TTL[category] or timedelta.max)
 
 
-def known_category(name: str | None) -> Category | None:
+def find_category(name: str | None) -> Category | None:
     """Return the category that a caller's name refers to; None for custom names.
 
     >>> known_category("error"), known_category("approval"), known_category("gossip")
@@ -108,7 +108,7 @@ def known_category(name: str | None) -> Category | None:
     return CATEGORY_ALIASES.get(name) or (Category(name) if name in set(Category) else None)
 
 
-def importance_of(text: str, role: Role, category: Category) -> float:
+def rate_importance(text: str, role: Role, category: Category) -> float:
     """Rate how much `text` matters, 0 to 1; exactly 1 for explicit requests, below `LOW` for small talk.
 
     >>> importance_of("Thanks, see you tomorrow!", Role.USER, Category.ROUTINE)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from recollect.errors import Invalid
 from recollect.model import Kind
 from recollect.policy.memories.lifetime import JOURNAL_WINDOW
-from recollect.policy.text import checked_text
+from recollect.policy.text import check_text
 
 MAX_TAGS = 5
 MAX_TAG_CHARS = 64
@@ -38,7 +38,7 @@ UNIQUE = (Kind.NOTE, Kind.CORE)
 """Kinds that merge duplicates; journal entries and episodes may repeat."""
 
 
-def checked_kind(kind: str) -> Kind:
+def check_kind(kind: str) -> Kind:
     """Parse a kind.
 
     Raises: Invalid.
@@ -49,12 +49,12 @@ def checked_kind(kind: str) -> Kind:
         raise Invalid(f"There is no kind {str(kind)[:40]!r}; the kinds are {', '.join(Kind)}.") from None
 
 
-def checked_content(text: str, kind: Kind) -> str:
+def check_content(text: str, kind: Kind) -> str:
     """Validate and trim the text of a memory of this kind.
 
     Raises: Invalid.
     """
-    content = checked_text(text).strip()
+    content = check_text(text).strip()
     # Real conversations contain turns with only a zero-width space; those are kept.
     if not content:
         raise Invalid(BLANK)
@@ -64,14 +64,14 @@ def checked_content(text: str, kind: Kind) -> str:
     return content
 
 
-def checked_tags(tags: Sequence[str]) -> tuple[str, ...]:
+def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
     """Trim tags and drop repeats, in the given order.
 
     Raises: Invalid.
     """
     if isinstance(tags, str):
         raise Invalid("Tags must be a list of strings, not one string.")
-    trimmed = tuple(dict.fromkeys(checked_text(tag, what="tag").strip() for tag in tags))
+    trimmed = tuple(dict.fromkeys(check_text(tag, what="tag").strip() for tag in tags))
     if len(trimmed) > MAX_TAGS:
         raise Invalid(f"A memory has at most {MAX_TAGS} tags; {len(trimmed)} were given.")
     for tag in trimmed:
@@ -80,7 +80,7 @@ def checked_tags(tags: Sequence[str]) -> tuple[str, ...]:
     return trimmed
 
 
-def checked_importance(importance: object) -> float:
+def check_importance(importance: object) -> float:
     """Validate an importance.
 
     Raises: Invalid.
@@ -90,7 +90,7 @@ def checked_importance(importance: object) -> float:
     return float(importance)
 
 
-def expiry(kind: Kind, now: datetime) -> datetime | None:
+def expires_at(kind: Kind, now: datetime) -> datetime | None:
     """Return the time at which a memory of this kind, written at `now`, expires; None: never."""
     lifetime = RULES[kind].lifetime
     return now + lifetime if lifetime is not None else None

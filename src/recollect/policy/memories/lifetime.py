@@ -39,7 +39,7 @@ def decay_importance(importance: float, *, retrieved_at: datetime, now: datetime
     return importance * float(DECAY_PER_WEEK**weeks)
 
 
-def fate(
+def decide_fate(
     importance: float,
     created_at: datetime,
     last_retrieved_at: datetime | None,

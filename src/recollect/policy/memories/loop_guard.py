@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from recollect.policy.details.references import REFERENCE
-from recollect.policy.prompt.escaping import END_MARKS, INFORMATION, one_line, strip_joiners
+from recollect.policy.prompt.escaping import END_MARKS, INFORMATION, strip_joiners, to_one_line
 from recollect.policy.prompt.relevance import HEADING
 from recollect.policy.prompt.window import KNOWLEDGE_HEADING, RECALLED_HEADING
 from recollect.policy.text import fold
@@ -109,7 +109,7 @@ def _is_only_known(left: Sequence[str], words: Sequence[str], pieces: Sequence[s
 
 def _words(text: str) -> list[str]:
     """Return the words and meaningful signs ("C++", "<", "%", "-5") without case and punctuation."""
-    return _WORD.findall(fold(strip_joiners(one_line(text))))
+    return _WORD.findall(fold(strip_joiners(to_one_line(text))))
 
 
 def _is_reference(text: str) -> bool:

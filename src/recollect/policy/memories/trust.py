@@ -36,7 +36,7 @@ SUSPICIOUS = "reads like instructions"
 UNVERIFIED = "unverified"
 
 
-def lowered(origin: Origin, highest: Origin | None) -> Origin:
+def lower_origin(origin: Origin, highest: Origin | None) -> Origin:
     """Return the origin a memory gets from a key trusted up to `highest` (None: any).
 
     >>> lowered(Origin.USER, Origin.TOOL).value, lowered(Origin.MODEL, Origin.TOOL).value
@@ -107,7 +107,7 @@ def check_decision(highest: Origin | None) -> None:
         raise Forbidden(f"This key is trusted as {highest.value}; deciding what agents trust takes agent or user.")
 
 
-def reason_to_hold(kind: Kind, origin: Origin) -> str | None:
+def find_hold_reason(kind: Kind, origin: Origin) -> str | None:
     """Return the reason why a memory must wait for approval, or None.
 
     >>> reason_to_hold(Kind.CORE, Origin.TOOL), reason_to_hold(Kind.NOTE, Origin.TOOL)
@@ -126,7 +126,7 @@ def is_suspicious(memory: Memory) -> bool:
     return memory.flag is not None and SUSPICIOUS in memory.flag
 
 
-def flagged(memory: Memory) -> Memory:
+def flag_memory(memory: Memory) -> Memory:
     """Return the memory with a flag if it is little trusted and reads like instructions."""
     if not is_low(memory.origin) or is_suspicious(memory):
         return memory
@@ -136,13 +136,13 @@ def flagged(memory: Memory) -> Memory:
     return replace(memory, flag="; ".join(filter(None, [memory.flag, f"{SUSPICIOUS}: {rule}"])))
 
 
-def judged(memory: Memory, mode: str) -> Memory:
+def judge_memory(memory: Memory, mode: str) -> Memory:
     """Return a stored memory with the flag it would get today; `mode` is the setting `suspicious`.
 
     Memories of earlier releases and restored ones were not checked when written. An approved or edited memory has a
     higher version and keeps the decision made then.
     """
-    return memory if mode == "show" or memory.version > 1 else flagged(memory)
+    return memory if mode == "show" or memory.version > 1 else flag_memory(memory)
 
 
 def provenance(memory: Memory) -> str:

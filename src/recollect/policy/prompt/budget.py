@@ -16,16 +16,16 @@ from dataclasses import dataclass, replace
 from recollect.errors import OverBudget
 from recollect.model import Truncation
 from recollect.policy.details.references import reference
-from recollect.policy.numbers import MAX_TOKENS, checked_whole
-from recollect.policy.prompt.escaping import one_line
-from recollect.policy.prompt.rendering import Drawing, find_all_mentions, find_mentions
+from recollect.policy.numbers import MAX_TOKENS, check_whole
+from recollect.policy.prompt.escaping import to_one_line
+from recollect.policy.prompt.rendering import Renderer, find_all_mentions, find_mentions
 from recollect.policy.prompt.window import (
     MOVED_HEADING,
     NEVER_CUT,
     Form,
     Layout,
-    Part,
     Piece,
+    PromptPart,
     Window,
 )
 
@@ -45,14 +45,14 @@ MOVE_STEP = 5
 LEFT_OUT, FOLDED, MOVED = "budget", "folded", "moved"
 """Reasons why a piece is missing: no room, part of a summary, or behind a reference."""
 
-PART_NAMES: Mapping[Part, str] = {
-    Part.MEMORIES: "recalled memories",
-    Part.KNOWLEDGE: "passages",
-    Part.NOTES: "notes",
-    Part.CONVERSATION: "messages",
-    Part.TOOL_RESULTS: "tool results",
-    Part.JOURNAL: "journal entries",
-    Part.CORE: "core memories",
+PART_NAMES: Mapping[PromptPart, str] = {
+    PromptPart.MEMORIES: "recalled memories",
+    PromptPart.KNOWLEDGE: "passages",
+    PromptPart.NOTES: "notes",
+    PromptPart.CONVERSATION: "messages",
+    PromptPart.TOOL_RESULTS: "tool results",
+    PromptPart.JOURNAL: "journal entries",
+    PromptPart.CORE: "core memories",
 }
 
 MAX_NAME_CHARS = 80
@@ -61,27 +61,27 @@ LONGEST_KEY = "x7k2m9qp" * 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ways:
+class FitCallbacks:
     """Callbacks of fitting: render and count, fold turns into a text, store pieces.
 
     `refer` takes the pieces and their description. It returns the placeholder (`[MemoryRef: …]`) of what it stored, or
     an empty string if nothing can be written.
     """
 
-    drawing: Drawing
+    drawing: Renderer
     fold: Callable[[Sequence[Piece]], str]
     refer: Callable[[Sequence[Piece], str], str]
 
 
-def checked_budget(budget: object) -> int:
+def check_budget(budget: object) -> int:
     """Validate a token budget.
 
     Raises: Invalid.
     """
-    return checked_whole(budget, "The budget (in tokens)", least=1, most=MAX_TOKENS)
+    return check_whole(budget, "The budget (in tokens)", least=1, most=MAX_TOKENS)
 
 
-def fitted(window: Window, budget: int, ways: Ways) -> tuple[Window, Sequence[Truncation]]:
+def fit_window(window: Window, budget: int, ways: FitCallbacks) -> tuple[Window, Sequence[Truncation]]:
     """Fit a window into the budget and return it with the truncations made.
 
     Raises: OverBudget when what may never be cut is too long by itself.
@@ -96,7 +96,7 @@ def fitted(window: Window, budget: int, ways: Ways) -> tuple[Window, Sequence[Tr
     return fitter.window, fitter.truncations
 
 
-def _check_fixed(window: Window, budget: int, drawing: Drawing) -> None:
+def _check_fixed(window: Window, budget: int, drawing: Renderer) -> None:
     fixed = replace(window, pieces={part: window.of(part) for part in NEVER_CUT})
     required = drawing.tokens(fixed)
     if required > budget:
@@ -109,7 +109,7 @@ def _check_fixed(window: Window, budget: int, drawing: Drawing) -> None:
 class _Fitter:
     """A window being fitted into a budget."""
 
-    def __init__(self, window: Window, budget: int, ways: Ways) -> None:
+    def __init__(self, window: Window, budget: int, ways: FitCallbacks) -> None:
         self.window = window
         self.ways = ways
         self.truncations: list[Truncation] = []
@@ -120,13 +120,13 @@ class _Fitter:
     def is_stable(self) -> bool:
         return self.window.layout is Layout.CACHE_STABLE
 
-    def of(self, part: Part, form: Form) -> list[Piece]:
+    def of(self, part: PromptPart, form: Form) -> list[Piece]:
         return [piece for piece in self.window.of(part) if piece.form is form]
 
     def turns(self) -> list[list[Piece]]:
         """Return the remaining turns of the conversation, oldest first, each with its replies."""
         turns: dict[int, list[Piece]] = {}
-        for piece in self.of(Part.CONVERSATION, Form.TURN):
+        for piece in self.of(PromptPart.CONVERSATION, Form.TURN):
             turns.setdefault(piece.turn, []).append(piece)
         return list(turns.values())
 
@@ -136,10 +136,10 @@ class _Fitter:
     def keys_outside(self, pieces: Sequence[Piece]) -> set[str]:
         """Return the keys of references mentioned by any piece other than these."""
         removed = set(map(id, pieces))
-        rest = (each for part in Part for each in self.window.of(part) if id(each) not in removed)
+        rest = (each for part in PromptPart for each in self.window.of(part) if id(each) not in removed)
         return {key for each in rest for key in find_mentions(each.text)}
 
-    def replace_pieces(self, part: Part, removed: Sequence[Piece], by: Piece | None, reason: str) -> Window:
+    def replace_pieces(self, part: PromptPart, removed: Sequence[Piece], by: Piece | None, reason: str) -> Window:
         """Return the window with `by` in place of the first removed piece."""
         leaving = set(map(id, removed))
         pieces: list[Piece] = []
@@ -151,7 +151,7 @@ class _Fitter:
         return self.window.with_pieces(part, pieces, without=removed, reason=reason)
 
     def apply(
-        self, step: str, window: Window, touched: Sequence[Piece], *, part: Part, message: str, made: str = ""
+        self, step: str, window: Window, touched: Sequence[Piece], *, part: PromptPart, message: str, made: str = ""
     ) -> bool:
         """Accept the window if it is shorter, and record the truncation."""
         excess = self.excess_of(window)
@@ -172,7 +172,7 @@ class _Fitter:
         self.window, self.excess = window, excess
         return True
 
-    def keep(self, part: Part, number: int) -> None:
+    def keep(self, part: PromptPart, number: int) -> None:
         """Keep only the first `number` items of a part, which are the best ones."""
         items = self.of(part, Form.ITEM)
         if len(items) > number:
@@ -180,13 +180,13 @@ class _Fitter:
             message = f"Of {len(items)} {PART_NAMES[part]}, {number} stayed."
             self.apply("drop", window, items[number:], part=part, message=message)
 
-    def keep_fitting(self, part: Part) -> None:
+    def keep_fitting(self, part: PromptPart) -> None:
         """Keep as many items of a part as fit, possibly none."""
         items = self.of(part, Form.ITEM)
         fitting = (n for n in range(len(items) - 1, 0, -1) if self.excess_of(self._with_items(part, items[:n])) <= 0)
         self.keep(part, next(fitting, 0))
 
-    def move(self, part: Part, moved: Sequence[Piece], what: str, *, is_index: bool = False) -> None:
+    def move(self, part: PromptPart, moved: Sequence[Piece], what: str, *, is_index: bool = False) -> None:
         """Replace pieces by a reference if that is shorter.
 
         References that only these pieces mention are listed beside it, unless the pieces are references themselves and
@@ -207,7 +207,7 @@ class _Fitter:
         self.apply("reference", window, moved, part=part, message=message, made=line)
 
     def _leave_out(
-        self, part: Part, moved: Sequence[Piece], what: str, kept: Mapping[str, str], *, is_index: bool
+        self, part: PromptPart, moved: Sequence[Piece], what: str, kept: Mapping[str, str], *, is_index: bool
     ) -> None:
         """Drop pieces that could not be stored, but keep the references they mention."""
         if is_index:
@@ -216,7 +216,7 @@ class _Fitter:
         message = f"{what[:1].upper()}{what[1:]} left out: the store cannot be written, so there is no reference."
         self.apply("drop", self.replace_pieces(part, moved, by, LEFT_OUT), moved, part=part, message=message)
 
-    def _with_items(self, part: Part, items: Sequence[Piece]) -> Window:
+    def _with_items(self, part: PromptPart, items: Sequence[Piece]) -> Window:
         return replace(self.window, pieces={**self.window.pieces, part: tuple(items)})
 
 
@@ -238,10 +238,10 @@ def _fold_turns(fitter: _Fitter, turns: Sequence[Sequence[Piece]], *, must_fit: 
     kept = _own_mentions(folded, fitter.keys_outside(folded))
     name = _describe_turns(folded).capitalize()
     by = Piece(id=_describe_turns(folded), text=_append_references(fitter.ways.fold(folded), kept), form=Form.SUMMARY)
-    window = fitter.replace_pieces(Part.CONVERSATION, folded, by, FOLDED)
+    window = fitter.replace_pieces(PromptPart.CONVERSATION, folded, by, FOLDED)
     if must_fit and fitter.excess_of(window) > 0:
         return False
-    return fitter.apply("fold", window, folded, part=Part.CONVERSATION, message=f"{name} became one message.")
+    return fitter.apply("fold", window, folded, part=PromptPart.CONVERSATION, message=f"{name} became one message.")
 
 
 def _move_turns(fitter: _Fitter) -> None:
@@ -263,41 +263,41 @@ def _move_turns(fitter: _Fitter) -> None:
     even = [number for number in numbers if turns[number - 1][0].turn % MOVE_STEP == 0]
     enough = next(iter(even if fitter.is_stable and even else numbers), len(turns))
     moved = [piece for turn in turns[:enough] for piece in turn]
-    fitter.move(Part.CONVERSATION, moved, _describe_turns(moved))
+    fitter.move(PromptPart.CONVERSATION, moved, _describe_turns(moved))
 
 
 def _move_results(fitter: _Fitter, *, larger_than: int = 0) -> None:
     """Move the oldest tool results one by one, except the newest."""
-    for piece in fitter.of(Part.TOOL_RESULTS, Form.ITEM)[:-1]:
+    for piece in fitter.of(PromptPart.TOOL_RESULTS, Form.ITEM)[:-1]:
         if fitter.excess > 0 and fitter.ways.drawing.count(piece.text) > larger_than:
-            fitter.move(Part.TOOL_RESULTS, [piece], _describe_result(piece))
+            fitter.move(PromptPart.TOOL_RESULTS, [piece], _describe_result(piece))
 
 
 def _move_newest(fitter: _Fitter) -> None:
     for turn in fitter.turns() if fitter.excess > 0 else ():
-        fitter.move(Part.CONVERSATION, turn, _describe_turns(turn))
-    for piece in fitter.of(Part.TOOL_RESULTS, Form.ITEM):
+        fitter.move(PromptPart.CONVERSATION, turn, _describe_turns(turn))
+    for piece in fitter.of(PromptPart.TOOL_RESULTS, Form.ITEM):
         if fitter.excess > 0:
-            fitter.move(Part.TOOL_RESULTS, [piece], _describe_result(piece))
+            fitter.move(PromptPart.TOOL_RESULTS, [piece], _describe_result(piece))
 
 
 def _move_rest(fitter: _Fitter) -> None:
     """Move parts that no other step covers: the summary, the journal, core memories and lists of references."""
     for part, form, what in (
-        (Part.CONVERSATION, Form.SUMMARY, "the summary of earlier turns"),
-        (Part.JOURNAL, Form.ITEM, "recent journal entries"),
-        (Part.CORE, Form.ITEM, "core memories"),
+        (PromptPart.CONVERSATION, Form.SUMMARY, "the summary of earlier turns"),
+        (PromptPart.JOURNAL, Form.ITEM, "recent journal entries"),
+        (PromptPart.CORE, Form.ITEM, "core memories"),
     ):
         if fitter.excess > 0:
             fitter.move(part, fitter.of(part, form), what)
-    for part in (Part.TOOL_RESULTS, Part.CONVERSATION):
+    for part in (PromptPart.TOOL_RESULTS, PromptPart.CONVERSATION):
         if fitter.excess > 0 and len(several := fitter.of(part, Form.REFERENCE)) > 1:
             fitter.move(part, several, f"references to {PART_NAMES[part]}", is_index=True)
 
 
 def _drop_rest(fitter: _Fitter) -> None:
     """Drop the oldest pieces if not even references fit."""
-    for part in (Part.CONVERSATION, Part.TOOL_RESULTS, Part.JOURNAL, Part.CORE):
+    for part in (PromptPart.CONVERSATION, PromptPart.TOOL_RESULTS, PromptPart.JOURNAL, PromptPart.CORE):
         pieces = fitter.window.of(part)
         fitting_tails = (
             n for n in range(1, len(pieces)) if fitter.excess_of(fitter._with_items(part, pieces[n:])) <= 0
@@ -314,15 +314,15 @@ def _drop_rest(fitter: _Fitter) -> None:
 
 STEPS: Sequence[Callable[[_Fitter], None]] = (
     _fold,
-    lambda fitter: fitter.keep(Part.MEMORIES, KEPT_MEMORIES),
-    lambda fitter: fitter.keep(Part.KNOWLEDGE, KEPT_KNOWLEDGE),
+    lambda fitter: fitter.keep(PromptPart.MEMORIES, KEPT_MEMORIES),
+    lambda fitter: fitter.keep(PromptPart.KNOWLEDGE, KEPT_KNOWLEDGE),
     lambda fitter: _move_results(fitter, larger_than=LARGE_TOKENS),
     _move_turns,
     _move_results,
     _move_newest,
-    lambda fitter: fitter.keep_fitting(Part.MEMORIES),
-    lambda fitter: fitter.keep_fitting(Part.KNOWLEDGE),
-    lambda fitter: fitter.keep_fitting(Part.NOTES),
+    lambda fitter: fitter.keep_fitting(PromptPart.MEMORIES),
+    lambda fitter: fitter.keep_fitting(PromptPart.KNOWLEDGE),
+    lambda fitter: fitter.keep_fitting(PromptPart.NOTES),
     _move_rest,
     _drop_rest,
 )
@@ -368,4 +368,4 @@ def _describe_result(piece: Piece) -> str:
     >>> _describe_result(Piece(id="tool 1", text="…", label="npm install"))
     'the result of npm install'
     """
-    return f"the result of {one_line(piece.label)[:MAX_NAME_CHARS] or 'a tool'}"
+    return f"the result of {to_one_line(piece.label)[:MAX_NAME_CHARS] or 'a tool'}"

@@ -101,7 +101,7 @@ _MAGIC: Mapping[str, Callable[[bytes], bool]] = {
 }
 
 
-def checked_image(content: bytes, *, number: int = 1) -> Image:
+def check_image(content: bytes, *, number: int = 1) -> Image:
     """Check an image by its first bytes and its size; `number` identifies it in error messages.
 
     >>> checked_image(b"GIF89a...").media_type
@@ -118,7 +118,7 @@ def checked_image(content: bytes, *, number: int = 1) -> Image:
     raise Invalid(f"Image {number} is none that can be shown to a model; send a {KINDS} file.")
 
 
-def decoded_image(text: str, *, number: int = 1) -> Image:
+def decode_image(text: str, *, number: int = 1) -> Image:
     """Decode an image from base64 or a `data:` URL; other URLs are never fetched.
 
     Raises: Invalid.
@@ -133,15 +133,15 @@ def decoded_image(text: str, *, number: int = 1) -> Image:
     if "://" in text[:20]:
         raise Invalid(f"Image {number} is an address; nothing is fetched from there. Send the image itself in base64.")
     if len(payload) > MAX_IMAGE_BYTES * 4 // 3 + 1024:
-        return checked_image(b"\0" * (MAX_IMAGE_BYTES + 1), number=number)
+        return check_image(b"\0" * (MAX_IMAGE_BYTES + 1), number=number)
     try:
         content = base64.b64decode("".join(payload.split()), validate=True)
     except (binascii.Error, ValueError):
         raise Invalid(f"Image {number} is not valid base64.") from None
-    return checked_image(content, number=number)
+    return check_image(content, number=number)
 
 
-def checked_images(images: Sequence[Image]) -> Sequence[Image]:
+def check_images(images: Sequence[Image]) -> Sequence[Image]:
     """Check the number of images.
 
     Raises: Invalid when there are too many.

@@ -7,19 +7,19 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from recollect.model import Block, BlockItem
-from recollect.policy.prompt.rendering import Drawing
-from recollect.policy.prompt.window import BLOCKS, STABLE_BLOCKS, Form, Layout, Part, Piece, Window
+from recollect.policy.prompt.rendering import Renderer
+from recollect.policy.prompt.window import BLOCKS, STABLE_BLOCKS, Form, Layout, Piece, PromptPart, Window
 
 DIGEST_CHARS = 16
 SOURCES = {
-    Part.SKILLS: "skill",
-    Part.CORE: "memory",
-    Part.JOURNAL: "memory",
-    Part.NOTES: "memory",
-    Part.MEMORIES: "memory",
-    Part.KNOWLEDGE: "knowledge",
-    Part.CONVERSATION: "conversation",
-    Part.TOOL_RESULTS: "tool_result",
+    PromptPart.SKILLS: "skill",
+    PromptPart.CORE: "memory",
+    PromptPart.JOURNAL: "memory",
+    PromptPart.NOTES: "memory",
+    PromptPart.MEMORIES: "memory",
+    PromptPart.KNOWLEDGE: "knowledge",
+    PromptPart.CONVERSATION: "conversation",
+    PromptPart.TOOL_RESULTS: "tool_result",
 }
 
 
@@ -28,7 +28,7 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_CHARS]
 
 
-def blocks_of(window: Window, drawing: Drawing) -> tuple[Block, ...]:
+def build_blocks(window: Window, drawing: Renderer) -> tuple[Block, ...]:
     """Return every block with its cost and items; empty blocks only if something was left out of them."""
     tokens = {block.name: block.tokens for block in drawing.blocks(window)}
     blocks = []
@@ -39,20 +39,20 @@ def blocks_of(window: Window, drawing: Drawing) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def stable_messages(window: Window, drawing: Drawing) -> int:
+def stable_messages(window: Window, drawing: Renderer) -> int:
     """Count the leading messages that the next prompt will share; 0 in the standard layout, which promises none."""
     if window.layout is not Layout.CACHE_STABLE:
         return 0
     return sum(len(block.messages) for block in drawing.blocks(window) if block.name in STABLE_BLOCKS)
 
 
-def _items(window: Window, part: Part) -> Iterator[BlockItem]:
+def _items(window: Window, part: PromptPart) -> Iterator[BlockItem]:
     yield from _block_items(part, window.of(part), "")
     for reason, left_out in groupby(window.left_out.get(part, ()), key=lambda each: each.reason):
         yield from _block_items(part, [each.piece for each in left_out], reason)
 
 
-def _block_items(part: Part, pieces: Sequence[Piece], reason: str) -> Iterator[BlockItem]:
+def _block_items(part: PromptPart, pieces: Sequence[Piece], reason: str) -> Iterator[BlockItem]:
     """Yield one item per piece; adjacent turns are combined because there may be many."""
     for is_turn, group in groupby(pieces, key=lambda piece: piece.form is Form.TURN):
         if is_turn:

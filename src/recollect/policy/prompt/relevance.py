@@ -58,7 +58,7 @@ _WORD = re.compile(r"[^\W_]+")
 _TAG_PUNCTUATION = frozenset("-_./:#&@'+")
 
 
-class Mode(StrEnum):
+class InjectMode(StrEnum):
     """Ways to choose notes for a prompt."""
 
     RELEVANT = "relevant"
@@ -67,15 +67,15 @@ class Mode(StrEnum):
     HYBRID = "hybrid"
 
 
-def checked_mode(mode: str) -> Mode:
+def parse_mode(mode: str) -> InjectMode:
     """Parse an injection mode.
 
     Raises: Invalid.
     """
     try:
-        return Mode(mode)
+        return InjectMode(mode)
     except ValueError:
-        raise Invalid(f"There is no injection mode {str(mode)[:40]!r}; choose {', '.join(Mode)}.") from None
+        raise Invalid(f"There is no injection mode {str(mode)[:40]!r}; choose {', '.join(InjectMode)}.") from None
 
 
 # Cached because every message is compared with the same notes.
@@ -99,7 +99,7 @@ def recency_bonus(age_hours: float) -> float:
     return min(MAX_RECENCY_BONUS, RECENCY_SCALE / max(age_hours, MIN_AGE_HOURS))
 
 
-def select(
+def select_notes(
     notes: Sequence[Memory],
     message: str,
     *,
@@ -121,13 +121,13 @@ def select(
 
     Raises: Invalid.
     """
-    parsed_mode = checked_mode(mode)
-    if parsed_mode is Mode.OFF:
+    parsed_mode = parse_mode(mode)
+    if parsed_mode is InjectMode.OFF:
         return []
     newest = sorted((note for note in notes if note.state(now) is State.LIVE), key=_age_order, reverse=True)
-    if parsed_mode is Mode.RECENT_ONLY:
+    if parsed_mode is InjectMode.RECENT_ONLY:
         return _take_fitting(map(judge, newest), max_chars=max_chars, max_count=max_count)
-    if parsed_mode is Mode.HYBRID and meaning:
+    if parsed_mode is InjectMode.HYBRID and meaning:
         scores = _hybrid_scores(newest, message, now, meaning)
     else:
         scores = _word_scores(newest, message, now)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from recollect.model import Json
 from recollect.policy.details.references import PREFIX, find_references
 from recollect.policy.prompt.tokens import REPLY_TOKENS, CountText, count_message
-from recollect.policy.prompt.window import BLOCKS, Part, Piece, Window, render_block
+from recollect.policy.prompt.window import BLOCKS, Piece, PromptPart, Window, render_block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class RenderedBlock:
     references: frozenset[str]  # keys of the references it mentions
 
 
-class Drawing:
+class Renderer:
     """Renderer with a cache, for windows that differ little, such as the steps of fitting one."""
 
     def __init__(self, count: CountText) -> None:
@@ -56,7 +56,7 @@ class Drawing:
             self._contents[content] = self.count(content)
         return self._frames[role] + self._contents[content]
 
-    def _block(self, window: Window, name: str, parts: tuple[Part, ...]) -> RenderedBlock:
+    def _block(self, window: Window, name: str, parts: tuple[PromptPart, ...]) -> RenderedBlock:
         pieces = [window.of(part) for part in parts]
         cache_key = name, tuple(map(id, pieces))
         if cache_key not in self._blocks:

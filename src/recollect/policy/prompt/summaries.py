@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from recollect.model import Json
 from recollect.policy.details.references import REFERENCE, left_out
-from recollect.policy.prompt.transcript_digest import clipped
+from recollect.policy.prompt.transcript_digest import clip_middle
 
 MAX_CHARS = 8_000
 """Maximum length of a summary without its list of references."""
@@ -48,7 +48,7 @@ MIN_LOOP_WORDS = 60
 MIN_DISTINCT = 0.2
 
 
-def question(summary: str, turns: Sequence[tuple[str, str]], *, max_chars: int) -> list[Json]:
+def build_messages(summary: str, turns: Sequence[tuple[str, str]], *, max_chars: int) -> list[Json]:
     """Build the messages for a model from `turns` (role and content), shortened to fit `max_chars`."""
     lines = [
         json.dumps({"role": role, "content": content}, ensure_ascii=False)
@@ -67,24 +67,24 @@ def fit_texts(texts: Sequence[str], max_chars: int) -> list[str]:
     left, room = len(texts), max_chars
     for length in sorted(map(len, texts)):
         if length * left > room:
-            return [clipped(text, room // left) for text in texts]
+            return [clip_middle(text, room // left) for text in texts]
         room -= length
         left -= 1
     return list(texts)
 
 
-def answer_text(answer: str) -> str:
+def strip_reasoning(answer: str) -> str:
     """Strip the model's visible reasoning from its answer."""
     return _THOUGHT.sub("", answer).strip()
 
 
-def problem(answer: str, *, source_chars: int) -> str:
+def find_problem(answer: str, *, source_chars: int) -> str:
     """Explain why `answer` is no summary of `source_chars` characters of text; empty if it is one.
 
     >>> problem("I'm sorry, but I can't help with that.", source_chars=9000)
     'it refused'
     """
-    text = answer_text(answer)
+    text = strip_reasoning(answer)
     if not text:
         return "its answer was empty"
     prose = REFERENCE.sub("", text)
@@ -100,7 +100,7 @@ def problem(answer: str, *, source_chars: int) -> str:
     return ""
 
 
-def with_references(text: str, sources: Iterable[str]) -> str:
+def append_references(text: str, sources: Iterable[str]) -> str:
     """Append every reference of `sources` that `text` does not mention.
 
     >>> print(with_references("The build broke.", ["see [MemoryRef: npm-1 - output of npm]"]))

@@ -18,7 +18,7 @@ _JSON_START = re.compile(r'\s*[{\[]\s*["{\[\]}\d-]')
 _TAIL_CHARS = 64
 
 
-def estimated_tokens(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """Estimate tokens as UTF-8 bytes / 4 rounded up, plus 10 % for text that looks like JSON.
 
     >>> estimated_tokens(""), estimated_tokens("abcd"), estimated_tokens("naïve"), estimated_tokens('{"a": [1, 2]}')

@@ -41,7 +41,7 @@ def digest(turns: Iterable[tuple[str, str]], *, before: str = "", max_chars: int
     return "\n".join(line for place, (_, line) in enumerate(lines) if place in chosen)
 
 
-def clipped(text: str, max_chars: int) -> str:
+def clip_middle(text: str, max_chars: int) -> str:
     """Cut out the middle of a long text; its beginning and end are the most informative.
 
     >>> clipped("The build failed after a long while: disk full", 24)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from recollect.errors import Invalid
 from recollect.model import Json, Memory
 from recollect.policy.memories.trust import UNVERIFIED, provenance
-from recollect.policy.prompt.escaping import CONTINUED, as_item, escape_line, wrapped
+from recollect.policy.prompt.escaping import CONTINUED, escape_item, escape_line, wrap_block
 from recollect.policy.prompt.relevance import render_notes
 
 
@@ -20,9 +20,13 @@ def private_memory(core: Sequence[Memory], journal: Sequence[Memory]) -> str | N
     sections = []
     if core:
         # Core items carry no origin: a person approved them if their origin has low trust.
-        sections.append("## Core Memories (permanent)\n" + "\n".join(f"- {as_item(memory.text)}" for memory in core))
+        sections.append(
+            "## Core Memories (permanent)\n" + "\n".join(f"- {escape_item(memory.text)}" for memory in core)
+        )
     if journal:
-        lines = (f"- [{memory.created_at:%Y-%m-%d}] {provenance(memory)}{as_item(memory.text)}" for memory in journal)
+        lines = (
+            f"- [{memory.created_at:%Y-%m-%d}] {provenance(memory)}{escape_item(memory.text)}" for memory in journal
+        )
         sections.append("## Recent Journal Entries\n" + "\n".join(lines))
     return "# Your Private Memory\n\n" + "\n\n".join(sections) if sections else None
 
@@ -43,7 +47,7 @@ class Layout(StrEnum):
     CACHE_STABLE = "cache_stable"
 
 
-class Part(StrEnum):
+class PromptPart(StrEnum):
     """Part of a prompt that a piece belongs to."""
 
     SYSTEM_PROMPT = "system_prompt"
@@ -59,32 +63,32 @@ class Part(StrEnum):
     MESSAGE = "message"
 
 
-NEVER_CUT = (Part.SYSTEM_PROMPT, Part.CLOCK, Part.SKILLS, Part.MESSAGE)
+NEVER_CUT = (PromptPart.SYSTEM_PROMPT, PromptPart.CLOCK, PromptPart.SKILLS, PromptPart.MESSAGE)
 
-BLOCKS: Mapping[Layout, Sequence[tuple[str, tuple[Part, ...]]]] = {
+BLOCKS: Mapping[Layout, Sequence[tuple[str, tuple[PromptPart, ...]]]] = {
     Layout.STANDARD: (
-        ("system_prompt", (Part.SYSTEM_PROMPT, Part.CLOCK)),
-        ("skills", (Part.SKILLS,)),
-        ("private_memory", (Part.CORE, Part.JOURNAL)),
-        ("notes", (Part.NOTES,)),
-        ("memories", (Part.MEMORIES,)),
-        ("knowledge", (Part.KNOWLEDGE,)),
-        ("conversation", (Part.CONVERSATION,)),
-        ("tool_results", (Part.TOOL_RESULTS,)),
-        ("message", (Part.MESSAGE,)),
+        ("system_prompt", (PromptPart.SYSTEM_PROMPT, PromptPart.CLOCK)),
+        ("skills", (PromptPart.SKILLS,)),
+        ("private_memory", (PromptPart.CORE, PromptPart.JOURNAL)),
+        ("notes", (PromptPart.NOTES,)),
+        ("memories", (PromptPart.MEMORIES,)),
+        ("knowledge", (PromptPart.KNOWLEDGE,)),
+        ("conversation", (PromptPart.CONVERSATION,)),
+        ("tool_results", (PromptPart.TOOL_RESULTS,)),
+        ("message", (PromptPart.MESSAGE,)),
     ),
     Layout.CACHE_STABLE: (
-        ("system_prompt", (Part.SYSTEM_PROMPT,)),
-        ("skills", (Part.SKILLS,)),
-        ("core", (Part.CORE,)),
-        ("conversation", (Part.CONVERSATION,)),
-        ("tool_results", (Part.TOOL_RESULTS,)),
-        ("clock", (Part.CLOCK,)),
-        ("journal", (Part.JOURNAL,)),
-        ("notes", (Part.NOTES,)),
-        ("memories", (Part.MEMORIES,)),
-        ("knowledge", (Part.KNOWLEDGE,)),
-        ("message", (Part.MESSAGE,)),
+        ("system_prompt", (PromptPart.SYSTEM_PROMPT,)),
+        ("skills", (PromptPart.SKILLS,)),
+        ("core", (PromptPart.CORE,)),
+        ("conversation", (PromptPart.CONVERSATION,)),
+        ("tool_results", (PromptPart.TOOL_RESULTS,)),
+        ("clock", (PromptPart.CLOCK,)),
+        ("journal", (PromptPart.JOURNAL,)),
+        ("notes", (PromptPart.NOTES,)),
+        ("memories", (PromptPart.MEMORIES,)),
+        ("knowledge", (PromptPart.KNOWLEDGE,)),
+        ("message", (PromptPart.MESSAGE,)),
     ),
 }
 """Blocks of each layout in order, with the parts they consist of."""
@@ -132,14 +136,14 @@ class Window:
     """All pieces of one prompt, by part and in order."""
 
     layout: Layout
-    pieces: Mapping[Part, tuple[Piece, ...]]
-    left_out: Mapping[Part, tuple[LeftOut, ...]] = field(default_factory=dict)
+    pieces: Mapping[PromptPart, tuple[Piece, ...]]
+    left_out: Mapping[PromptPart, tuple[LeftOut, ...]] = field(default_factory=dict)
 
-    def of(self, part: Part) -> tuple[Piece, ...]:
+    def of(self, part: PromptPart) -> tuple[Piece, ...]:
         return self.pieces.get(part, ())
 
     def with_pieces(
-        self, part: Part, pieces: Sequence[Piece], *, without: Sequence[Piece] = (), reason: str = ""
+        self, part: PromptPart, pieces: Sequence[Piece], *, without: Sequence[Piece] = (), reason: str = ""
     ) -> Window:
         """Return a window with other pieces in a part; record those it goes `without` as left out."""
         omitted = tuple(LeftOut(piece=piece, reason=reason) for piece in without)
@@ -147,7 +151,7 @@ class Window:
         return replace(self, pieces={**self.pieces, part: tuple(pieces)}, left_out=left_out)
 
 
-def checked_layout(layout: str) -> Layout:
+def parse_layout(layout: str) -> Layout:
     """Parse a layout name.
 
     Raises: Invalid.
@@ -158,7 +162,7 @@ def checked_layout(layout: str) -> Layout:
         raise Invalid(f"There is no layout {str(layout)[:40]!r}; choose {' or '.join(Layout)}.") from None
 
 
-def clock_text(now: datetime) -> str:
+def render_clock(now: datetime) -> str:
     """Render the current date and time for a prompt.
 
     >>> clock_text(datetime(2026, 3, 1, 12, 5))
@@ -167,9 +171,9 @@ def clock_text(now: datetime) -> str:
     return f"The date and time now: {DAYS[now.weekday()]} {now:%Y-%m-%d %H:%M} UTC."
 
 
-def render_block(window: Window, parts: tuple[Part, ...]) -> list[Json]:
+def render_block(window: Window, parts: tuple[PromptPart, ...]) -> list[Json]:
     """Render one block as messages; empty if the block is empty."""
-    if parts[0] in (Part.CONVERSATION, Part.TOOL_RESULTS, Part.MESSAGE):
+    if parts[0] in (PromptPart.CONVERSATION, PromptPart.TOOL_RESULTS, PromptPart.MESSAGE):
         return [_message(parts[0], piece) for piece in window.of(parts[0])]
     pieces = [piece for part in parts for piece in window.of(part)]
     alone = [{"role": piece.role, "content": piece.text} for piece in pieces if piece.form is not Form.ITEM]
@@ -177,30 +181,32 @@ def render_block(window: Window, parts: tuple[Part, ...]) -> list[Json]:
     return [*alone, {"role": "system", "content": text}] if text else alone
 
 
-def _message(part: Part, piece: Piece) -> Json:
-    if part is Part.TOOL_RESULTS and piece.form is Form.ITEM:
+def _message(part: PromptPart, piece: Piece) -> Json:
+    if part is PromptPart.TOOL_RESULTS and piece.form is Form.ITEM:
         # Tool output must not pass for instructions, so it has the role of a user.
         return {"role": "user", "content": render_tool_result(piece)}
-    return {"role": "user" if part is Part.MESSAGE else piece.role, "content": piece.text}
+    return {"role": "user" if part is PromptPart.MESSAGE else piece.role, "content": piece.text}
 
 
-def _block_text(parts: tuple[Part, ...], items: Mapping[Part, Sequence[Piece]]) -> str | None:
+def _block_text(parts: tuple[PromptPart, ...], items: Mapping[PromptPart, Sequence[Piece]]) -> str | None:
     first, pieces = parts[0], items[parts[0]]
-    if first in (Part.SYSTEM_PROMPT, Part.CLOCK):
+    if first in (PromptPart.SYSTEM_PROMPT, PromptPart.CLOCK):
         return "\n\n".join(piece.text for part in parts for piece in items[part] if piece.text)
-    if first in (Part.CORE, Part.JOURNAL):
-        private = private_memory(_memories(items.get(Part.CORE, ())), _memories(items.get(Part.JOURNAL, ())))
-        return private and wrapped(private, "private_memory")
-    if first is Part.NOTES:
+    if first in (PromptPart.CORE, PromptPart.JOURNAL):
+        private = private_memory(
+            _memories(items.get(PromptPart.CORE, ())), _memories(items.get(PromptPart.JOURNAL, ()))
+        )
+        return private and wrap_block(private, "private_memory")
+    if first is PromptPart.NOTES:
         notes = render_notes(_memories(pieces))
-        return notes and wrapped(notes, "notes")
+        return notes and wrap_block(notes, "notes")
     if not pieces:
         return None
     # Skills are the operator's own files, not stored text, so they are not escaped.
-    if first is Part.SKILLS:
+    if first is PromptPart.SKILLS:
         return "\n\n".join([SKILLS_HEADING, *(piece.text for piece in pieces)])
-    heading = RECALLED_HEADING if first is Part.MEMORIES else KNOWLEDGE_HEADING
-    return wrapped("\n".join([heading, *map(_item, pieces)]), first.value)
+    heading = RECALLED_HEADING if first is PromptPart.MEMORIES else KNOWLEDGE_HEADING
+    return wrap_block("\n".join([heading, *map(_item, pieces)]), first.value)
 
 
 def _item(piece: Piece) -> str:
@@ -208,13 +214,13 @@ def _item(piece: Piece) -> str:
         mark = provenance(piece.memory)
     else:
         mark = f"[{UNVERIFIED}] " if piece.is_suspicious else ""
-    return f"- ({_without_brackets(piece.label)}) {mark}{as_item(piece.text)}"
+    return f"- ({_without_brackets(piece.label)}) {mark}{escape_item(piece.text)}"
 
 
 def render_tool_result(piece: Piece) -> str:
     """Render a tool's result as a message with its source in the first line."""
     source = f" ({label})" if (label := _without_brackets(piece.label)) else ""
-    return f"{TOOL_RESULT_HEADING}{source}{CONTINUED}{as_item(piece.text)}"
+    return f"{TOOL_RESULT_HEADING}{source}{CONTINUED}{escape_item(piece.text)}"
 
 
 def _memories(pieces: Sequence[Piece]) -> list[Memory]:

@@ -14,7 +14,7 @@ DCG_DEPTH = 10
 METRICS = ("recall@5", "recall@10", "hit@5", "hit@10", "ndcg@10", "mrr")
 
 
-def metrics(ranked: Sequence[str], expected: Collection[str]) -> dict[str, float]:
+def compute_metrics(ranked: Sequence[str], expected: Collection[str]) -> dict[str, float]:
     """Compute each of `METRICS` for one question.
 
     >>> {name: round(value, 2) for name, value in metrics(["b", "a", "c"], ["a", "z"]).items()}
@@ -33,7 +33,7 @@ def metrics(ranked: Sequence[str], expected: Collection[str]) -> dict[str, float
     }
 
 
-def averages(each: Iterable[Mapping[str, float]]) -> dict[str, float]:
+def average_metrics(each: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """Average every metric over the questions."""
     results = list(each)
     return {name: sum(one[name] for one in results) / len(results) for name in METRICS} if results else {}

@@ -11,10 +11,10 @@ from recollect.errors import Invalid
 from recollect.lazy import LazyModule
 from recollect.model import Hit, Recalled, Role, Source
 from recollect.policy.history import FAILURES, OWN_AREAS
-from recollect.policy.memories.importance import Category, known_category
+from recollect.policy.memories.importance import Category, find_category
 from recollect.policy.memories.trust import UNVERIFIED, is_suspicious, provenance
 from recollect.policy.prompt.escaping import escape_line
-from recollect.policy.recall.ranking import weighted
+from recollect.policy.recall.ranking import weighted_sum
 
 if TYPE_CHECKING:
     from recollect.policy.memories import instructions
@@ -134,7 +134,7 @@ PURPOSES: Mapping[str, Purpose] = {
 }
 
 
-def checked_purpose(name: str | None) -> Purpose | None:
+def check_purpose(name: str | None) -> Purpose | None:
     """Look up a purpose by name.
 
     Raises: Invalid.
@@ -146,10 +146,10 @@ def checked_purpose(name: str | None) -> Purpose | None:
     return PURPOSES[name]
 
 
-def is_wanted(purpose: Purpose, facts: Facts) -> bool:
+def is_relevant(purpose: Purpose, facts: Facts) -> bool:
     """Return True if a candidate matches the filter of a purpose."""
     if facts.source is Source.MEMORY:
-        if facts.role in purpose.roles or known_category(facts.category) in purpose.categories:
+        if facts.role in purpose.roles or find_category(facts.category) in purpose.categories:
             return True
         return purpose.words is not None and bool(purpose.words.search(" ".join([facts.text, *facts.tags])))
     is_ours = facts.source is Source.AUDIT and facts.action.partition(".")[0] in OWN_AREAS
@@ -169,7 +169,7 @@ def is_failure(facts: Facts) -> bool:
     False
     """
     if facts.source is Source.MEMORY:
-        return known_category(facts.category) is Category.ERROR or (
+        return find_category(facts.category) is Category.ERROR or (
             facts.category is None and bool(_FAILURE.search(facts.text))
         )
     if facts.source is Source.WORKFLOW:
@@ -177,7 +177,7 @@ def is_failure(facts: Facts) -> bool:
     return facts.action.rpartition(".")[2] in FAILURES or bool(_FAILURE.search(facts.text))
 
 
-def arranged(
+def arrange_hits(
     purpose: Purpose, hits: Sequence[Hit], failed: Collection[str], *, limit: int
 ) -> tuple[list[Hit], Mapping[str, str]]:
     """Order hits for a purpose; also return the ids of hits merged into another one.
@@ -211,7 +211,7 @@ def _track_record(agent: str, hits: Sequence[Hit], failed: Collection[str], weig
     best, successes = hits[0], sum(hit.id not in failed for hit in hits)
     parts = {**best.parts, "importance": (successes + 1) / (len(hits) + 2)}
     text = f"{agent}: {successes} of {len(hits)} went well; the most similar: {best.text}"
-    return replace(best, text=text, parts=parts, weights=weights, score=weighted(parts, weights))
+    return replace(best, text=text, parts=parts, weights=weights, score=weighted_sum(parts, weights))
 
 
 def recall_block(recalled: Recalled) -> str | None:
@@ -269,7 +269,7 @@ _TRIGGERS: Mapping[str, re.Pattern[str]] = {
 """Words that call for each purpose, in order of precedence."""
 
 
-def purposes_for(prompt: str, *, is_first: bool, has_tools: bool) -> Sequence[str]:
+def find_purposes(prompt: str, *, is_first: bool, has_tools: bool) -> Sequence[str]:
     """Return the purposes a prompt calls for.
 
     `is_first` marks the first prompt of a conversation, which starts a task. `has_tools` says that the agent can choose

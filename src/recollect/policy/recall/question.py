@@ -75,7 +75,7 @@ _FIRST_PERSON = re.compile(r"\b(?:i|my|mine|me|myself|we|our|ours|us)\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ParsedQuery:
     """A parsed query."""
 
     terms: Sequence[str]  # distinct, as indexed; the forms of one word are adjacent
@@ -85,7 +85,7 @@ class Asked:
     spans: Sequence[Span] = ()  # the time spans it mentions
 
     @classmethod
-    def read(cls, query: str, now: datetime) -> Asked:
+    def read(cls, query: str, now: datetime) -> ParsedQuery:
         """Parse a query.
 
         >>> from datetime import UTC

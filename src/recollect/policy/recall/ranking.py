@@ -55,7 +55,7 @@ def recency(created_at: datetime, *, now: datetime) -> float:
     return float(0.5**age) if age > 0 else 1.0
 
 
-def weighted(parts: Mapping[str, float], weights: Mapping[str, float]) -> float:
+def weighted_sum(parts: Mapping[str, float], weights: Mapping[str, float]) -> float:
     """Compute the final score as a weighted sum.
 
     >>> weights = {"similarity": 0.5, "recency": 0.2, "importance": 0.2, "source": 0.1}
@@ -68,7 +68,7 @@ def weighted(parts: Mapping[str, float], weights: Mapping[str, float]) -> float:
     return score
 
 
-LOOKED_AT = 3
+STRENGTH_SAMPLE = 3
 """Number of top candidates read to estimate the strength of a source."""
 
 FULL_COSINE = 0.6
@@ -85,7 +85,7 @@ def coverage(question: Collection[str], text: str) -> float:
     return len(query_terms.intersection(terms(text))) / len(query_terms) if query_terms else 0.0
 
 
-def strength(question: str, best_texts: Iterable[str], cosines: Iterable[float]) -> float:
+def source_strength(question: str, best_texts: Iterable[str], cosines: Iterable[float]) -> float:
     """Rate how well a source's best candidates answer a question, by words or by meaning, from 0 to 1."""
     query_terms = terms(question)
     by_words = max((coverage(query_terms, text) for text in best_texts), default=0.0)
@@ -93,7 +93,7 @@ def strength(question: str, best_texts: Iterable[str], cosines: Iterable[float])
     return min(1.0, max(by_words, by_meaning, 0.0))
 
 
-def scales(strengths: Mapping[str, float]) -> dict[str, float]:
+def source_scales(strengths: Mapping[str, float]) -> dict[str, float]:
     """Return the factor for each source's similarities, relative to the strongest source.
 
     >>> scales({"memory": 0.8, "audit": 0.2})
@@ -105,7 +105,7 @@ def scales(strengths: Mapping[str, float]) -> dict[str, float]:
     return {name: each / strongest if strongest > 0 else 1.0 for name, each in strengths.items()}
 
 
-def without_doubles(hashes: Iterable[str], *, most: int | None = None) -> tuple[list[int], dict[int, int]]:
+def drop_duplicates(hashes: Iterable[str], *, most: int | None = None) -> tuple[list[int], dict[int, int]]:
     """Return the positions of first occurrences, and a map from each duplicate to its first occurrence.
 
     `hashes` are ordered best first; the scan stops once `most` distinct hashes were seen.

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.model import Role
-from recollect.policy.recall.question import Asked
+from recollect.policy.recall.question import ParsedQuery
 from recollect.policy.recall.ranking import BM25_B, BM25_K1
 
 NEIGHBOURS = (0.4, 0.2)
@@ -121,7 +121,7 @@ class Evidence:
         )
 
 
-def conversations_of(
+def number_conversations(
     sessions: Numbers, *, seqs: Numbers, speakers: NDArray[np.int8], since: NDArray[np.float64]
 ) -> Numbers:
     """Assign each record a conversation number; `sessions` is 0 for records without a session.
@@ -137,7 +137,7 @@ def conversations_of(
     return found
 
 
-def best(evidence: Evidence, question: Asked, *, words_share: float, limit: int) -> dict[int, float]:
+def find_best(evidence: Evidence, question: ParsedQuery, *, words_share: float, limit: int) -> dict[int, float]:
     """Return the `limit` most similar records with their similarity above 0; ties go to the newest."""
     strength = strengths(evidence, question, words_share=words_share)
     top = _top_positions(strength, limit)
@@ -155,7 +155,7 @@ def _top_positions(strength: Floats, limit: int) -> Numbers:
     return np.flatnonzero(strength >= np.partition(strength, -limit)[-limit] * np.float32(1 - 1e-5))
 
 
-def strengths(evidence: Evidence, question: Asked, *, words_share: float) -> Floats:
+def strengths(evidence: Evidence, question: ParsedQuery, *, words_share: float) -> Floats:
     """Rate how strongly each record matches; 1 is a good match, without an upper limit."""
     if not len(evidence.seqs):
         return np.zeros(0, np.float32)
@@ -219,7 +219,7 @@ def _field(strength: Floats) -> tuple[float, float]:
     return strongest, max(float(np.partition(strength, -FIELD)[-FIELD]), 0.0) if len(strength) > FIELD else 0.0
 
 
-def timeliness(question: Asked, since: NDArray[np.float64]) -> Floats:
+def timeliness(question: ParsedQuery, since: NDArray[np.float64]) -> Floats:
     """Return the score multiplier for each time: 1 inside one of the question's spans, lower with the distance."""
     days = since / 86_400 + FIRST_DAY
     worth = np.zeros(len(days), np.float32)
@@ -243,7 +243,7 @@ def _meaning_scores(cosines: Floats) -> Floats:
     return meaning
 
 
-def _word_scores(evidence: Evidence, question: Asked) -> tuple[Floats, Floats]:
+def _word_scores(evidence: Evidence, question: ParsedQuery) -> tuple[Floats, Floats]:
     """Compute BM25 of each record with its neighbours' words, and of its conversation; 1 is a good match."""
     total = len(evidence.seqs)
     frame = evidence.frame or Frame.of(evidence.conversations, evidence.lengths)

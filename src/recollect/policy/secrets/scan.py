@@ -97,7 +97,7 @@ _KEY_CHARS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Finding:
+class SecretFinding:
     """A credential: the rule that matched and its position, never its text."""
 
     rule: str
@@ -111,13 +111,13 @@ _OTHER_RULES = ("password", "token", "pin", "login", "random-run", "secrets")
 RULE_NAMES = frozenset(rule.name for rule in RULES) | frozenset(_OTHER_RULES)
 
 
-def find_secrets(text: str) -> list[Finding]:
+def find_secrets(text: str) -> list[SecretFinding]:
     """Find all credentials in `text`, in order and without overlaps; redacting them leaves nothing to find.
 
     >>> find_secrets("my password is hunter2, the token is economics")
     [Finding(rule='password', start=15, end=22)]
     """
-    found: list[Finding] = []
+    found: list[SecretFinding] = []
     rest = text
     for _ in range(MAX_ROUNDS):
         fresh = _scan(rest)
@@ -125,10 +125,10 @@ def find_secrets(text: str) -> list[Finding]:
             return found
         found = _merge([*found, *_to_original(fresh, found)])
         rest = redact(text, found)
-    return [Finding("secrets", 0, len(text))] if _scan(rest) else found
+    return [SecretFinding("secrets", 0, len(text))] if _scan(rest) else found
 
 
-def redact(text: str, findings: Iterable[Finding]) -> str:
+def redact(text: str, findings: Iterable[SecretFinding]) -> str:
     """Replace every finding by a mark.
 
     >>> redact("the wifi password is hunter2", [Finding("password", 21, 28)])
@@ -141,22 +141,22 @@ def redact(text: str, findings: Iterable[Finding]) -> str:
     return "".join([*parts, text[done:]])
 
 
-def _mark(finding: Finding) -> str:
+def _mark(finding: SecretFinding) -> str:
     return f"[secret removed: {finding.rule}]"
 
 
-def _merge(findings: Iterable[Finding]) -> list[Finding]:
+def _merge(findings: Iterable[SecretFinding]) -> list[SecretFinding]:
     """Sort findings and merge overlapping ones; the first one gives the name."""
-    merged: list[Finding] = []
+    merged: list[SecretFinding] = []
     for finding in sorted(findings, key=lambda f: (f.start, -f.end)):
         if merged and finding.start < merged[-1].end:
             last = merged.pop()
-            finding = Finding(last.rule, last.start, max(last.end, finding.end))
+            finding = SecretFinding(last.rule, last.start, max(last.end, finding.end))
         merged.append(finding)
     return merged
 
 
-def _to_original(fresh: Sequence[Finding], found: Sequence[Finding]) -> list[Finding]:
+def _to_original(fresh: Sequence[SecretFinding], found: Sequence[SecretFinding]) -> list[SecretFinding]:
     """Map findings in a text redacted by `found` to positions in the original text."""
     # Start and end of each mark in the redacted text, and how much longer that text is up to there.
     starts, ends, longer = [], [], 0
@@ -174,16 +174,19 @@ def _to_original(fresh: Sequence[Finding], found: Sequence[Finding]) -> list[Fin
             return found[index].end if is_end else found[index].start
         return position - ends[index] + found[index].end
 
-    return [Finding(one.rule, to_original(one.start, is_end=False), to_original(one.end, is_end=True)) for one in fresh]
+    return [
+        SecretFinding(one.rule, to_original(one.start, is_end=False), to_original(one.end, is_end=True))
+        for one in fresh
+    ]
 
 
-def _scan(text: str) -> list[Finding]:
+def _scan(text: str) -> list[SecretFinding]:
     """Scan `text` once."""
     masked = _MARK.sub(lambda mark: REMOVED * len(mark[0]) if mark[1] in RULE_NAMES else mark[0], text)
-    found: list[Finding] = []
+    found: list[SecretFinding] = []
     for view, spans in _readings(fold_view(masked)):
         for rule, start, end in spans:
-            found.append(Finding(rule, *view.span(start, end)))
+            found.append(SecretFinding(rule, *view.span(start, end)))
     return _merge(found)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from recollect.model import ForeignItem, Refused
+from recollect.model import ForeignItem, RefusedItem
 from recollect.providers.importers import files
 from recollect.providers.importers.turns import ChatMessage, pair_turns
 
@@ -33,12 +33,12 @@ class ChatGpt:
 def _parse_conversation(place: str, conversation: Any) -> Iterator[ForeignItem]:
     tree = conversation.get("mapping") if isinstance(conversation, dict) else None
     if not isinstance(tree, dict):
-        yield Refused(place=place, reason="It is not a conversation: there is no `mapping`.")
+        yield RefusedItem(place=place, reason="It is not a conversation: there is no `mapping`.")
         return
     named = conversation.get("conversation_id") or conversation.get("id")
     session_id = files.make_session_id(named, by="chatgpt-")
     if session_id is None:
-        yield Refused(place=place, reason="It has no id, so a second import would duplicate it.")
+        yield RefusedItem(place=place, reason="It has no id, so a second import would duplicate it.")
         return
     started = files.parse_time(conversation.get("create_time"))
     path = _find_path(tree, conversation.get("current_node"))

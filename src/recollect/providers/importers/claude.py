@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from recollect.model import ForeignItem, ForeignMemory, Refused, Scope
+from recollect.model import ForeignItem, ForeignMemory, RefusedItem, Scope
 from recollect.providers.importers import files
 from recollect.providers.importers.turns import ChatMessage, pair_turns
 
@@ -41,17 +41,17 @@ def _read_file(stream: IO[str], where: str) -> Iterator[ForeignItem]:
             else:
                 yield from _parse_conversation(f"{where}conversation {number}", entry)
     except files.Damaged as error:
-        yield Refused(place=f"{where}after entry {number}", reason=f"{error}.")
+        yield RefusedItem(place=f"{where}after entry {number}", reason=f"{error}.")
 
 
 def _parse_conversation(place: str, conversation: Any) -> Iterator[ForeignItem]:
     messages = conversation.get("chat_messages") if isinstance(conversation, dict) else None
     if not isinstance(messages, list):
-        yield Refused(place=place, reason="It is not a conversation: there are no `chat_messages`.")
+        yield RefusedItem(place=place, reason="It is not a conversation: there are no `chat_messages`.")
         return
     session_id = files.make_session_id(conversation.get("uuid"), by="claude-")
     if session_id is None:
-        yield Refused(place=place, reason="It has no id, so a second import would duplicate it.")
+        yield RefusedItem(place=place, reason="It has no id, so a second import would duplicate it.")
         return
     yield from pair_turns(
         place, session_id, (parsed for each in messages if (parsed := _parse_message(each)) is not None)

@@ -15,10 +15,10 @@ from typing import IO, Any
 
 from recollect.deadline import check_deadline
 from recollect.errors import Invalid
-from recollect.model import ForeignItem, Kind, Refused
+from recollect.model import ForeignItem, Kind, RefusedItem
 from recollect.policy.json_values import count_json_parts
 from recollect.policy.memories.kinds import MAX_TAG_CHARS, MAX_TAGS, RULES
-from recollect.policy.names import is_session
+from recollect.policy.names import is_session_id
 
 HEAD_CHARS = 64 * 1024
 CHUNK_CHARS = 256 * 1024
@@ -159,7 +159,7 @@ def read_items(
     what: str,
     parse: Callable[[str, Any], Iterator[ForeignItem]],
 ) -> Iterator[ForeignItem]:
-    """Yield the items `parse` returns for each entry and its place ("memory 7"); report a damaged file as `Refused`.
+    """Yield the items `parse` returns for each entry and its place ("memory 7"), or a `RefusedItem` for a damaged file.
 
     Raises: Invalid, OSError.
     """
@@ -171,7 +171,7 @@ def read_items(
                     number += 1
                     yield from parse(f"{what} {number}", entry)
             except Damaged as error:
-                yield Refused(place=f"after {what} {number}", reason=f"{error}.")
+                yield RefusedItem(place=f"after {what} {number}", reason=f"{error}.")
 
 
 def parse_time(value: object) -> datetime | None:
@@ -243,7 +243,7 @@ def make_agent_id(value: object) -> str | None:
 def make_session_id(value: object, *, by: str = "") -> str | None:
     """Convert another program's session id to one with the prefix `by`; None when it is not valid."""
     named = f"{by}{value}" if isinstance(value, str) and value else ""
-    return named if is_session(named) else None
+    return named if is_session_id(named) else None
 
 
 def first_text(entry: Mapping[str, Any], *names: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from recollect.model import ForeignItem, ForeignMemory, Refused
+from recollect.model import ForeignItem, ForeignMemory, RefusedItem
 from recollect.providers.importers import files
 
 LISTS = ("items", "results")
@@ -35,13 +35,13 @@ class LangGraph:
 
 def _parse_item(place: str, entry: Any) -> Iterator[ForeignItem]:
     if not isinstance(entry, dict) or "value" not in entry:
-        yield Refused(place=place, reason="It is not an item of a store: there is no `value`.")
+        yield RefusedItem(place=place, reason="It is not an item of a store: there is no `value`.")
         return
     where = entry.get("namespace", entry.get("prefix"))
     parts = where.split(".") if isinstance(where, str) else where if isinstance(where, list) else []
     text = _render_value(_decode_value(entry["value"]))
     if not text:
-        yield Refused(place=place, reason="Its value holds no text.")
+        yield RefusedItem(place=place, reason="Its value holds no text.")
         return
     for piece in files.split_note(text):
         yield ForeignMemory(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from recollect.model import ForeignItem, ForeignMemory, Refused
+from recollect.model import ForeignItem, ForeignMemory, RefusedItem
 from recollect.providers.importers import files
 
 _MEMBER = re.compile(r"memory.*\.jsonl?", re.IGNORECASE)
@@ -54,7 +54,7 @@ def _decode(text: str) -> Any:
 
 def _parse_entry(place: str, entry: Any) -> Iterator[ForeignItem]:
     if not isinstance(entry, dict):
-        yield Refused(place=place, reason="It is not a JSON object.")
+        yield RefusedItem(place=place, reason="It is not a JSON object.")
         return
     name, kind = files.first_text(entry, "name"), files.first_text(entry, "entityType")
     if files.first_text(entry, "from") and files.first_text(entry, "to"):
@@ -71,9 +71,9 @@ def _parse_entry(place: str, entry: Any) -> Iterator[ForeignItem]:
         texts = [f"{about}: {each}" for each in valid] or [f"{name} is known as {kind}" if kind else name]
         marks = files.make_tags(kind, name)
         if isinstance(observations, list) and len(valid) < len(observations):
-            yield Refused(place=place, reason="One of its observations is not text.")
+            yield RefusedItem(place=place, reason="One of its observations is not text.")
     else:
-        yield Refused(place=place, reason="It is neither an entity with a name nor a relation from one to another.")
+        yield RefusedItem(place=place, reason="It is neither an entity with a name nor a relation from one to another.")
         return
     for text in texts:
         for piece in files.split_note(text):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from recollect.model import ForeignItem, ForeignMemory, Refused, Scope
+from recollect.model import ForeignItem, ForeignMemory, RefusedItem, Scope
 from recollect.providers.importers import files
 
 LISTS = ("results", "memories", "relations")
@@ -32,14 +32,14 @@ class Mem0:
 
 def _parse_memory(place: str, entry: Any) -> Iterator[ForeignItem]:
     if not isinstance(entry, dict):
-        yield Refused(place=place, reason="It is not a memory of mem0: not a JSON object.")
+        yield RefusedItem(place=place, reason="It is not a memory of mem0: not a JSON object.")
         return
     related = [files.first_text(entry, name) for name in ("source", "relationship", "target", "destination")]
     text = files.first_text(entry, "memory", "text", "content") or (
         " ".join(filter(None, related)) if related[1] else ""
     )
     if not text:
-        yield Refused(place=place, reason="It has no text under `memory`.")
+        yield RefusedItem(place=place, reason="It has no text under `memory`.")
         return
     details = entry["metadata"] if isinstance(entry.get("metadata"), dict) else {}
     user = files.first_text(entry, "user_id")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from recollect.model import ForeignItem, ForeignTurn, Refused
+from recollect.model import ForeignItem, ForeignTurn, RefusedItem
 
 NO_ANSWER = "It has no answer; only answered prompts are imported."
 
@@ -42,6 +42,6 @@ def pair_turns(place: str, session_id: str, messages: Iterable[ChatMessage]) -> 
 def _make_turn(place: str, session_id: str, number: int, prompts: list[ChatMessage], answer: str) -> ForeignItem:
     where = f"{place}, turn {number}"
     if not answer:
-        return Refused(place=where, reason=NO_ANSWER)
+        return RefusedItem(place=where, reason=NO_ANSWER)
     prompt = "\n\n".join(each.text for each in prompts)
     return ForeignTurn(place=where, session_id=session_id, user=prompt, assistant=answer, created_at=prompts[0].at)

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from recollect.deadline import check_deadline, checked_steps
+from recollect.deadline import check_deadline, iter_with_deadline
 from recollect.errors import Invalid
-from recollect.policy.chunking import Part, PartKind
+from recollect.policy.chunking import DocumentPart, PartKind
 from recollect.ports import Reading
 
 MAX_TAGS = 300_000
@@ -70,7 +70,7 @@ def read_html(text: str) -> Reading:
     if root is None:
         return Reading(title="", parts=[])
     page = _Page()
-    for event, element in checked_steps(etree.iterwalk(_find_main(root), events=("start", "end")), every=100):
+    for event, element in iter_with_deadline(etree.iterwalk(_find_main(root), events=("start", "end")), every=100):
         page.enter(element) if event == "start" else page.leave(element)
     page.flush()
     title = " ".join((root.findtext(".//title") or "").split())
@@ -109,7 +109,7 @@ class _Page:
     """Parts read so far, and the block being read."""
 
     def __init__(self) -> None:
-        self.parts: list[Part] = []
+        self.parts: list[DocumentPart] = []
         self._kind = PartKind.PARAGRAPH
         self._level = 0
         self._text: list[str] = []
@@ -159,7 +159,7 @@ class _Page:
             text = "\n".join(line.rstrip() for line in text.split("\n") if line.strip(" -|"))
             text = text.strip() if self._kind is not PartKind.LIST else text.strip("\n")
         if text.strip():
-            self.parts.append(Part(kind=self._kind, text=text, level=self._level))
+            self.parts.append(DocumentPart(kind=self._kind, text=text, level=self._level))
         self._text, self._kind, self._level = [], PartKind.PARAGRAPH, 0
 
     def _begin(self, element: Any) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from recollect.deadline import check_deadline
 from recollect.errors import Invalid
-from recollect.policy.chunking import Part, PartKind
+from recollect.policy.chunking import DocumentPart, PartKind
 from recollect.ports import Reading
 
 MAX_PAGES = 5_000
@@ -129,7 +129,7 @@ def _counting_reader(reader: Any, allowance: _Allowance) -> Any:
     return Counted
 
 
-def _parts(reader: Any, allowance: _Allowance) -> Iterator[Part]:
+def _parts(reader: Any, allowance: _Allowance) -> Iterator[DocumentPart]:
     bookmarks: dict[int, list[tuple[int, str]]] = {}
     for page, level, name in islice(_iter_bookmarks(reader, reader.outline, 1), MAX_BOOKMARKS):
         allowance.operation()
@@ -138,7 +138,9 @@ def _parts(reader: Any, allowance: _Allowance) -> Iterator[Part]:
         yield from _page_parts(allowance, allowance.page(page), bookmarks.get(index, []), index + 1)
 
 
-def _page_parts(allowance: _Allowance, text: str, bookmarks: list[tuple[int, str]], page: int) -> Iterator[Part]:
+def _page_parts(
+    allowance: _Allowance, text: str, bookmarks: list[tuple[int, str]], page: int
+) -> Iterator[DocumentPart]:
     """Yield the paragraphs of a page; a bookmark becomes a heading at its line, or at the top of the page."""
     lines = text.split("\n")
     plain = ["".join(line.split()).casefold() for line in lines]
@@ -155,15 +157,15 @@ def _page_parts(allowance: _Allowance, text: str, bookmarks: list[tuple[int, str
             yield from _paragraph(held, page)
             held = []
         for level, name in borders.get(at, ()):
-            yield Part(kind=PartKind.HEADING, text=name, level=level, place="page", number=page)
+            yield DocumentPart(kind=PartKind.HEADING, text=name, level=level, place="page", number=page)
         held.append(line)
     yield from _paragraph(held, page)
 
 
-def _paragraph(lines: list[str], page: int) -> Iterator[Part]:
+def _paragraph(lines: list[str], page: int) -> Iterator[DocumentPart]:
     text = "\n".join(line.rstrip() for line in lines).strip()
     if text:
-        yield Part(kind=PartKind.PARAGRAPH, text=text, place="page", number=page)
+        yield DocumentPart(kind=PartKind.PARAGRAPH, text=text, place="page", number=page)
 
 
 def _iter_bookmarks(reader: Any, outline: Any, level: int) -> Iterator[tuple[int, int, str]]:

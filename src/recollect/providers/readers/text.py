@@ -8,9 +8,9 @@ from importlib import import_module
 from itertools import chain, islice
 from typing import Any
 
-from recollect.deadline import check_deadline, checked_steps
+from recollect.deadline import check_deadline, iter_with_deadline
 from recollect.errors import Invalid
-from recollect.policy.chunking import Part, PartKind
+from recollect.policy.chunking import DocumentPart, PartKind
 from recollect.ports import Reading
 
 MAX_NESTING = 20
@@ -58,7 +58,7 @@ def read_markdown(text: str) -> Reading:
     return Reading(title=title, parts=parts)
 
 
-def _blocks(text: str, skipped: int) -> Iterator[Part]:
+def _blocks(text: str, skipped: int) -> Iterator[DocumentPart]:
     """Raises: Invalid."""
     if text.count("\n") > MAX_LINES:
         raise Invalid(f"has more than {MAX_LINES:,} lines; split it, or save it as plain text.")
@@ -80,10 +80,10 @@ def _blocks(text: str, skipped: int) -> Iterator[Part]:
         done = last
         if token.type == "heading_open":
             level, heading = int(token.tag[1:]), following.content
-            yield Part(kind=PartKind.HEADING, text=heading, level=level, number=skipped + first + 1)
+            yield DocumentPart(kind=PartKind.HEADING, text=heading, level=level, number=skipped + first + 1)
         elif token.type != "hr":
             kind = KINDS.get(token.type, PartKind.PARAGRAPH)
-            yield Part(kind=kind, text="\n".join(lines[first:last]), number=skipped + first + 1)
+            yield DocumentPart(kind=kind, text="\n".join(lines[first:last]), number=skipped + first + 1)
     yield from _paragraphs("\n".join(lines[done:]), skipped + done + 1)
 
 
@@ -100,14 +100,14 @@ def _with_next(tokens: list[Any]) -> Iterator[tuple[Any, Any]]:
     return zip(tokens, [*tokens[1:], None], strict=False)
 
 
-def _paragraphs(text: str, line: int) -> Iterator[Part]:
+def _paragraphs(text: str, line: int) -> Iterator[DocumentPart]:
     start = counted = 0
-    for border in checked_steps(chain(BLANK.finditer(text), [None]), every=100):
+    for border in iter_with_deadline(chain(BLANK.finditer(text), [None]), every=100):
         end = len(text) if border is None else border.start()
         paragraph = text[start:end]
         if paragraph.strip():
             begin = end - len(paragraph.lstrip())
             line += text.count("\n", counted, begin)
             counted = begin
-            yield Part(kind=PartKind.PARAGRAPH, text=paragraph, number=line)
+            yield DocumentPart(kind=PartKind.PARAGRAPH, text=paragraph, number=line)
         start = len(text) if border is None else border.end()

@@ -10,7 +10,7 @@ from fastapi import Path, Query, Request
 from fastapi.responses import Response
 
 from recollect.errors import Invalid
-from recollect.policy.names import is_session
+from recollect.policy.names import is_session_id
 from recollect.server.console.pages import page, page_router
 from recollect.server.http.auth import CurrentAgent, CurrentTenant
 from recollect.server.http.routing import READ
@@ -67,6 +67,6 @@ def _place(at: str, id: str) -> tuple[datetime, str]:
         moment = datetime.fromisoformat(at)
     except ValueError:
         raise Invalid("There is no such page; start with the first one.") from None
-    if moment.tzinfo is None or not is_session(id):
+    if moment.tzinfo is None or not is_session_id(id):
         raise Invalid("There is no such page; start with the first one.")
     return moment, id

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from recollect import __version__
 from recollect.model import KeyScope, Kind, Memory, Origin, Outcome, State
-from recollect.policy.keys import allows
+from recollect.policy.keys import is_allowed
 from recollect.policy.memories.trust import is_within
 from recollect.server.console.logins import PATH
 from recollect.server.http.auth import Access
@@ -90,7 +90,7 @@ def age(at: datetime, now: datetime) -> str:
 
 
 def _may(access: Access | None, scope: str) -> bool:
-    return access is not None and allows(access.scope, KeyScope(scope))
+    return access is not None and is_allowed(access.scope, KeyScope(scope))
 
 
 def _may_decide(access: Access | None) -> bool:

@@ -14,8 +14,8 @@ from fastapi.responses import RedirectResponse, Response
 
 from recollect.caller import current_caller
 from recollect.errors import Conflict, Forbidden, Invalid
-from recollect.model import Imported, KeyScope, Origin
-from recollect.policy.keys import allows
+from recollect.model import ImportReport, KeyScope, Origin
+from recollect.policy.keys import is_allowed
 from recollect.policy.memories.trust import is_within
 from recollect.policy.numbers import MAX_PLACE
 from recollect.server.console.logins import PATH
@@ -90,7 +90,7 @@ def _keys_page(request: Request, tenant: CurrentTenant, *, key: str = "", proble
         "keys.html",
         status=400 if problem else 200,
         keys=tenant.list_keys(),
-        scopes=[each for each in KeyScope if caller.scope is None or allows(caller.scope, each)],
+        scopes=[each for each in KeyScope if caller.scope is None or is_allowed(caller.scope, each)],
         origins=[each for each in Origin if is_within(each, caller.trust)],
         key=key,
         problem=problem,
@@ -148,7 +148,7 @@ def import_file(
 
 
 def _transfer_page(
-    request: Request, tenant: CurrentTenant, *, problem: str = "", imported: Imported | None = None
+    request: Request, tenant: CurrentTenant, *, problem: str = "", imported: ImportReport | None = None
 ) -> Response:
     status, formats = 400 if problem else 200, tenant.import_formats()
     return page(request, "moving.html", status=status, formats=formats, problem=problem, imported=imported)

@@ -23,10 +23,10 @@ from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recollect.api.recollect import AgentMemory, Recollect, TenantMemory
-from recollect.caller import OPERATOR, Caller, calling
+from recollect.caller import OPERATOR, Caller, use_caller
 from recollect.errors import Forbidden, NotFound, StoreError, Unauthorized
 from recollect.model import ApiKey, KeyScope, Origin
-from recollect.policy.keys import allows
+from recollect.policy.keys import is_allowed
 from recollect.server.console.logins import COOKIE, Logins
 from recollect.server.http.addresses import KeyCheck
 from recollect.server.http.errors import CHALLENGE, STATUS, error_response, http_refusal, retry_after
@@ -96,7 +96,7 @@ class AuthMiddleware:
             state["holder"] = None
         access: Access | None = state["access"]
         state["is_open"] = route.scope is None or access is None
-        with calling(Caller() if access is None else access.caller):
+        with use_caller(Caller() if access is None else access.caller):
             await (self._app if refusal is None else refusal)(scope, receive, send)
 
     async def _admit(self, scope: Scope, state: dict[str, Any], route: Route) -> JSONResponse | None:
@@ -122,7 +122,7 @@ class AuthMiddleware:
         if pause and route.scope is not None:
             state["refused"] = "rate"
             return error_response(429, TOO_FAST, "rate_limited", headers={"Retry-After": str(math.ceil(pause))})
-        if route.scope is not None and not allows(key.scope, route.scope):
+        if route.scope is not None and not is_allowed(key.scope, route.scope):
             sentence = f"This key has the scope {key.scope.value}; this route requires the scope {route.scope.value}."
             return error_response(403, sentence + (FOR_OPERATORS * (route.scope is KeyScope.OPERATOR)), "forbidden")
         return self._other_agent(scope, route, access.caller)

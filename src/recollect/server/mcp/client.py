@@ -31,7 +31,7 @@ class ClientContext:
     @property
     def known_tools(self) -> Sequence[Tool]:
         """Tools of the sets, with those that require the right to write."""
-        return catalog.in_sets(self.sets)
+        return catalog.select_tools(self.sets)
 
     @property
     def instructions(self) -> str:
@@ -49,5 +49,5 @@ def select_sets(wanted: Iterable[str]) -> Sequence[str]:
     existing = [name for name in wanted if name in catalog.SETS or name not in known]
     if not existing:
         raise Invalid(f"No tools are selected; the sets are {', '.join(catalog.SETS)}.")
-    catalog.in_sets(existing)
+    catalog.select_tools(existing)
     return existing

@@ -21,7 +21,7 @@ from starlette.types import Message, Receive, Scope, Send
 from recollect.api.recollect import Recollect
 from recollect.errors import Invalid, Unauthorized
 from recollect.model import KeyScope
-from recollect.policy.keys import allows
+from recollect.policy.keys import is_allowed
 from recollect.server.http.auth import NO_KEY, Access
 from recollect.server.http.guards import MAX_BODY_BYTES
 from recollect.server.http.routing import READ, Route
@@ -89,7 +89,7 @@ class McpEndpoint:
         return ClientContext(
             memory=self._recollect.tenant(access.tenant).agent(agent),
             sets=_parse_sets(query["sets"]) if "sets" in query else self._sets,
-            may_write=allows(access.scope, KeyScope.WRITE),
+            may_write=is_allowed(access.scope, KeyScope.WRITE),
         )
 
 

@@ -45,12 +45,12 @@ from recollect import __version__
 from recollect.api.recollect import AgentMemory
 from recollect.errors import Invalid, NotFound, RecollectError, TimedOut
 from recollect.model import Json
-from recollect.policy.prompt.escaping import wrapped
+from recollect.policy.prompt.escaping import wrap_block
 from recollect.policy.recall.purposes import PURPOSES, Purpose
 from recollect.server.mcp import resources
 from recollect.server.mcp.client import ClientContext
 from recollect.tools import catalog
-from recollect.tools.bounds import shortened
+from recollect.tools.bounds import shorten
 from recollect.tools.spec import for_mcp
 
 NAME = "recollect"
@@ -78,7 +78,7 @@ def build_server(memory: AgentMemory, sets: Iterable[str] | None = None) -> Serv
     Raises: Invalid.
     """
     client = ClientContext(memory=memory, sets=tuple(catalog.SETS if sets is None else sets))
-    catalog.in_sets(client.sets)
+    catalog.select_tools(client.sets)
     # A separate limiter, so that slow calls never block the streams.
     threads = anyio.CapacityLimiter(THREADS)
     return build_server_for(lambda _: client, threads=threads)
@@ -210,7 +210,7 @@ def _get_prompt(client: ClientContext, name: str, arguments: Mapping[str, str]) 
         raise Invalid(f"The prompt {name} takes one argument, {QUESTION!r}: what you are about to do or decide.")
     purpose, question = known[name], arguments[QUESTION].strip()
     block = client.memory.recall_block(question, purpose=name)
-    recalled = f"## {purpose.heading}\n{NOTHING_RECALLED}" if block is None else wrapped(shortened(block), "purpose")
+    recalled = f"## {purpose.heading}\n{NOTHING_RECALLED}" if block is None else wrap_block(shorten(block), "purpose")
     text = TextContent(type="text", text=f"{recalled}\n\n{question}")
     return GetPromptResult(description=purpose.heading, messages=[PromptMessage(role="user", content=text)])
 

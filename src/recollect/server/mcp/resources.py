@@ -27,7 +27,7 @@ from mcp.types import (
 
 from recollect.errors import Invalid, NotFound
 from recollect.model import Detail, DetailPage
-from recollect.policy.prompt.escaping import wrapped
+from recollect.policy.prompt.escaping import wrap_block
 from recollect.server.mcp.client import ClientContext
 from recollect.server.paging import decode_place, encode_place
 from recollect.tools.bounds import MAX_CHARS
@@ -115,7 +115,7 @@ def read(client: ClientContext, uri: str) -> ReadResourceResult:
         raise NotFound(MISSING)
     if address.kind == PRIVATE_MEMORY:
         block = client.memory.private_memory()
-        return _text(uri, "" if block is None else wrapped(block, "private_memory"), MARKDOWN)
+        return _text(uri, "" if block is None else wrap_block(block, "private_memory"), MARKDOWN)
     if address.kind == SKILLS:
         for skill in client.memory.skills():
             if skill.name == address.name:

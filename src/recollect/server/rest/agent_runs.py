@@ -24,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 from recollect.caller import current_caller
 from recollect.errors import Invalid, RecollectError
 from recollect.model import AgentAnswer, AgentQuestion, Delta, Image, RunEvent, Source
-from recollect.policy.prompt.images import KINDS, MAX_IMAGE_BYTES, MAX_IMAGES, checked_image, decoded_image
+from recollect.policy.prompt.images import KINDS, MAX_IMAGE_BYTES, MAX_IMAGES, check_image, decode_image
 from recollect.runner import AgentRunner
 from recollect.server.http.auth import CurrentRecollect, CurrentTenant
 from recollect.server.http.errors import located
@@ -266,7 +266,7 @@ async def _parse_request(request: Request) -> tuple[RunBody, tuple[Image, ...]]:
         body: VisionBody = await request.app.state.reader.read(sent, partial(VisionBody.model_validate_json, sent))
     except ValidationError as error:
         raise RequestValidationError(located(error)) from error
-    return body, tuple(decoded_image(each, number=place) for place, each in enumerate(body.images, 1))
+    return body, tuple(decode_image(each, number=place) for place, each in enumerate(body.images, 1))
 
 
 async def _parse_form(fields: list[tuple[str, Any]]) -> tuple[RunBody, tuple[Image, ...]]:
@@ -281,9 +281,9 @@ async def _parse_form(fields: list[tuple[str, Any]]) -> tuple[RunBody, tuple[Ima
                 raise Invalid(f"Only the field {IMAGES} is a file.")
             values[name] = value
         elif isinstance(value, UploadFile):
-            images.append(checked_image(await value.read(), number=len(images) + 1))
+            images.append(check_image(await value.read(), number=len(images) + 1))
         else:
-            images.append(decoded_image(value, number=len(images) + 1))
+            images.append(decode_image(value, number=len(images) + 1))
     if "stream" in values:
         try:
             values["stream"] = TypeAdapter(bool).validate_python(values["stream"])

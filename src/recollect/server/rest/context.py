@@ -16,7 +16,7 @@ from recollect.server.http.auth import CurrentAgent
 from recollect.server.http.routing import READ, WRITE, Router
 from recollect.server.paging import READ_LARGE_AT_ONCE, decode_cursor, next_cursor, read_page
 from recollect.server.rest.shapes import RequestBody
-from recollect.services.recall.recall import checked_limit
+from recollect.services.recall.recall import check_limit
 
 LayoutName = Annotated[str, Field(json_schema_extra={"enum": [*Layout]})]
 
@@ -184,7 +184,7 @@ def list_context_calls(memory: CurrentAgent, wanted: Annotated[CallFilter, Query
         lambda before, limit: memory.context_calls(session_id=wanted.session_id, before=before, limit=limit),
         attrgetter("id"),
         before,
-        limit=checked_limit(wanted.limit, most=MAX_CALLS),
+        limit=check_limit(wanted.limit, most=MAX_CALLS),
         at_once=READ_LARGE_AT_ONCE,
     )
     return CallPage(items=[CallBody.of(each) for each in page.items], next_cursor=next_cursor(LISTING, page.end))

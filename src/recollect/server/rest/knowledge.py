@@ -26,7 +26,7 @@ from recollect.server.http.routing import READ, WRITE, Router
 from recollect.server.paging import decode_cursor, next_cursor, read_page
 from recollect.server.rest.shapes import Paging, Patch, RequestBody
 from recollect.server.threads import BodyReader
-from recollect.services.knowledge.report import Change, Ingested, IngestedDocument
+from recollect.services.knowledge.report import Change, IngestedDocument, IngestReport
 from recollect.services.recall.recall import MAX_LIMIT
 
 Title = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": MAX_TITLE_CHARS})]
@@ -257,7 +257,7 @@ def create_document(
     return IngestedBody.of(ingested)
 
 
-def _ingest(tenant: CurrentTenant, submitted: NewDocument | Upload) -> Ingested:
+def _ingest(tenant: CurrentTenant, submitted: NewDocument | Upload) -> IngestReport:
     if isinstance(submitted, Upload):
         return tenant.ingest_bytes(submitted.content, submitted.name, **submitted.fields)
     return tenant.ingest_text(

@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 
 from recollect.api.agent import ANY_STATE, MAX_PAGE, PAGE
 from recollect.model import KeyScope, Kind, Origin, Role, Scope, State
-from recollect.policy.prompt.relevance import Mode
+from recollect.policy.prompt.relevance import InjectMode
 from recollect.policy.recall.purposes import PURPOSES
 
 
@@ -41,7 +41,7 @@ OriginName = Annotated[str, one_of(Origin)]
 StateName = Annotated[str, one_of([*State, ANY_STATE])]
 KeyScopeName = Annotated[str, one_of(KeyScope)]
 PurposeName = Annotated[str, one_of(PURPOSES)]
-ModeName = Annotated[str, one_of(Mode)]
+ModeName = Annotated[str, one_of(InjectMode)]
 
 
 class RequestBody(BaseModel):

@@ -22,8 +22,8 @@ from pydantic import BaseModel, Field
 from starlette.datastructures import FormData, UploadFile
 
 from recollect.errors import DiskFull, Invalid
-from recollect.model import Imported
-from recollect.providers.archives import packed
+from recollect.model import ImportReport
+from recollect.providers.archives import open_compressed
 from recollect.server.http.auth import CurrentTenant
 from recollect.server.http.routing import ADMIN, Router
 from recollect.server.rest.shapes import RequestBody
@@ -78,7 +78,7 @@ class ImportedBody(BaseModel):
     problems: list[str]
 
     @classmethod
-    def of(cls, imported: Imported) -> Self:
+    def of(cls, imported: ImportReport) -> Self:
         fields = asdict(imported)
         return cls(dry_run=fields.pop("is_dry_run"), **fields)
 
@@ -132,7 +132,7 @@ def export(tenant: CurrentTenant, options: Annotated[ExportParameters, Query()])
     with ExitStack() as on_failure:
         file = on_failure.enter_context(tempfile.SpooledTemporaryFile(max_size=SPOOLED_BYTES))
         try:
-            with packed(cast(IO[bytes], file), Path(suffix).suffix) as content:
+            with open_compressed(cast(IO[bytes], file), Path(suffix).suffix) as content:
                 tenant.export(content)
             size = file.tell()
             file.seek(0)

@@ -19,21 +19,21 @@ from recollect.model import ApiKey, AuditEvent, BackgroundStatus, IssuedKey, Key
 from recollect.policy.keys import (
     ID_BYTES,
     SECRET_BYTES,
-    allows,
-    checked_key_name,
-    checked_limits,
-    checked_scope,
-    encoded,
+    check_key_name,
+    check_limits,
+    check_scope,
+    encode_base32,
+    is_allowed,
     is_same_hash,
     is_valid,
     key_hash,
     key_text,
-    named_by,
+    parse_key,
 )
 from recollect.policy.memories.trust import check_claim, is_within
 from recollect.ports import Clock, Place, Store
 from recollect.services.background.writer import BackgroundWriter
-from recollect.services.memories.drafts import checked_moment
+from recollect.services.memories.drafts import check_moment
 
 REFUSED = "This key is not valid or has expired; ask the operator of the server for a new one."
 CACHE_TIME = timedelta(seconds=1)
@@ -47,7 +47,7 @@ NO_HASH = "0" * 64
 """Hash compared when a key does not exist, so that the response takes as long."""
 
 
-class Keys:
+class ApiKeys:
     """Service for the API keys of one store."""
 
     def __init__(self, store: Store, now: Clock) -> None:
@@ -82,21 +82,21 @@ class Keys:
 
         Raises: Invalid; Forbidden when it would allow more than the caller may.
         """
-        now, caller, allowed = self._now(), current_caller(), checked_scope(scope)
-        limited_to, highest = checked_limits(agents, trust, allowed)
+        now, caller, allowed = self._now(), current_caller(), check_scope(scope)
+        limited_to, highest = check_limits(agents, trust, allowed)
         _check_scope(caller, allowed)
         highest = caller.trust if highest is None else highest
         if highest is not None:
             check_claim(highest, caller.trust)
-        if expires_at is not None and checked_moment(expires_at, "expires_at") <= now:
+        if expires_at is not None and check_moment(expires_at, "expires_at") <= now:
             raise Invalid("expires_at must lie in the future; leave it out for a key that does not expire.")
         record = ApiKey(
-            id=encoded(secrets.token_bytes(ID_BYTES)),
+            id=encode_base32(secrets.token_bytes(ID_BYTES)),
             tenant=tenant,
             scope=allowed,
-            name=checked_key_name(name),
+            name=check_key_name(name),
             created_at=now,
-            expires_at=None if expires_at is None else checked_moment(expires_at, "expires_at"),
+            expires_at=None if expires_at is None else check_moment(expires_at, "expires_at"),
             agents=limited_to,
             trust=highest,
         )
@@ -157,7 +157,7 @@ class Keys:
 
         Raises: Unauthorized.
         """
-        named = named_by(key)
+        named = parse_key(key)
         if named is None:
             raise Unauthorized(REFUSED)
         now, hash, revoked = self._now(), key_hash(key), self._revoked
@@ -225,5 +225,5 @@ def _check_scope(caller: Caller, scope: KeyScope) -> None:
 
     Raises: Forbidden.
     """
-    if caller.scope is not None and not allows(caller.scope, scope):
+    if caller.scope is not None and not is_allowed(caller.scope, scope):
         raise Forbidden(f"A key with the scope {caller.scope.value} cannot manage one with the scope {scope.value}.")

@@ -20,7 +20,7 @@ from typing import cast
 from recollect.errors import ModelError, ModelRefused, RecollectError, SchemaMismatch, StoreError
 from recollect.model import BackgroundStatus, RefusedText
 from recollect.ports import Clock, Embedder, EmbeddingStore, Unembedded, Vector
-from recollect.services.background.refusals import Key, Refusals, key_of
+from recollect.services.background.refusals import Key, Refusals, text_key
 from recollect.services.background.resting import CircuitBreaker
 
 BATCH = 64
@@ -33,13 +33,13 @@ PATIENCE = 30.0
 PROBE = "recollect"
 """Text that no embedder has a reason to refuse."""
 
-EXAMINED = 20
+MAX_EXAMINED = 20
 """Number of waiting texts that `find_refused` tries."""
 
 STORE_FAILURES = 2
 """Number of tenants that may fail in the store before a pass ends; each may have waited for a timeout."""
 
-HANGS = "The embedder has not answered for a while; waiting texts are embedded in the background once it does."
+EMBEDDER_HANGS = "The embedder has not answered for a while; waiting texts are embedded in the background once it does."
 
 CLOSE_PATIENCE = 1.0
 """Seconds that `close` waits for a running batch; unfinished texts are embedded in the next run."""
@@ -144,7 +144,7 @@ class Embedding:
         with self._changed:
             while self._passes_ended < awaited and self._changed.wait(PATIENCE):
                 pass
-            error = self._error if self._passes_ended >= awaited else ModelError(HANGS)
+            error = self._error if self._passes_ended >= awaited else ModelError(EMBEDDER_HANGS)
         if isinstance(error, ModelError | StoreError):
             raise error
         return max(0, before - self._count(tenant))
@@ -154,7 +154,7 @@ class Embedding:
 
         Raises: ModelError; StoreError.
         """
-        left = 0 if self._embedder is None else EXAMINED
+        left = 0 if self._embedder is None else MAX_EXAMINED
         for tenant in self._store.list_tenants():
             texts = self._store.list_unembedded(tenant, limit=left) if left else ()
             self._try_each(texts, lambda texts, vectors: 0)
@@ -243,14 +243,14 @@ class Embedding:
             return 0 if is_closed else self._store.set_vectors(tenant, list(zip(texts, vectors, strict=True)))
 
         for page in self._pages(tenant):
-            done += self._try_each([text for text in page if key_of(text) not in before], store)
-            seen.update(before.intersection(map(key_of, page)))
+            done += self._try_each([text for text in page if text_key(text) not in before], store)
+            seen.update(before.intersection(map(text_key, page)))
         if self._closed.is_set():
             return done
         self._refusals.remove(before - seen)
         # Retry refused texts last and one by one, so that they cannot make a batch fail again.
         for text in (text for page in (self._pages(tenant) if seen else ()) for text in page):
-            if key_of(text) in seen and (is_eager or not self._refusals.is_resting(text)):
+            if text_key(text) in seen and (is_eager or not self._refusals.is_resting(text)):
                 done += self._try_each([text], store)
         return done
 
@@ -279,7 +279,7 @@ class Embedding:
             self._probe()
             if len(texts) == 1:
                 problem = str(error) if isinstance(error, RecollectError) else f"a fault ({type(error).__name__})"
-                if self._refusals.add(texts[0], problem) == 1 and len(self._refusals) <= EXAMINED:
+                if self._refusals.add(texts[0], problem) == 1 and len(self._refusals) <= MAX_EXAMINED:
                     log.warning("The embedder refused a text; it is retried later: %s", problem)
                 return 0
             middle = len(texts) // 2
@@ -288,7 +288,7 @@ class Embedding:
             self._in_hand = 0
             with self._changed:
                 self._changed.notify_all()
-        self._refusals.remove(map(key_of, texts))
+        self._refusals.remove(map(text_key, texts))
         self._success_at = time.monotonic()
         self._behind_since = None if self._behind_since is None else self._success_at
         return done

@@ -41,11 +41,11 @@ class Refusals:
     def add(self, text: Unembedded, problem: str) -> int:
         """Record a refusal and return the number of refusals of this text."""
         with self._lock:
-            before = self._known.pop(key_of(text), None)
+            before = self._known.pop(text_key(text), None)
             tries = 1 if before is None else before.tries + 1
             # The delay doubles with each refusal; the exponent is capped to keep the number small.
             rest = min(FIRST_REST * 2 ** min(tries - 1, 10), LONGEST_REST)
-            self._known[key_of(text)] = _Refusal(tries, time.monotonic() + rest, problem)
+            self._known[text_key(text)] = _Refusal(tries, time.monotonic() + rest, problem)
             if len(self._known) > MAX_KNOWN:
                 del self._known[next(iter(self._known))]
             return tries
@@ -68,7 +68,7 @@ class Refusals:
 
     def is_resting(self, text: Unembedded) -> bool:
         """Return True if the text is not yet due for a retry."""
-        known = self._known.get(key_of(text))
+        known = self._known.get(text_key(text))
         return known is not None and time.monotonic() < known.due_at
 
     def seconds_to_next(self) -> float | None:
@@ -93,6 +93,6 @@ class Refusals:
         ]
 
 
-def key_of(text: Unembedded) -> Key:
+def text_key(text: Unembedded) -> Key:
     """Return the key of a text."""
     return (text.owner.tenant, text.owner.agent, text.seq, text.version)

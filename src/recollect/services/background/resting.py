@@ -22,7 +22,7 @@ MAX_TEXTS = 1_000
 """Maximum number of remembered texts that failed; the oldest is dropped first."""
 
 
-class ModelResting(ModelError):
+class ModelPaused(ModelError):
     """The model failed recently and was not called."""
 
 
@@ -78,7 +78,7 @@ class CircuitBreaker:
         return since is not None and timedelta() <= self._now() - since < REST
 
 
-class RestedModel:
+class GuardedModel:
     """Model behind a circuit breaker."""
 
     def __init__(self, model: Model, now: Clock) -> None:
@@ -106,7 +106,7 @@ class RestedModel:
         Raises: ModelResting, ModelError.
         """
         if not self._breaker.allows(about):
-            raise ModelResting(
+            raise ModelPaused(
                 f"The model {self._model.name!r} failed recently and is skipped for now. {self.problem}".rstrip()
             )
         try:

@@ -69,7 +69,7 @@ class Workers:
                 self._free += 1
 
 
-class Outcome(Protocol):
+class JobOutcome(Protocol):
     """Takes the result of some work, or its error."""
 
     def set_result(self, result: Any, /) -> None: ...
@@ -77,7 +77,7 @@ class Outcome(Protocol):
     def set_exception(self, error: BaseException, /) -> None: ...
 
 
-def run_job(work: Callable[[], Any], outcome: Outcome) -> None:
+def run_job(work: Callable[[], Any], outcome: JobOutcome) -> None:
     """Run `work` and pass on what it returns or raises."""
     try:
         outcome.set_result(work())

@@ -110,7 +110,7 @@ class BackgroundWriter(Generic[K, V]):
         return None if not found else found[0] if len(found) == 1 else self._merge(*found)
 
     def forget(self, is_wanted: Callable[[K], bool]) -> None:
-        """Drop the queued values of the keys for which `is_wanted` returns True."""
+        """Drop the queued values of the keys for which `is_relevant` returns True."""
         # Wait for a running flush: a value it fails to write would return to the queue.
         with self._writing, self._lock:
             self._waiting = {key: entry for key, entry in self._waiting.items() if not is_wanted(key)}

@@ -9,10 +9,10 @@ from typing import IO, Any
 from recollect.errors import Invalid
 from recollect.model import Captured, Owner
 from recollect.policy.details.keys import MAX_METADATA_CHARS
-from recollect.policy.details.references import is_reference, reference, replacement
-from recollect.policy.numbers import checked_seconds
-from recollect.policy.prompt.escaping import one_line
-from recollect.policy.text import without_half_pairs
+from recollect.policy.details.references import format_replacement, is_reference, reference
+from recollect.policy.numbers import check_seconds
+from recollect.policy.prompt.escaping import to_one_line
+from recollect.policy.text import replace_half_pairs
 from recollect.ports import TokenCounter
 from recollect.services.details.details import Details
 
@@ -52,7 +52,7 @@ class Capture:
         about = _build_metadata(source, status, duration, metadata)
         if not self.is_over(output):
             # Stored texts are cleaned in the same way.
-            return Captured(text=without_half_pairs(output))
+            return Captured(text=replace_half_pairs(output))
         return self._store(owner, output, about, type=type, session_id=session_id)
 
     def file(
@@ -97,10 +97,10 @@ class Capture:
         detail = self._details.store(owner, output, type=type, session_id=session_id, metadata=about)
         source, status = (str(detail.metadata.get(name, "")) for name in ("source", "status"))
         if type == COMMAND_OUTPUT:
-            line = replacement(reference(detail.key, detail.description), command=source, status=status)
+            line = format_replacement(reference(detail.key, detail.description), command=source, status=status)
         else:
-            description = f"{one_line(source)}: {detail.description}" if source else detail.description
-            line = replacement(reference(detail.key, description), status=status)
+            description = f"{to_one_line(source)}: {detail.description}" if source else detail.description
+            line = format_replacement(reference(detail.key, description), status=status)
         return Captured(text=line, memory_key=detail.key)
 
 
@@ -115,7 +115,7 @@ def _build_metadata(
         if not isinstance(value, str):
             raise Invalid(f"The {name} must be a string, not {type(value).__name__}.")
     if duration is not None:
-        checked_seconds(duration, "The duration")
+        check_seconds(duration, "The duration")
     known = {"source": _make_storable(source), "status": _make_storable(status), "duration": duration}
     return {**(metadata or {}), **{name: value for name, value in known.items() if value not in ("", None)}}
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from recollect.errors import ModelError
-from recollect.policy.details.digest import Digest, Digested
-from recollect.policy.prompt.escaping import one_line
-from recollect.services.background.resting import RestedModel
+from recollect.policy.details.digest import TextDigest, TextDigester
+from recollect.policy.prompt.escaping import to_one_line
+from recollect.services.background.resting import GuardedModel
 
 FIRST_CHARS = 3000
 LAST_CHARS = 1500
@@ -31,7 +31,7 @@ LONG_ANSWER = "the answer was no sentence"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Described:
+class Description:
     """Description of a text."""
 
     summary: str
@@ -40,39 +40,39 @@ class Described:
 
 
 class Describe:
-    """Service that describes a text read by a `Digest`."""
+    """Service that describes a text read by a `TextDigester`."""
 
-    def __init__(self, model: RestedModel | None) -> None:
+    def __init__(self, model: GuardedModel | None) -> None:
         self._model = model
 
     def __call__(
-        self, digest: Digest, *, source: str, redact: Callable[[str], str], is_named: bool = False
-    ) -> Described:
+        self, digest: TextDigester, *, source: str, redact: Callable[[str], str], is_named: bool = False
+    ) -> Description:
         """Describe a text that has been read completely.
 
         `redact` removes credentials. With `is_named`, the caller has given a description and the model is not called.
         """
         digested = digest.finish()
         if self._model is None or is_named:
-            return Described(summary=digested.text, brief=digested.brief)
+            return Description(summary=digested.text, brief=digested.brief)
         try:
             messages = _build_messages(digest, digested, source, redact)
             answer = self._model.complete(messages, max_tokens=MAX_TOKENS)
         except ModelError as error:
-            return Described(summary=digested.text, brief=digested.brief, failure=str(error))
-        sentence = one_line(answer).strip("\"'“”")
+            return Description(summary=digested.text, brief=digested.brief, failure=str(error))
+        sentence = to_one_line(answer).strip("\"'“”")
         if not sentence or len(sentence) > ABSURD_CHARS:
-            return Described(
+            return Description(
                 summary=digested.text, brief=digested.brief, failure=LONG_ANSWER if sentence else EMPTY_ANSWER
             )
         sentence = sentence[:MAX_SENTENCE_CHARS]
-        return Described(summary=f"{sentence} ({digested.text})", brief=f"{sentence.rstrip('.')} ({digested.brief})")
+        return Description(summary=f"{sentence} ({digested.text})", brief=f"{sentence.rstrip('.')} ({digested.brief})")
 
 
 def _build_messages(
-    digest: Digest, digested: Digested, source: str, redact: Callable[[str], str]
+    digest: TextDigester, digested: TextDigest, source: str, redact: Callable[[str], str]
 ) -> list[dict[str, str]]:
-    parts = [f"Output of: {one_line(source)}"] if source else []
+    parts = [f"Output of: {to_one_line(source)}"] if source else []
     parts += [f"In short: {digested.text}", f"<beginning>\n{digest.head[:FIRST_CHARS]}\n</beginning>"]
     if digested.chars > FIRST_CHARS:
         parts.append(f"<end>\n{digest.tail[-LAST_CHARS:]}\n</end>")

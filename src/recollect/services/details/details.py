@@ -16,14 +16,14 @@ from typing import Any
 from recollect.errors import Conflict, Invalid, NotFound
 from recollect.model import AuditEvent, Detail, DetailPage, Owner
 from recollect.policy.details import keys as rules
-from recollect.policy.details.digest import Digest
-from recollect.policy.text import checked_text, fold
+from recollect.policy.details.digest import TextDigester
+from recollect.policy.text import check_text, fold
 from recollect.ports import Clock, ContentDraft, Store
-from recollect.services.details.describe import Describe, Described
+from recollect.services.details.describe import Describe, Description
 from recollect.services.details.grep import read_matches
 from recollect.services.details.json_path import read_json
 from recollect.services.details.parts import StoredText, read_lines, read_page
-from recollect.services.details.pieces import Text, pieces
+from recollect.services.details.pieces import TextSource, iter_pieces
 from recollect.services.memories.secrets import SecretGuard
 
 NO_SUCH_DETAIL = "There is no such detail."
@@ -46,7 +46,7 @@ class Details:
     def store(
         self,
         owner: Owner,
-        content: Text,
+        content: TextSource,
         *,
         description: str = "",
         type: str = "text",
@@ -59,12 +59,12 @@ class Details:
 
         Raises: Invalid.
         """
-        clean_metadata = self._redact(owner, rules.checked_metadata(metadata))
-        line = self._redact(owner, rules.checked_description(description))
-        type, session_id = rules.checked_type(type), rules.checked_session(session_id)
-        draft, digest, chars = self._store.begin_content(owner.tenant), Digest(), 0
+        clean_metadata = self._redact(owner, rules.check_metadata(metadata))
+        line = self._redact(owner, rules.check_description(description))
+        type, session_id = rules.check_type(type), rules.check_detail_session(session_id)
+        draft, digest, chars = self._store.begin_content(owner.tenant), TextDigester(), 0
         try:
-            for piece in pieces(content):
+            for piece in iter_pieces(content):
                 draft.feed(piece)
                 digest.feed(piece)
                 chars += len(piece)
@@ -104,7 +104,7 @@ class Details:
 
         Raises: NotFound; Invalid; StoreError when the text is missing or damaged.
         """
-        part = rules.checked_part(
+        part = rules.parse_part(
             offset=offset,
             limit=limit,
             lines=lines,
@@ -143,8 +143,8 @@ class Details:
 
         Raises: Invalid.
         """
-        words = list(dict.fromkeys(fold(checked_text(query, what="query")).split()))[:MAX_WORDS]
-        session = rules.checked_session(session_id)
+        words = list(dict.fromkeys(fold(check_text(query, what="query")).split()))[:MAX_WORDS]
+        session = rules.check_detail_session(session_id)
         if type(offset) is not int or not 0 <= offset <= MAX_OFFSET:
             raise Invalid(f"offset must be a whole number from 0 to {MAX_OFFSET:,}.")
         if not words:
@@ -184,7 +184,7 @@ class Details:
         deleted = self._store.transaction(owner.tenant, delete)
         self._store.drop_content(owner.tenant, deleted.content_hash)
 
-    def _describe_text(self, owner: Owner, digest: Digest, source: str, *, is_named: bool) -> Described:
+    def _describe_text(self, owner: Owner, digest: TextDigester, source: str, *, is_named: bool) -> Description:
         """Return summary and description of a text, redacted and storable by every engine."""
         redact = partial(self._guard.redact, owner.tenant)
         described = self._describe(digest, source=source, redact=redact, is_named=is_named)

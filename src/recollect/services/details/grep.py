@@ -15,7 +15,7 @@ from typing import Any
 from recollect.deadline import check_deadline
 from recollect.errors import Invalid
 from recollect.model import DetailPage
-from recollect.policy.details.keys import Part
+from recollect.policy.details.keys import PartRequest
 from recollect.services.details.parts import StoredText
 
 MAX_LINE_CHARS = 400
@@ -39,7 +39,7 @@ class _Place:
     offset: int
 
 
-def read_matches(key: str, text: StoredText, part: Part) -> DetailPage:
+def read_matches(key: str, text: StoredText, part: PartRequest) -> DetailPage:
     """Return the matching lines, numbered, with the lines around them.
 
     Raises: Invalid.

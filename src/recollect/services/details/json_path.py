@@ -13,7 +13,7 @@ from typing import Any
 from recollect.deadline import check_deadline
 from recollect.errors import Invalid
 from recollect.model import DetailPage
-from recollect.policy.details.keys import Part
+from recollect.policy.details.keys import PartRequest
 from recollect.policy.json_values import count_json_parts
 from recollect.services.details.parts import StoredText
 
@@ -48,7 +48,7 @@ _busy: set[str] = set()  # tenants with a big document in memory
 _encoder = json.JSONEncoder(ensure_ascii=False, indent=2)
 
 
-def read_json(tenant: str, key: str, text: StoredText, part: Part) -> DetailPage:
+def read_json(tenant: str, key: str, text: StoredText, part: PartRequest) -> DetailPage:
     """Return the values that a JSON path selects, as a JSON list that is paged with offset and limit.
 
     Only the requested page is kept. The answer after it is counted, up to a limit.

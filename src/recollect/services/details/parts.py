@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from recollect.model import DetailPage
-from recollect.policy.details.keys import Part
+from recollect.policy.details.keys import PartRequest
 from recollect.ports import Content
 
 KEPT_CHUNKS = 3
@@ -85,13 +85,13 @@ class StoredText:
         return self._content.newlines[position] + before + 1
 
 
-def read_page(key: str, text: StoredText, part: Part) -> DetailPage:
+def read_page(key: str, text: StoredText, part: PartRequest) -> DetailPage:
     """Return a page that starts at a character offset."""
     start = min(part.offset, text.chars)
     return _make_page(key, text, start, min(start + part.limit, text.chars))
 
 
-def read_lines(key: str, text: StoredText, part: Part) -> DetailPage:
+def read_lines(key: str, text: StoredText, part: PartRequest) -> DetailPage:
     """Return a range of lines, the first lines or the last lines."""
     if part.tail is not None:
         return _read_tail(key, text, part.tail, part.limit)

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import IO, Any
 
 from recollect.errors import Invalid
-from recollect.policy.text import without_half_pairs
+from recollect.policy.text import replace_half_pairs
 
 PIECE = 128 * 1024
 """Characters or bytes read at a time."""
 
-Text = str | bytes | os.PathLike[str] | IO[str] | IO[bytes] | Iterable[str] | Iterable[bytes]
+TextSource = str | bytes | os.PathLike[str] | IO[str] | IO[bytes] | Iterable[str] | Iterable[bytes]
 """Text, path, open file or iterable of parts. Bytes are decoded as UTF-8."""
 
 
-def pieces(content: Text) -> Iterator[str]:
+def iter_pieces(content: TextSource) -> Iterator[str]:
     """Yield the text in pieces. Invalid UTF-8 and halves of surrogate pairs become U+FFFD.
 
     Raises: Invalid.
@@ -26,7 +26,7 @@ def pieces(content: Text) -> Iterator[str]:
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     for piece in _raw_parts(content):
         if isinstance(piece, str):
-            yield without_half_pairs(piece)
+            yield replace_half_pairs(piece)
         elif isinstance(piece, bytes | bytearray | memoryview):
             yield decoder.decode(bytes(piece))
         else:

@@ -11,7 +11,7 @@ from recollect.ports import AuditStore
 log = logging.getLogger("recollect")
 
 
-def note(store: AuditStore, event: AuditEvent) -> None:
+def record_event(store: AuditStore, event: AuditEvent) -> None:
     """Add an event to the audit log; if the store is read-only, log a warning instead."""
     try:
         store.add_event(event)

@@ -22,7 +22,7 @@ S = TypeVar("S", bound=Any)
 T = TypeVar("T")
 
 
-def traced(operation: str) -> Callable[[Callable[Concatenate[S, P], T]], Callable[Concatenate[S, P], T]]:
+def trace_operation(operation: str) -> Callable[[Callable[Concatenate[S, P], T]], Callable[Concatenate[S, P], T]]:
     """Decorate a method of an agent's memory with a span for an operation such as `search_memory`."""
 
     def decorate(verb: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:

@@ -10,8 +10,8 @@ from dataclasses import replace
 from recollect.errors import Conflict, Invalid, SecretRejected
 from recollect.model import AuditEvent, Workflow, WorkflowStep
 from recollect.policy.history import COMPLETED
-from recollect.policy.names import checked_agent
-from recollect.policy.text import checked_text, fold
+from recollect.policy.names import check_agent
+from recollect.policy.text import check_text, fold
 from recollect.ports import Clock, Store
 from recollect.services.memories.secrets import SecretGuard
 
@@ -22,7 +22,7 @@ _STATUS = re.compile("[a-z][a-z_-]{0,39}")
 _NOT_IN_IDS = re.compile("[^a-z0-9]+")
 
 
-class Workflows:
+class RecordWorkflows:
     """Service for every change to workflows and steps."""
 
     def __init__(self, store: Store, guard: SecretGuard, now: Clock) -> None:
@@ -62,7 +62,7 @@ class Workflows:
             name=self._check_name(tenant, step, "step's name"),
             output=self._check_output(tenant, output),
             status=_check_status(status),
-            agent_id=None if agent is None else checked_agent(agent),
+            agent_id=None if agent is None else check_agent(agent),
             completed_at=self._now(),
         )
 
@@ -95,7 +95,7 @@ class Workflows:
         return step
 
     def _check_name(self, tenant: str, name: str, what: str) -> str:
-        name = " ".join(checked_text(name, what=what).split())
+        name = " ".join(check_text(name, what=what).split())
         if not 1 <= len(name) <= MAX_NAME_CHARS:
             raise Invalid(f"A {what} has 1 to {MAX_NAME_CHARS} characters.")
         if self._guard.findings(tenant, name):
@@ -104,7 +104,7 @@ class Workflows:
         return name
 
     def _check_output(self, tenant: str, output: str) -> str:
-        output = checked_text(output, what="output")
+        output = check_text(output, what="output")
         if len(output) > MAX_OUTPUT_CHARS:
             most = f"A step's output has at most {MAX_OUTPUT_CHARS:,} characters"
             raise Invalid(f"{most}; store a longer one as a detail and record its reference.")

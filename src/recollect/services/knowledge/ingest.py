@@ -14,25 +14,25 @@ from pathlib import Path
 from typing import NoReturn
 
 from recollect.caller import current_caller
-from recollect.deadline import check_deadline, checked_steps
+from recollect.deadline import check_deadline, iter_with_deadline
 from recollect.errors import Conflict, Invalid, SecretRejected
 from recollect.model import AuditEvent, Chunk, Document
-from recollect.policy.chunking import Part, passages, retitled
+from recollect.policy.chunking import DocumentPart, retitle_passage, split_passages
 from recollect.policy.documents import (
     MAX_PASSAGES,
     MAX_SOURCE_CHARS,
     WHITEBOARD,
-    checked_category,
-    checked_title,
+    check_category,
+    check_title,
+    choose_title,
     document_hash,
     document_id,
-    title_of,
 )
 from recollect.policy.memories.trust import check_decision, check_document_change
-from recollect.policy.text import checked_text
+from recollect.policy.text import check_text
 from recollect.ports import Clock, DocumentFiles, Reading, Store, Vector
 from recollect.services.background.embedding import Embedding
-from recollect.services.knowledge.report import Change, Ingested, IngestedDocument, IngestFailure
+from recollect.services.knowledge.report import Change, IngestedDocument, IngestFailure, IngestReport
 from recollect.services.memories.secrets import FLAG, SecretGuard
 from recollect.services.walk import Progress
 
@@ -42,7 +42,7 @@ NO_TEXT = "has no text; if it contains images of text, run OCR first"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class DocumentOptions:
     """Attributes of a document besides its text; None keeps the stored value or takes it from the document."""
 
     title: str | None = None
@@ -62,14 +62,14 @@ class Ingest:
         self._files = files
         self._now = now
 
-    def __call__(self, tenant: str, given: str | Path, options: Wishes) -> IngestedDocument:
+    def __call__(self, tenant: str, given: str | Path, options: DocumentOptions) -> IngestedDocument:
         """Ingest a text, or the file at a path.
 
         Raises: Invalid, SecretRejected.
         """
         path = self._files.locate(given)
         if path is None:
-            text = checked_text(str(given))
+            text = check_text(str(given))
             return self.content(tenant, text.encode(), options, name="", source="")
         return self.content(tenant, self._files.load(path), options, name=path.name, source=_normalize_source(given))
 
@@ -85,13 +85,13 @@ class Ingest:
         self,
         tenant: str,
         folder: Path,
-        options: Wishes,
+        options: DocumentOptions,
         *,
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
         is_pruned: bool = False,
         progress: Progress | None = None,
-    ) -> Ingested:
+    ) -> IngestReport:
         """Ingest every file below a folder. Files that fail are reported and do not stop the others.
 
         Raises: Invalid when the folder cannot be read.
@@ -109,14 +109,16 @@ class Ingest:
             if progress is not None:
                 progress(count, len(found))
         removed = self._prune(tenant, root, place) if is_pruned else ()
-        return Ingested(documents=tuple(documents), failures=tuple(failures), removed=tuple(removed))
+        return IngestReport(documents=tuple(documents), failures=tuple(failures), removed=tuple(removed))
 
-    def content(self, tenant: str, content: bytes, options: Wishes, *, name: str, source: str) -> IngestedDocument:
+    def content(
+        self, tenant: str, content: bytes, options: DocumentOptions, *, name: str, source: str
+    ) -> IngestedDocument:
         """Ingest the content of a file; a text has no name and is read as Markdown.
 
         Raises: Invalid, SecretRejected.
         """
-        if len(checked_text(source, what="path")) > MAX_SOURCE_CHARS:
+        if len(check_text(source, what="path")) > MAX_SOURCE_CHARS:
             raise Invalid(f"The path of a document is too long (max {MAX_SOURCE_CHARS:,} characters).")
         file_name = name or "text.md"
         digest = document_hash(content, suffix=Path(file_name).suffix.lower())
@@ -125,7 +127,7 @@ class Ingest:
         if old is not None and old.content_hash == digest:
             return self._update(old, options)
         reading = self._files.read(content, name=file_name if name else "")
-        title = title_of(options.title, reading.title, Path(name).stem, reading.parts)
+        title = choose_title(options.title, reading.title, Path(name).stem, reading.parts)
         if not any(part.text.strip() for part in reading.parts):
             raise Invalid(f"{name or 'The text'} {NO_TEXT}.")
         id = document_id(source=source, title=title)
@@ -145,9 +147,9 @@ class Ingest:
             updated_at=now,
         )
         document, reading = self._check_secrets(document, reading, name)
-        return self._put(document, passages(document.title, reading.parts))
+        return self._put(document, split_passages(document.title, reading.parts))
 
-    def update(self, tenant: str, id: str, options: Wishes) -> Document:
+    def update(self, tenant: str, id: str, options: DocumentOptions) -> Document:
         """Change a document's title or category, publish or unpublish it.
 
         Raises: NotFound, Invalid, SecretRejected.
@@ -168,11 +170,11 @@ class Ingest:
 
         self._store.transaction(tenant, delete)
 
-    def _update(self, old: Document, options: Wishes) -> IngestedDocument:
+    def _update(self, old: Document, options: DocumentOptions) -> IngestedDocument:
         """Change a document's attributes without changing its text."""
         new = replace(
             old,
-            title=old.title if options.title is None else checked_title(options.title),
+            title=old.title if options.title is None else check_title(options.title),
             category=_choose_category(options, old),
             is_published=old.is_published if options.is_published is None else options.is_published,
         )
@@ -181,7 +183,7 @@ class Ingest:
             return IngestedDocument(document=old, change=Change.UNCHANGED, passages=len(chunks))
         if new.title != old.title or new.category != old.category:
             self._check_names(new)
-        texts = [retitled(chunk.text, old.title, new.title) for chunk in chunks]
+        texts = [retitle_passage(chunk.text, old.title, new.title) for chunk in chunks]
         return self._put(replace(new, updated_at=self._now()), texts, was=chunks)
 
     def _put(self, document: Document, texts: Sequence[str], *, was: Sequence[Chunk] | None = None) -> IngestedDocument:
@@ -247,8 +249,8 @@ class Ingest:
         Raises: SecretRejected, with the place but not the secret.
         """
         self._check_names(document)
-        parts: list[Part] = []
-        for part in checked_steps(reading.parts):
+        parts: list[DocumentPart] = []
+        for part in iter_with_deadline(reading.parts):
             found = self._guard.findings(document.tenant, part.text)
             if found and self._guard.mode == "reject":
                 self._refuse(
@@ -292,9 +294,9 @@ def _check_change(document: Document, there: Document | None) -> None:
         check_document_change(caller.trust)
 
 
-def _choose_category(options: Wishes, old: Document | None) -> str:
+def _choose_category(options: DocumentOptions, old: Document | None) -> str:
     if options.category is not None:
-        return checked_category(options.category)
+        return check_category(options.category)
     return "" if old is None else old.category
 
 
@@ -305,7 +307,7 @@ def _normalize_source(path: str | Path) -> str:
     return Path(os.path.abspath(normal) if outside else normal).as_posix()
 
 
-def _describe_place(part: Part, start: int) -> str:
+def _describe_place(part: DocumentPart, start: int) -> str:
     """Describe a position in a file, as far as it is known."""
     if not part.number:
         return f"the part that begins with {' '.join(part.text.split())[:30]!r}" if start > 30 else "a part"

@@ -34,7 +34,7 @@ class IngestFailure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ingested:
+class IngestReport:
     """Result of ingesting a text, a file or a folder."""
 
     documents: tuple[IngestedDocument, ...] = ()

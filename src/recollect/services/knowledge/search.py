@@ -6,13 +6,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from recollect.model import Chunk, Document, Hit, Match, Owner, Source
-from recollect.policy.documents import checked_categories
+from recollect.policy.documents import check_categories
 from recollect.policy.recall import ranking
 from recollect.policy.recall.purposes import is_unverified
 from recollect.ports import Store, Vector
 from recollect.services.background.embedding import Embedding
-from recollect.services.memories.loop_guard import Echoes
-from recollect.services.recall.recall import checked_limit, checked_query
+from recollect.services.memories.loop_guard import LoopGuard
+from recollect.services.recall.recall import check_limit, check_query
 
 CANDIDATES = 50
 """Minimum candidates of each search; with fewer, each search misses more of the other's passages."""
@@ -36,14 +36,14 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundPassages:
+class PassageMatches:
     """Passages, best first, and the similarities of the nearest by meaning alone."""
 
     passages: Sequence[Passage] = ()
     nearness: Sequence[float] = ()
 
 
-class Passages:
+class PassageSearch:
     """Search for passages of published documents, by words and by meaning."""
 
     def __init__(self, store: Store, *, words_share: float) -> None:
@@ -52,7 +52,7 @@ class Passages:
 
     def find(
         self, tenant: str, query: str, vector: Vector | None, *, categories: Collection[str] = (), limit: int
-    ) -> FoundPassages:
+    ) -> PassageMatches:
         """Return the best passages. Without categories, search all of them."""
         depth = max(CANDIDATES, limit)
         words = _scores(self._store.search_chunks(tenant, query, categories=categories, limit=depth))
@@ -69,18 +69,18 @@ class Passages:
             for seq in best
             if seq in chunks and chunks[seq].document_id in documents
         ]
-        return FoundPassages(passages=found, nearness=list(near.values()))
+        return PassageMatches(passages=found, nearness=list(near.values()))
 
     def for_agent(
         self, owner: Owner, query: str, vector: Vector | None, *, categories: Collection[str] = (), limit: int
-    ) -> FoundPassages:
+    ) -> PassageMatches:
         """Return the best passages within the categories the agent is limited to."""
         agent = self._store.find_agent(owner)
         limits = set(agent.knowledge_categories) if agent is not None else set()
         if limits:
             categories = limits.intersection(categories) if categories else limits
             if not categories:
-                return FoundPassages()
+                return PassageMatches()
         return self.find(owner.tenant, query, vector, categories=categories, limit=limit)
 
 
@@ -97,7 +97,7 @@ SPARE = 10
 class SearchKnowledge:
     """Service that returns the passages most similar to a query."""
 
-    def __init__(self, passages: Passages, embedding: Embedding, echoes: Echoes) -> None:
+    def __init__(self, passages: PassageSearch, embedding: Embedding, echoes: LoopGuard) -> None:
         self._passages = passages
         self._embedding = embedding
         self._echoes = echoes
@@ -107,8 +107,8 @@ class SearchKnowledge:
 
         Raises: Invalid.
         """
-        query, categories = checked_query(query), checked_categories(categories)
-        checked_limit(limit)
+        query, categories = check_query(query), check_categories(categories)
+        check_limit(limit)
         vector = self._embedding.of_query(query)
         return _make_hits(self._passages.find(tenant, query, vector, categories=categories, limit=limit))
 
@@ -117,8 +117,8 @@ class SearchKnowledge:
 
         Raises: Invalid.
         """
-        query, categories = checked_query(query), checked_categories(categories)
-        checked_limit(limit)
+        query, categories = check_query(query), check_categories(categories)
+        check_limit(limit)
         vector = self._embedding.of_query(query)
         hits = _make_hits(self._passages.for_agent(owner, query, vector, categories=categories, limit=limit))
         # Unverified passages only get places that are left.
@@ -129,7 +129,7 @@ class SearchKnowledge:
         return hits
 
 
-def _make_hits(found: FoundPassages) -> Sequence[Hit]:
+def _make_hits(found: PassageMatches) -> Sequence[Hit]:
     return [
         Hit(
             source=Source.KNOWLEDGE,

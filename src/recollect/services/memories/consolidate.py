@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from recollect.deadline import check_deadline
 from recollect.errors import Conflict, Invalid, ModelError, NotFound, SecretRejected
 from recollect.lazy import LazyModule
-from recollect.model import AuditEvent, Fold, Kind, Memory, Owner, Proposal, ProposalState
+from recollect.model import AuditEvent, FoldedMemory, Kind, Memory, Owner, Proposal, ProposalState
 from recollect.policy.memories import consolidation, trust
 from recollect.policy.memories.consolidation import Suggestion
 from recollect.policy.names import memory_seq
 from recollect.ports import Clock, Store
-from recollect.services.background.resting import RestedModel
-from recollect.services.memories.drafts import Draft, checked
+from recollect.services.background.resting import GuardedModel
+from recollect.services.memories.drafts import Draft, check_draft
 from recollect.services.memories.remember import Remember
 from recollect.services.memories.secrets import SecretGuard
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 else:
     duplicates = LazyModule("recollect.policy.memories.duplicates")
 
-EXAMINED: Mapping[Kind, int] = {Kind.NOTE: 500, Kind.JOURNAL: 200, Kind.EPISODE: 500}
+MAX_EXAMINED: Mapping[Kind, int] = {Kind.NOTE: 500, Kind.JOURNAL: 200, Kind.EPISODE: 500}
 """Number of newest memories of each kind that one run examines."""
 
-DECIDED = 500
+MAX_DECIDED = 500
 """Number of earlier proposals compared, so that a rejected one is not proposed again."""
 
 MAX_ANSWER_TOKENS = 2000
@@ -50,7 +50,7 @@ class Consolidate:
         guard: SecretGuard,
         now: Clock,
         *,
-        model: RestedModel | None = None,
+        model: GuardedModel | None = None,
         policy: Policy = "propose",
         is_noted: bool = True,
     ) -> None:
@@ -65,7 +65,7 @@ class Consolidate:
 
     def __call__(self, owner: Owner) -> Sequence[Proposal]:
         """Add and return new proposals; with the policy "apply", apply the trusted ones at once."""
-        earlier = self._store.list_proposals(owner, limit=DECIDED)
+        earlier = self._store.list_proposals(owner, limit=MAX_DECIDED)
         open_ids = {fold.id for each in earlier if each.state is ProposalState.OPEN for fold in each.folds}
         suggestions = self._suggest(owner, open_ids)
         decided = {_fold_key(each.folds) for each in earlier if each.state is not ProposalState.OPEN}
@@ -148,14 +148,14 @@ class Consolidate:
         now = self._now()
         memories = [
             memory
-            for kind, limit in EXAMINED.items()
+            for kind, limit in MAX_EXAMINED.items()
             for memory in self._store.list_memories(owner, kind=kind, now=now, limit=limit)
             if memory.id not in open_ids
         ]
         by_model = self._ask_model(owner, memories)
         folded = {memory.id for each in by_model for memory in each.folds}
         rest = [memory for memory in memories if memory.id not in folded]
-        by_rules = consolidation.by_rules(rest, is_same=_is_same, now=now, is_noted=self._is_noted)
+        by_rules = consolidation.suggest_by_rules(rest, is_same=_is_same, now=now, is_noted=self._is_noted)
         return [*by_model, *by_rules]
 
     def _ask_model(self, owner: Owner, memories: Sequence[Memory]) -> list[Suggestion]:
@@ -165,11 +165,11 @@ class Consolidate:
             return []
         sources.sort(key=lambda memory: memory.created_at, reverse=True)
         try:
-            question = consolidation.question(sources)
+            question = consolidation.build_messages(sources)
             answer = self._model.complete(question, max_tokens=MAX_ANSWER_TOKENS, about=(owner, "consolidation"))
-            suggestions = consolidation.from_answer(answer, sources[: consolidation.MAX_ASKED])
+            suggestions = consolidation.parse_answer(answer, sources[: consolidation.MAX_ASKED])
             for each in suggestions:
-                self._guard.check(checked(Draft(text=each.text, kind=each.kind), owner, self._now()))
+                self._guard.check(check_draft(Draft(text=each.text, kind=each.kind), owner, self._now()))
         except ModelError as error:
             self._record(
                 owner, "consolidation.fail", f"The model did not answer the consolidation request: {error}", {}
@@ -195,7 +195,7 @@ class Consolidate:
 
     def _apply_if_trusted(self, owner: Owner, proposal: Proposal) -> Proposal:
         """Apply a proposal unless it needs review or its memories changed; it then stays open."""
-        if trust.reason_to_hold(proposal.kind, proposal.origin):
+        if trust.find_hold_reason(proposal.kind, proposal.origin):
             return proposal
         try:
             return self.apply(owner, proposal.id)
@@ -227,7 +227,7 @@ def _make_proposal(owner: Owner, suggestion: Suggestion, now: Clock) -> Proposal
         kind=suggestion.kind,
         text=suggestion.text,
         tags=suggestion.tags,
-        folds=tuple(Fold(id=memory.id, version=memory.version) for memory in suggestion.folds),
+        folds=tuple(FoldedMemory(id=memory.id, version=memory.version) for memory in suggestion.folds),
         reason=suggestion.reason,
         origin=suggestion.origin,
         created_at=now(),
@@ -243,7 +243,7 @@ def _is_same(one: str, other: str) -> bool:
     return duplicates.is_near_duplicate(one, other)
 
 
-def _fold_key(folds: Sequence[Fold]) -> frozenset[tuple[str, int]]:
+def _fold_key(folds: Sequence[FoldedMemory]) -> frozenset[tuple[str, int]]:
     """Return a key that identifies a set of memories and their text, also after an undo."""
     # Applying and undoing each add a version without changing the text, so an undone fold counts two versions later.
     return frozenset((fold.id, (fold.ended_version or fold.version - 1) + 1) for fold in folds)

@@ -14,7 +14,7 @@ from recollect.lazy import LazyModule
 from recollect.model import Kind, Memory, Origin, Owner, Role, Scope
 from recollect.policy.memories import kinds, trust
 from recollect.policy.names import memory_seq
-from recollect.policy.text import checked_text
+from recollect.policy.text import check_text
 
 if TYPE_CHECKING:
     from recollect.policy.memories import importance
@@ -46,23 +46,23 @@ class Draft:
     valid_from: datetime | None = None
 
 
-def checked(draft: Draft, owner: Owner, now: datetime) -> Memory:
+def check_draft(draft: Draft, owner: Owner, now: datetime) -> Memory:
     """Validate a draft and return the memory it describes.
 
     Raises: Invalid.
     """
-    kind = kinds.checked_kind(draft.kind)
+    kind = kinds.check_kind(draft.kind)
     created_at = _check_time(draft.created_at, "created_at") or now
-    text = kinds.checked_content(draft.text, kind)
+    text = kinds.check_content(draft.text, kind)
     role = _parse_choice(Role, draft.role, Role.USER)
-    origin = trust.lowered(_parse_choice(Origin, draft.origin, Origin.USER), current_caller().trust)
+    origin = trust.lower_origin(_parse_choice(Origin, draft.origin, Origin.USER), current_caller().trust)
     category, weight, expires_at = _classify(draft, kind, text, role, created_at)
-    held = trust.reason_to_hold(kind, origin)
+    held = trust.find_hold_reason(kind, origin)
     return Memory(
         owner=owner,
         kind=kind,
         text=text,
-        tags=kinds.checked_tags(draft.tags),
+        tags=kinds.check_tags(draft.tags),
         scope=_parse_choice(Scope, draft.scope, Scope.WORKSPACE),
         role=role,
         session_id=_check_name(draft.session_id, "session_id"),
@@ -83,18 +83,18 @@ def _classify(
 ) -> tuple[str | None, float, datetime | None]:
     """Return category, importance and expiry: as given, or by the rules of the kind."""
     category = _check_name(draft.category, "category")
-    weight = None if draft.importance is None else kinds.checked_importance(draft.importance)
+    weight = None if draft.importance is None else kinds.check_importance(draft.importance)
     expires_at = _check_time(draft.expires_at, "expires_at")
     if kind is not Kind.EPISODE:
         return (
             category,
             kinds.RULES[kind].importance if weight is None else weight,
-            expires_at or kinds.expiry(kind, created_at),
+            expires_at or kinds.expires_at(kind, created_at),
         )
     # A category of the caller's own lives as long as routine does.
     fallback = importance.categorise(text, role) if category is None else importance.Category.ROUTINE
-    known = importance.known_category(category) or fallback
-    weight = importance.importance_of(text, role, known) if weight is None else weight
+    known = importance.find_category(category) or fallback
+    weight = importance.rate_importance(text, role, known) if weight is None else weight
     lifetime = importance.TTL[known]
     return category or known.value, weight, expires_at or (None if lifetime is None else created_at + lifetime)
 
@@ -118,7 +118,7 @@ def _parse_choice(choices: type[Choice], value: str | None, default: Choice) -> 
 def _check_name(value: str | None, what: str) -> str | None:
     if value is None:
         return None
-    if not checked_text(value, what=what).strip() or len(value) > MAX_NAME_CHARS or not value.isprintable():
+    if not check_text(value, what=what).strip() or len(value) > MAX_NAME_CHARS or not value.isprintable():
         raise Invalid(f"A {what} is 1 to {MAX_NAME_CHARS} printable characters on one line.")
     return value
 
@@ -130,10 +130,10 @@ def _check_id(value: str | None) -> str | None:
 
 
 def _check_time(value: datetime | None, what: str) -> datetime | None:
-    return None if value is None else checked_moment(value, what)
+    return None if value is None else check_moment(value, what)
 
 
-def checked_moment(value: object, what: str) -> datetime:
+def check_moment(value: object, what: str) -> datetime:
     """Check a time and return it in UTC.
 
     Raises: Invalid.

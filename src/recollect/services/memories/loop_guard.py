@@ -17,13 +17,13 @@ else:
 
 TEXTS_PER_OWNER = 200
 OWNERS = 1_000
-GUARDED = (Origin.AGENT, Origin.TOOL, Origin.MODEL)
+GUARDED_ORIGINS = (Origin.AGENT, Origin.TOOL, Origin.MODEL)
 """Origins the guard applies to: a person may repeat a statement, a program would only store its own output again."""
 
 ECHO_REFUSED = "This came out of memory, so it is remembered already; nothing was stored. Store only what is new."
 
 
-class Echoes:
+class LoopGuard:
     """Bounded record of the latest texts shown to each agent."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Echoes:
 
     def is_echo(self, memory: Memory) -> bool:
         """Return True if a program only repeats text it was recently shown."""
-        return memory.origin in GUARDED and loop_guard.is_echo(memory.text, self._latest(memory.owner))
+        return memory.origin in GUARDED_ORIGINS and loop_guard.is_echo(memory.text, self._latest(memory.owner))
 
     def _latest(self, owner: Owner) -> Sequence[str]:
         with self._lock:

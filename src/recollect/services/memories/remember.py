@@ -17,12 +17,12 @@ from recollect.caller import current_caller
 from recollect.errors import Conflict, Forbidden, Invalid, NotFound, SecretRejected
 from recollect.model import AuditEvent, Kind, Memory, Owner
 from recollect.policy.memories import kinds, trust
-from recollect.policy.numbers import checked_whole
+from recollect.policy.numbers import check_whole
 from recollect.policy.text import content_hash
 from recollect.ports import Clock, Store, Vector
 from recollect.services.background.embedding import Embedding
-from recollect.services.memories.drafts import Draft, checked
-from recollect.services.memories.loop_guard import ECHO_REFUSED, Echoes
+from recollect.services.memories.drafts import Draft, check_draft
+from recollect.services.memories.loop_guard import ECHO_REFUSED, LoopGuard
 from recollect.services.memories.secrets import SecretGuard
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class Remember:
         store: Store,
         embedding: Embedding,
         guard: SecretGuard,
-        echoes: Echoes,
+        echoes: LoopGuard,
         now: Clock,
         *,
         max_counts: Mapping[Kind, int],
@@ -69,7 +69,7 @@ class Remember:
         trusted more than the caller, or only more trusted memories could make room.
         """
         now = self._now()
-        memories = [self._admit(checked(draft, owner, now), now) for draft in drafts]
+        memories = [self._admit(check_draft(draft, owner, now), now) for draft in drafts]
         ended = self._find_corrected(memories)
         vectors = self._embedding.of_texts([memory.text for memory in (*memories, *ended)])
 
@@ -85,7 +85,7 @@ class Remember:
         Raises: Invalid, SecretRejected, and any error of `work`, in which case nothing is stored.
         """
         now = self._now()
-        new = [memory for draft in drafts if not self._echoes.is_echo(memory := checked(draft, owner, now))]
+        new = [memory for draft in drafts if not self._echoes.is_echo(memory := check_draft(draft, owner, now))]
         memories = [self._screen(memory, now) for memory in new]
         vectors = self._embedding.of_texts([memory.text for memory in memories])
 
@@ -112,13 +112,13 @@ class Remember:
         """
         old = self._store.get_memory(owner, id)
         trust.check_change(old.origin, current_caller().trust)
-        if version is not None and checked_whole(version, "The version", least=1) != old.version:
+        if version is not None and check_whole(version, "The version", least=1) != old.version:
             raise Conflict(f"This memory is now at version {old.version}, not {version}; read it again.")
         edited = replace(
             old,
-            text=old.text if text is None else kinds.checked_content(text, old.kind),
-            tags=old.tags if tags is None else kinds.checked_tags(tags),
-            importance=old.importance if importance is None else kinds.checked_importance(importance),
+            text=old.text if text is None else kinds.check_content(text, old.kind),
+            tags=old.tags if tags is None else kinds.check_tags(tags),
+            importance=old.importance if importance is None else kinds.check_importance(importance),
         )
         is_changed = (edited.text, edited.tags) != (old.text, old.tags)
         new = (self._screen if is_changed else self._check_secrets)(edited, self._now())
@@ -132,7 +132,7 @@ class Remember:
         """
         trust.check_decision(current_caller().trust)
         old = self._store.get_memory(owner, id)
-        if old.held_at is None and trust.judged(old, self._suspicious).flag is None:
+        if old.held_at is None and trust.judge_memory(old, self._suspicious).flag is None:
             return old
         approved = replace(old, held_at=None, flag=None)
         try:
@@ -181,7 +181,7 @@ class Remember:
         Raises: Invalid, SecretRejected; NotFound, Conflict when a folded memory was deleted or edited since.
         """
         now = self._now()
-        memory = self._check_secrets(replace(checked(draft, owner, now), held_at=None, flag=None), now)
+        memory = self._check_secrets(replace(check_draft(draft, owner, now), held_at=None, flag=None), now)
         vectors = self._embedding.of_texts([memory.text, *(old.text for old in folded)])
 
         def write() -> T:
@@ -220,7 +220,7 @@ class Remember:
     def _screen(self, memory: Memory, now: datetime) -> Memory:
         """Check for secrets, and flag or hold a memory that reads like instructions."""
         memory = self._check_secrets(memory, now)
-        flagged = memory if self._suspicious == "show" else trust.flagged(memory)
+        flagged = memory if self._suspicious == "show" else trust.flag_memory(memory)
         return replace(flagged, held_at=now) if flagged is not memory and self._suspicious == "hold" else flagged
 
     def _check_secrets(self, memory: Memory, now: datetime) -> Memory:
@@ -231,7 +231,7 @@ class Remember:
             raise
         if admitted is not memory:
             # A redaction mark may make the text longer than the kind allows.
-            kinds.checked_content(admitted.text, admitted.kind)
+            kinds.check_content(admitted.text, admitted.kind)
         return admitted
 
     def _add(
@@ -299,7 +299,7 @@ class Remember:
             if each.supersedes is None:
                 continue
             old = ended.get(each.supersedes) or self._store.get_memory(each.owner, each.supersedes)
-            if old.kind is not each.kind and trust.reason_to_hold(old.kind, each.origin):
+            if old.kind is not each.kind and trust.find_hold_reason(old.kind, each.origin):
                 raise Invalid(CORE_NOT_CORRECTED)
             if each.held_at is None:
                 trust.check_change(old.origin, current_caller().trust)

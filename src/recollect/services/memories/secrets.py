@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from recollect.deadline import checked_steps
+from recollect.deadline import iter_with_deadline
 from recollect.errors import Invalid, SecretRejected
 from recollect.lazy import LazyModule
 from recollect.model import Memory, Owner
 from recollect.ports import AllowanceStore, Clock, Store
-from recollect.services.walk import Progress, owners
+from recollect.services.walk import Progress, iter_owners
 
 if TYPE_CHECKING:
     from recollect.policy.secrets import scan
@@ -86,7 +86,7 @@ class SecretGuard:
         rules = tuple(dict.fromkeys(each.rule for each in found))
         return (text if self.is_flagging or not found else scan.redact(text, found)), rules
 
-    def findings(self, tenant: str, text: str) -> list[scan.Finding]:
+    def findings(self, tenant: str, text: str) -> list[scan.SecretFinding]:
         """Return the secrets found in a text that are not allowed. Queries the store only if there are any."""
         found = scan.find_secrets(text)
         if not found:
@@ -119,7 +119,7 @@ class Sighting:
     rules: tuple[str, ...]
 
 
-class Scan:
+class SecretScan:
     """Scan of every memory of a tenant, in any state."""
 
     def __init__(self, store: Store, guard: SecretGuard, now: Clock) -> None:
@@ -129,9 +129,9 @@ class Scan:
 
     def __call__(self, tenant: str, *, progress: Progress | None = None) -> Iterator[Sighting]:
         """Yield each sighting as it is found. `progress` is called after each agent."""
-        total = sum(1 for _ in owners(self._store, tenant)) if progress is not None else 0
-        for done, owner in enumerate(owners(self._store, tenant), start=1):
-            for memory in checked_steps(self._memories(owner)):
+        total = sum(1 for _ in iter_owners(self._store, tenant)) if progress is not None else 0
+        for done, owner in enumerate(iter_owners(self._store, tenant), start=1):
+            for memory in iter_with_deadline(self._memories(owner)):
                 rules = self._rules(memory)
                 if rules:
                     yield Sighting(owner, memory.id, rules)

@@ -36,7 +36,7 @@ class Similar:
         memory = self._store.get_memory(owner, id)
         others = self._find_candidates(memory).values()
         alike = [other for other in others if other.id != id and duplicates.is_near_duplicate(memory.text, other.text)]
-        return sorted(alike, key=lambda other: -duplicates.similarity_of(memory.text, other.text))
+        return sorted(alike, key=lambda other: -duplicates.compute_similarity(memory.text, other.text))
 
     def _find_candidates(self, memory: Memory) -> dict[int, Memory]:
         now, kinds = self._now(), [Kind(memory.kind)]

@@ -9,22 +9,22 @@ from secrets import token_hex
 
 from recollect.errors import Invalid
 from recollect.model import AuditEvent, ContextCall, Owner, Truncation, WorkingMemory
-from recollect.policy.names import checked_session, memory_seq
-from recollect.policy.prompt.budget import Ways, checked_budget, fitted
-from recollect.policy.prompt.prompt_log import blocks_of, stable_messages
-from recollect.policy.prompt.rendering import Drawing
-from recollect.policy.prompt.window import Part, Window, checked_layout
-from recollect.policy.text import checked_text
+from recollect.policy.names import check_session, memory_seq
+from recollect.policy.prompt.budget import FitCallbacks, check_budget, fit_window
+from recollect.policy.prompt.prompt_log import build_blocks, stable_messages
+from recollect.policy.prompt.rendering import Renderer
+from recollect.policy.prompt.window import PromptPart, Window, parse_layout
+from recollect.policy.text import check_text
 from recollect.ports import AuditStore, Clock, TokenCounter
-from recollect.services.history.noting import note
-from recollect.services.memories.loop_guard import Echoes
-from recollect.services.prompt.fold import Fold
-from recollect.services.prompt.gather import ContextRequest, Gather, ToolResult
+from recollect.services.history.noting import record_event
+from recollect.services.memories.loop_guard import LoopGuard
+from recollect.services.prompt.fold import FoldTurns
+from recollect.services.prompt.gather import Gather, PromptRequest, ToolResult
 from recollect.services.prompt.prompt_log import ContextCalls
-from recollect.services.prompt.references import Move
-from recollect.services.recall.marks import Retrieved
+from recollect.services.prompt.references import OffloadPieces
+from recollect.services.recall.marks import RetrievalMarks
 
-REMEMBERED = (Part.CORE, Part.JOURNAL, Part.NOTES, Part.MEMORIES, Part.KNOWLEDGE)
+REMEMBERED = (PromptPart.CORE, PromptPart.JOURNAL, PromptPart.NOTES, PromptPart.MEMORIES, PromptPart.KNOWLEDGE)
 """Parts that come from memory; the loop guard recognises their text when it comes back."""
 
 
@@ -37,11 +37,11 @@ class Assemble:
         now: Clock,
         *,
         gather: Gather,
-        fold: Fold,
-        move: Move,
+        fold: FoldTurns,
+        move: OffloadPieces,
         tokens: TokenCounter,
-        echoes: Echoes,
-        retrieved: Retrieved,
+        echoes: LoopGuard,
+        retrieved: RetrievalMarks,
         calls: ContextCalls,
         budget: int,
         layout: str,
@@ -75,37 +75,37 @@ class Assemble:
         """
         if isinstance(tool_results, str):
             raise Invalid("The tool results must be a list with one entry per result.")
-        request = ContextRequest(
+        request = PromptRequest(
             owner=owner,
-            session_id=checked_session(session_id),
-            message=checked_text(message, what="message"),
-            system_prompt=None if system_prompt is None else checked_text(system_prompt, what="system prompt"),
+            session_id=check_session(session_id),
+            message=check_text(message, what="message"),
+            system_prompt=None if system_prompt is None else check_text(system_prompt, what="system prompt"),
             tool_results=tool_results,
-            layout=checked_layout(self._layout if layout is None else layout),
+            layout=parse_layout(self._layout if layout is None else layout),
             now=self._now(),
         )
-        return self._assemble(request, checked_budget(self._budget if budget is None else budget))
+        return self._assemble(request, check_budget(self._budget if budget is None else budget))
 
     def forget(self, tenant: str) -> None:
         """Drop cached folds and references of a tenant's prompts."""
         self._fold.forget(tenant)
         self._move.forget(tenant)
 
-    def _assemble(self, request: ContextRequest, budget: int) -> WorkingMemory:
-        drawing = Drawing(self._tokens.count)
-        ways = Ways(
+    def _assemble(self, request: PromptRequest, budget: int) -> WorkingMemory:
+        drawing = Renderer(self._tokens.count)
+        ways = FitCallbacks(
             drawing=drawing,
             fold=partial(self._fold, request.owner, request.session_id, budget),
             refer=partial(self._move, request.owner, request.session_id),
         )
-        window, truncations = fitted(self._gather(request), budget, ways)
+        window, truncations = fit_window(self._gather(request), budget, ways)
         made = WorkingMemory(
             id=_call_id(request.now),
             messages=tuple(drawing.prompt(window)),
             tokens=drawing.tokens(window),
             budget=budget,
             layout=request.layout.value,
-            blocks=blocks_of(window, drawing),
+            blocks=build_blocks(window, drawing),
             truncations=tuple(truncations),
             stable_messages=stable_messages(window, drawing),
         )
@@ -127,16 +127,16 @@ class Assemble:
         )
         return made
 
-    def _register_shown(self, request: ContextRequest, window: Window) -> None:
+    def _register_shown(self, request: PromptRequest, window: Window) -> None:
         """Register the shown texts with the loop guard and mark recalled memories as retrieved."""
         self._echoes.shown(request.owner, [piece.text for part in REMEMBERED for piece in window.of(part)])
-        recalled = [piece.memory for piece in window.of(Part.MEMORIES) if piece.memory is not None]
+        recalled = [piece.memory for piece in window.of(PromptPart.MEMORIES) if piece.memory is not None]
         self._retrieved.mark(request.owner, [memory_seq(memory.id) or 0 for memory in recalled], request.now)
 
-    def _record_truncation(self, request: ContextRequest, made: WorkingMemory) -> None:
+    def _record_truncation(self, request: PromptRequest, made: WorkingMemory) -> None:
         removed = sum(each.tokens_removed for each in made.truncations)
         blocks = ", ".join(dict.fromkeys(each.block for each in made.truncations))
-        note(
+        record_event(
             self._store,
             AuditEvent(
                 tenant=request.owner.tenant,

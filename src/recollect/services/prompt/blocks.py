@@ -12,32 +12,32 @@ from recollect.errors import NotFound
 from recollect.model import Kind, Memory, Owner
 from recollect.policy.memories.trust import Judge, is_suspicious
 from recollect.policy.names import memory_id, memory_seq
-from recollect.policy.prompt.escaping import keys_in, without_false_references
-from recollect.policy.prompt.relevance import Mode, checked_mode, render_notes, select
-from recollect.policy.text import checked_text
+from recollect.policy.prompt.escaping import break_false_references, find_keys
+from recollect.policy.prompt.relevance import InjectMode, parse_mode, render_notes, select_notes
+from recollect.policy.text import check_text
 from recollect.ports import Clock, DetailStore, MemoryStore, Store
 from recollect.services.background.embedding import Embedding
-from recollect.services.memories.loop_guard import Echoes
+from recollect.services.memories.loop_guard import LoopGuard
 
 MAX_KEYS = 200
 """Maximum number of references looked up for one prompt; further ones are broken like forged ones."""
 
 
-def with_real_references(store: DetailStore, owner: Owner, texts: Sequence[str]) -> Sequence[str]:
+def break_forged_references(store: DetailStore, owner: Owner, texts: Sequence[str]) -> Sequence[str]:
     """Return the texts with every `[MemoryRef: …]` broken that names no detail of this agent.
 
     Raises: StoreError.
     """
-    keys = dict.fromkeys(key for text in texts for key in keys_in(text))
+    keys = dict.fromkeys(key for text in texts for key in find_keys(text))
     if not keys:
         return texts
     known = {key for key in islice(keys, MAX_KEYS) if _has_detail(store, owner, key)}
-    return [without_false_references(text, known) if keys_in(text) else text for text in texts]
+    return [break_false_references(text, known) if find_keys(text) else text for text in texts]
 
 
-def memories_to_show(store: DetailStore, owner: Owner, memories: Sequence[Memory]) -> Sequence[Memory]:
+def break_forged_in_memories(store: DetailStore, owner: Owner, memories: Sequence[Memory]) -> Sequence[Memory]:
     """Return the memories with forged references broken and everything else unchanged."""
-    texts = with_real_references(store, owner, [memory.text for memory in memories])
+    texts = break_forged_references(store, owner, [memory.text for memory in memories])
     return [
         memory if text == memory.text else replace(memory, text=text)
         for memory, text in zip(memories, texts, strict=True)
@@ -61,7 +61,7 @@ class Inject:
         self,
         store: Store,
         embedding: Embedding,
-        echoes: Echoes,
+        echoes: LoopGuard,
         judge: Judge,
         now: Clock,
         *,
@@ -85,23 +85,23 @@ class Inject:
         """
         picked = self.select(owner, message, mode=mode)
         self._echoes.shown(owner, [note.text for note in picked])
-        return render_notes(memories_to_show(self._store, owner, picked))
+        return render_notes(break_forged_in_memories(self._store, owner, picked))
 
-    def select(self, owner: Owner, message: str, *, mode: str | None = None) -> Sequence[Memory]:
+    def select_notes(self, owner: Owner, message: str, *, mode: str | None = None) -> Sequence[Memory]:
         """Return the notes for the last user message, best first; notes that read like instructions come last.
 
         The loop guard is not informed, because the notes may still be cut from the prompt.
 
         Raises: Invalid.
         """
-        chosen = checked_mode(self._mode if mode is None else mode)
-        message = checked_text(message, what="message")
-        if chosen is Mode.OFF:
+        chosen = parse_mode(self._mode if mode is None else mode)
+        message = check_text(message, what="message")
+        if chosen is InjectMode.OFF:
             return []
         now = self._now()
         notes = self._store.list_memories(owner, kind=Kind.NOTE, now=now, limit=MAX_NOTES)
-        meaning = self._score_meaning(owner, message, notes, now) if chosen is Mode.HYBRID else None
-        return select(
+        meaning = self._score_meaning(owner, message, notes, now) if chosen is InjectMode.HYBRID else None
+        return select_notes(
             notes,
             message,
             mode=chosen,
@@ -127,7 +127,7 @@ MAX_CHARS = 1_000_000
 """Characters of one kind that are read for a prompt. Reading and rendering more would hold up other requests."""
 
 
-def private_memories(
+def list_private_memories(
     store: MemoryStore, owner: Owner, judge: Judge, *, now: datetime
 ) -> tuple[Sequence[Memory], Sequence[Memory]]:
     """Return the live core memories and journal entries, each oldest first, suspicious ones last.

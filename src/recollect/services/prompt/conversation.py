@@ -15,12 +15,12 @@ from typing import Any
 
 from recollect.errors import Conflict, ModelError, NotFound, ReadOnly
 from recollect.model import AuditEvent, Conversation, Message, Owner, Session
-from recollect.policy.names import checked_session
+from recollect.policy.names import check_session
 from recollect.policy.prompt import summaries
 from recollect.policy.prompt.transcript_digest import digest
 from recollect.ports import Clock, Store
-from recollect.services.background.resting import ModelResting, RestedModel
-from recollect.services.history.noting import note
+from recollect.services.background.resting import GuardedModel, ModelPaused
+from recollect.services.history.noting import record_event
 from recollect.services.memories.secrets import SecretGuard
 
 
@@ -31,7 +31,7 @@ class Conversations:
         self,
         store: Store,
         guard: SecretGuard,
-        model: RestedModel | None,
+        model: GuardedModel | None,
         now: Clock,
         *,
         is_enabled: bool,
@@ -54,7 +54,7 @@ class Conversations:
 
         Raises: Invalid.
         """
-        id = checked_session(session_id)
+        id = check_session(session_id)
         try:
             if not self._is_enabled:
                 return Conversation(session_id=id, turns=tuple(self._store.list_messages(owner, id)))
@@ -81,11 +81,11 @@ class Conversations:
         old = turns[: len(turns) - self._keep_last][:most]
         try:
             summary = self._summarize(session, old)
-        except ModelResting:
+        except ModelPaused:
             return _make_conversation(session, turns)
         except ModelError as error:
             message = f"Session {session.id} could not be summarised; its turns stay unchanged: {error}"
-            note(self._store, self._event(session, "summary.fail", message, {"messages": len(old)}))
+            record_event(self._store, self._event(session, "summary.fail", message, {"messages": len(old)}))
             return _make_conversation(session, turns)
         covers = session.summarized_count + len(old)
 
@@ -120,14 +120,14 @@ class Conversations:
             text = digest(turns, before=session.summary)
         else:
             answer = self._model.complete(
-                summaries.question(session.summary, turns, max_chars=self._max_input_chars),
+                summaries.build_messages(session.summary, turns, max_chars=self._max_input_chars),
                 max_tokens=summaries.MAX_TOKENS,
                 about=(session.owner, session.id),
-                find_problem=partial(summaries.problem, source_chars=sum(map(len, sources))),
+                find_problem=partial(summaries.find_problem, source_chars=sum(map(len, sources))),
             )
-            text = summaries.answer_text(answer)
+            text = summaries.strip_reasoning(answer)
         cleaned, _ = self._guard.clean(session.owner.tenant, text)
-        return summaries.with_references(cleaned, sources)
+        return summaries.append_references(cleaned, sources)
 
     def _event(self, session: Session, action: str, message: str, meta: Mapping[str, Any]) -> AuditEvent:
         return AuditEvent(

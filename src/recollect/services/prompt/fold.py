@@ -16,13 +16,13 @@ from functools import partial
 from recollect.errors import ModelError
 from recollect.model import AuditEvent, Owner
 from recollect.policy.prompt import summaries
-from recollect.policy.prompt.escaping import as_item
+from recollect.policy.prompt.escaping import escape_item
 from recollect.policy.prompt.prompt_log import digest as text_digest
 from recollect.policy.prompt.transcript_digest import digest
 from recollect.policy.prompt.window import Piece
 from recollect.ports import AuditStore, Clock
-from recollect.services.background.resting import ModelResting, RestedModel
-from recollect.services.history.noting import note
+from recollect.services.background.resting import GuardedModel, ModelPaused
+from recollect.services.history.noting import record_event
 from recollect.services.memories.secrets import SecretGuard
 
 SESSIONS = 1_000
@@ -49,11 +49,11 @@ class _Folded:
     text: str
 
 
-class Fold:
+class FoldTurns:
     """Service that folds turns and caches the result."""
 
     def __init__(
-        self, store: AuditStore, guard: SecretGuard, model: RestedModel | None, now: Clock, *, max_input_chars: int
+        self, store: AuditStore, guard: SecretGuard, model: GuardedModel | None, now: Clock, *, max_input_chars: int
     ) -> None:
         self._store = store
         self._guard = guard
@@ -75,7 +75,7 @@ class Fold:
                 if len(self._folds) > SESSIONS:
                     self._folds.popitem(last=False)
         first, last = pieces[0].turn, pieces[-1].turn
-        return FOLDED_HEADING.format(first, last) + as_item(text)
+        return FOLDED_HEADING.format(first, last) + escape_item(text)
 
     def forget(self, tenant: str) -> None:
         """Drop the cached folds of a tenant."""
@@ -97,7 +97,7 @@ class Fold:
             try:
                 return self._ask_model(self._model, owner, session_id, before, turns)
             # Its failure has been logged already.
-            except ModelResting:
+            except ModelPaused:
                 pass
             except ModelError as error:
                 self._record(owner, session_id, error)
@@ -106,7 +106,7 @@ class Fold:
         return digest(turns, before=before, max_chars=room)
 
     def _ask_model(
-        self, model: RestedModel, owner: Owner, session_id: str, before: str, turns: Sequence[tuple[str, str]]
+        self, model: GuardedModel, owner: Owner, session_id: str, before: str, turns: Sequence[tuple[str, str]]
     ) -> str:
         """Ask the model for a summary.
 
@@ -114,17 +114,17 @@ class Fold:
         """
         source_chars = len(before) + sum(len(content) for _, content in turns)
         answer = model.complete(
-            summaries.question(before, turns, max_chars=self._max_input_chars),
+            summaries.build_messages(before, turns, max_chars=self._max_input_chars),
             max_tokens=summaries.MAX_TOKENS,
             about=(owner, session_id),
-            find_problem=partial(summaries.problem, source_chars=source_chars),
+            find_problem=partial(summaries.find_problem, source_chars=source_chars),
         )
-        cleaned, _ = self._guard.clean(owner.tenant, summaries.answer_text(answer))
+        cleaned, _ = self._guard.clean(owner.tenant, summaries.strip_reasoning(answer))
         return cleaned
 
     def _record(self, owner: Owner, session_id: str, error: ModelError) -> None:
         log.warning("Folded turns by a digest because the model failed: %s", error)
-        note(
+        record_event(
             self._store,
             AuditEvent(
                 tenant=owner.tenant,

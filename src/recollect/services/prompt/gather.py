@@ -10,13 +10,13 @@ from recollect.errors import Invalid
 from recollect.model import Conversation, Hit, Memory, Owner, Source
 from recollect.policy.memories.trust import Judge
 from recollect.policy.prompt.budget import FOUND
-from recollect.policy.prompt.escaping import as_item
-from recollect.policy.prompt.window import Form, Layout, LeftOut, Part, Piece, Window, clock_text
+from recollect.policy.prompt.escaping import escape_item
+from recollect.policy.prompt.window import Form, Layout, LeftOut, Piece, PromptPart, Window, render_clock
 from recollect.policy.recall.purposes import is_unverified
-from recollect.policy.text import checked_text, fold
+from recollect.policy.text import check_text, fold
 from recollect.ports import Store
 from recollect.services.knowledge.skills import Skills
-from recollect.services.prompt.blocks import Inject, private_memories, with_real_references
+from recollect.services.prompt.blocks import Inject, break_forged_references, list_private_memories
 from recollect.services.recall.recall import Recall, RecallRequest
 
 MAX_TOOL_RESULTS = 20
@@ -26,7 +26,14 @@ SPARE = 3
 """Factor of hits recalled over hits shown, since some are in the prompt already."""
 
 SHOWN_ELSEWHERE = "shown in {}"
-STORED = (Part.CORE, Part.JOURNAL, Part.NOTES, Part.MEMORIES, Part.KNOWLEDGE, Part.TOOL_RESULTS)
+STORED = (
+    PromptPart.CORE,
+    PromptPart.JOURNAL,
+    PromptPart.NOTES,
+    PromptPart.MEMORIES,
+    PromptPart.KNOWLEDGE,
+    PromptPart.TOOL_RESULTS,
+)
 """Parts with untrusted text, in which forged references are broken. Conversation turns stay unchanged."""
 
 Converse = Callable[[Owner, str], Conversation]
@@ -37,7 +44,7 @@ ToolResult = str | Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRequest:
+class PromptRequest:
     """Validated arguments of one context call."""
 
     owner: Owner
@@ -69,47 +76,47 @@ class Gather:
         self._skills = skills
         self._converse = converse
 
-    def __call__(self, request: ContextRequest) -> Window:
+    def __call__(self, request: PromptRequest) -> Window:
         """Gather the pieces of the next prompt.
 
         Raises: Invalid.
         """
         owner = request.owner
-        core, journal = private_memories(self._store, owner, self._judge, now=request.now)
-        pieces: dict[Part, Sequence[Piece]] = {
-            Part.SYSTEM_PROMPT: self._system_prompt(request),
-            Part.CLOCK: [Piece(id="clock", text=clock_text(request.now))],
-            Part.SKILLS: [Piece(id=each.name, text=each.body) for each in self._skills.for_agent(owner)],
-            Part.CORE: _memory_pieces(core),
-            Part.JOURNAL: _memory_pieces(journal),
-            Part.NOTES: _memory_pieces(self._inject.select(owner, request.message)),
-            Part.CONVERSATION: _conversation_pieces(self._converse(owner, request.session_id)),
-            Part.TOOL_RESULTS: self._tool_results(request),
-            Part.MESSAGE: [Piece(id="message", text=request.message)] if request.message.strip() else [],
+        core, journal = list_private_memories(self._store, owner, self._judge, now=request.now)
+        pieces: dict[PromptPart, Sequence[Piece]] = {
+            PromptPart.SYSTEM_PROMPT: self._system_prompt(request),
+            PromptPart.CLOCK: [Piece(id="clock", text=render_clock(request.now))],
+            PromptPart.SKILLS: [Piece(id=each.name, text=each.body) for each in self._skills.for_agent(owner)],
+            PromptPart.CORE: _memory_pieces(core),
+            PromptPart.JOURNAL: _memory_pieces(journal),
+            PromptPart.NOTES: _memory_pieces(self._inject.select(owner, request.message)),
+            PromptPart.CONVERSATION: _conversation_pieces(self._converse(owner, request.session_id)),
+            PromptPart.TOOL_RESULTS: self._tool_results(request),
+            PromptPart.MESSAGE: [Piece(id="message", text=request.message)] if request.message.strip() else [],
         }
-        left_out: dict[Part, tuple[LeftOut, ...]] = {}
+        left_out: dict[PromptPart, tuple[LeftOut, ...]] = {}
         if request.message.strip():
             hits = self._recall.rank(owner, RecallRequest(query=request.message, limit=SPARE * FOUND)).hits
             passages = sorted((hit for hit in hits if hit.source is Source.KNOWLEDGE), key=_dissimilarity)
             known = _ShownPieces(pieces)
             for part, found in (
-                (Part.MEMORIES, [hit for hit in hits if hit.source is not Source.KNOWLEDGE]),
-                (Part.KNOWLEDGE, passages),
+                (PromptPart.MEMORIES, [hit for hit in hits if hit.source is not Source.KNOWLEDGE]),
+                (PromptPart.KNOWLEDGE, passages),
             ):
                 pieces[part], left_out[part] = known.select_new(map(_hit_piece, found))
         shown = {part: tuple(self._break_references(owner, part, each)) for part, each in pieces.items()}
         return Window(layout=request.layout, pieces=shown, left_out=left_out)
 
-    def _break_references(self, owner: Owner, part: Part, pieces: Sequence[Piece]) -> Sequence[Piece]:
+    def _break_references(self, owner: Owner, part: PromptPart, pieces: Sequence[Piece]) -> Sequence[Piece]:
         """Break forged references in pieces that come from the store or from a tool."""
         if part not in STORED:
             return pieces
-        texts = with_real_references(self._store, owner, [piece.text for piece in pieces])
+        texts = break_forged_references(self._store, owner, [piece.text for piece in pieces])
         return [
             piece if text == piece.text else _with_text(piece, text) for piece, text in zip(pieces, texts, strict=True)
         ]
 
-    def _system_prompt(self, request: ContextRequest) -> list[Piece]:
+    def _system_prompt(self, request: PromptRequest) -> list[Piece]:
         """Return the given system prompt; without one, the agent's."""
         text = request.system_prompt
         if text is None:
@@ -117,7 +124,7 @@ class Gather:
             text = "" if agent is None else agent.system_prompt
         return [Piece(id="system prompt", text=text)] if text.strip() else []
 
-    def _tool_results(self, request: ContextRequest) -> list[Piece]:
+    def _tool_results(self, request: PromptRequest) -> list[Piece]:
         """Return the given tool results; without any, those stored for this session."""
         if request.tool_results is not None:
             return [_parse_tool_result(number, each) for number, each in enumerate(request.tool_results, start=1)]
@@ -133,12 +140,18 @@ class Gather:
 class _ShownPieces:
     """Index of the pieces the prompt already shows, by identity."""
 
-    def __init__(self, pieces: Mapping[Part, Sequence[Piece]]) -> None:
-        self._places: dict[str, Part] = {}
-        for part in (Part.CORE, Part.JOURNAL, Part.NOTES, Part.CONVERSATION, Part.TOOL_RESULTS):
+    def __init__(self, pieces: Mapping[PromptPart, Sequence[Piece]]) -> None:
+        self._places: dict[str, PromptPart] = {}
+        for part in (
+            PromptPart.CORE,
+            PromptPart.JOURNAL,
+            PromptPart.NOTES,
+            PromptPart.CONVERSATION,
+            PromptPart.TOOL_RESULTS,
+        ):
             self.add(part, pieces[part])
 
-    def add(self, part: Part, pieces: Iterable[Piece]) -> None:
+    def add(self, part: PromptPart, pieces: Iterable[Piece]) -> None:
         """Add the pieces of a part."""
         for piece in pieces:
             for name in _identities(piece):
@@ -175,7 +188,7 @@ def _memory_pieces(memories: Sequence[Memory]) -> list[Piece]:
 
 def _conversation_pieces(conversation: Conversation) -> list[Piece]:
     summary = [
-        Piece(id="summary", text=as_item(message["content"]), stored=message["content"], form=Form.SUMMARY)
+        Piece(id="summary", text=escape_item(message["content"]), stored=message["content"], form=Form.SUMMARY)
         for message in conversation.messages[: len(conversation.messages) - len(conversation.turns)]
     ]
     return summary + [
@@ -215,5 +228,5 @@ def _parse_tool_result(number: int, given: object) -> Piece:
     if not isinstance(given, Mapping) or not isinstance(given.get("content"), str):
         raise Invalid('A tool result must be a text, or {"content": "…", "name": "…"}.')
     name = given.get("name") or ""
-    text = checked_text(given["content"], what="tool result")
-    return Piece(id=f"tool {number}", text=text, label=checked_text(name, what="name of a tool"))
+    text = check_text(given["content"], what="tool result")
+    return Piece(id=f"tool {number}", text=text, label=check_text(name, what="name of a tool"))

@@ -85,7 +85,7 @@ CHANGED, GONE = "changed", "gone"
 _TURNS = re.compile(r"turns? (\d+)(?: to (\d+))?")
 
 
-class Seen:
+class InspectContextCall:
     """Service that returns a recorded call with the current texts of its items."""
 
     def __init__(self, store: Store, skills: Skills, calls: ContextCalls) -> None:

@@ -17,7 +17,7 @@ from recollect.policy.prompt.prompt_log import digest
 from recollect.policy.prompt.window import Form, Piece
 from recollect.services.details.details import Details
 
-REMEMBERED = 10_000
+MAX_REMEMBERED = 10_000
 """Number of stored texts remembered, so that they are not stored again."""
 
 log = logging.getLogger("recollect")
@@ -25,7 +25,7 @@ log = logging.getLogger("recollect")
 CONVERSATION, TOOL_RESULT, MEMORIES = "conversation", "tool_result", "memories"
 
 
-class Move:
+class OffloadPieces:
     """Service that stores pieces as a detail and returns its reference."""
 
     def __init__(self, details: Details) -> None:
@@ -51,7 +51,7 @@ class Move:
                 return ""
             with self._lock:
                 self._keys[cache_key] = key
-                if len(self._keys) > REMEMBERED:
+                if len(self._keys) > MAX_REMEMBERED:
                     self._keys.popitem(last=False)
         return reference(key, what)
 

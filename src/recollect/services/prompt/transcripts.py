@@ -14,11 +14,11 @@ from typing import Any
 from recollect.errors import Conflict, Invalid
 from recollect.model import AuditEvent, Kind, Message, Origin, Owner, Role, Session
 from recollect.policy.memories.kinds import RULES
-from recollect.policy.names import checked_session
-from recollect.policy.prompt.transcript_digest import clipped
-from recollect.policy.text import checked_text
+from recollect.policy.names import check_session
+from recollect.policy.prompt.transcript_digest import clip_middle
+from recollect.policy.text import check_text
 from recollect.ports import Clock, Store
-from recollect.services.memories.drafts import Draft, checked_moment
+from recollect.services.memories.drafts import Draft, check_moment
 from recollect.services.memories.remember import Remember
 from recollect.services.memories.secrets import SecretGuard
 
@@ -27,7 +27,7 @@ MAX_REASON_CHARS = 500
 ORIGINS = {Role.USER: Origin.USER, Role.ASSISTANT: Origin.AGENT}
 
 
-class Transcripts:
+class TranscriptWriter:
     """Service for every change to an agent's conversations, except their summaries."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Transcripts:
         """
         now = self._now()
         session = Session(
-            id=f"s-{uuid.uuid4().hex}" if id is None else checked_session(id),
+            id=f"s-{uuid.uuid4().hex}" if id is None else check_session(id),
             owner=owner,
             created_at=now,
             updated_at=now,
@@ -75,9 +75,9 @@ class Transcripts:
 
         Raises: Invalid; Conflict when the session is another agent's.
         """
-        id, now = checked_session(session_id), self._now()
-        then = now if said_at is None else checked_moment(said_at, "said_at")
-        turn = checked_turn(user, assistant)
+        id, now = check_session(session_id), self._now()
+        then = now if said_at is None else check_moment(said_at, "said_at")
+        turn = check_turn(user, assistant)
         cleaned = {role: self._guard.clean(owner.tenant, text) for role, text in turn.items()}
         messages = [
             Message(session_id=id, role=role, content=text, created_at=then) for role, (text, _) in cleaned.items()
@@ -105,8 +105,8 @@ class Transcripts:
 
         Raises: Invalid.
         """
-        id = checked_session(session_id)
-        cleaned, _ = self._guard.clean(owner.tenant, checked_text(reason, what="reason"))
+        id = check_session(session_id)
+        cleaned, _ = self._guard.clean(owner.tenant, check_text(reason, what="reason"))
         message = f"A turn of session {id} failed: {cleaned[:MAX_REASON_CHARS]}"
         self._record(owner, "turn.fail", message, {"session_id": id}, self._now())
 
@@ -139,7 +139,7 @@ class Transcripts:
 
     def _draft(self, owner: Owner, message: Message) -> Draft:
         """Return the message as an episode; a long one is clipped to its beginning and end."""
-        text = clipped(message.content, RULES[Kind.EPISODE].max_chars)
+        text = clip_middle(message.content, RULES[Kind.EPISODE].max_chars)
         # Clipping may have produced a text that looks like a secret.
         if text is not message.content:
             text, _ = self._guard.clean(owner.tenant, text)
@@ -157,7 +157,7 @@ class Transcripts:
         self._store.add_event(event)
 
 
-def checked_turn(user: str, assistant: str) -> dict[Role, str]:
+def check_turn(user: str, assistant: str) -> dict[Role, str]:
     """Validate both messages of a turn and return them by role.
 
     Raises: Invalid.
@@ -170,7 +170,7 @@ def _check_message(text: str, what: str) -> str:
 
     Raises: Invalid.
     """
-    checked_text(text, what=f"{what} message")
+    check_text(text, what=f"{what} message")
     if not text.strip():
         raise Invalid(f"The {what} message is blank; a turn needs a user's prompt and the final answer to it.")
     if len(text) > MAX_MESSAGE_CHARS:

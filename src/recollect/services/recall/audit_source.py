@@ -5,7 +5,7 @@ from __future__ import annotations
 from recollect.model import AuditEvent, Source
 from recollect.policy.history import event_id, event_importance
 from recollect.ports import AuditStore
-from recollect.services.recall.question import PAST_STEP, Candidate, Found, Question
+from recollect.services.recall.question import PAST_STEP, Candidate, Question, SourceAnswer
 
 CANDIDATES = 10
 
@@ -18,7 +18,7 @@ class Audit:
     def __init__(self, store: AuditStore) -> None:
         self._store = store
 
-    def find(self, question: Question, *, depth: int = 1) -> Found:
+    def find(self, question: Question, *, depth: int = 1) -> SourceAnswer:
         tenant, limit = question.owner.tenant, max(CANDIDATES, question.limit) * depth
         wanted = limit
         while True:
@@ -31,7 +31,7 @@ class Audit:
             limit *= PAST_STEP
         best = max((score for score, _ in known), default=0.0)
         candidates = [_candidate(event, score / best) for score, event in known[:wanted]]
-        return Found(candidates=candidates, strength=best)
+        return SourceAnswer(candidates=candidates, strength=best)
 
 
 def _is_known(event: AuditEvent, question: Question) -> bool:

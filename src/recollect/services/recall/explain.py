@@ -81,7 +81,7 @@ class Explain:
 
     def _find_appearances(self, owner: Owner, id: str) -> Iterator[Appearance]:
         """Yield the record's appearances in the agent's latest prompts, where it may have been left out."""
-        if source_of(id) is None:
+        if parse_source(id) is None:
             return
         for call in self._calls.latest(owner, session_id="", before="", limit=LATEST_PROMPTS):
             for block in call.blocks:
@@ -121,7 +121,7 @@ class Explain:
             sentence=f"{sentence} {hit.explain}.",
             rank=place,
             hit=hit,
-            words=shared_words(request.query, hit.text),
+            words=find_shared_words(request.query, hit.text),
             rival=None if outcome is Outcome.RECALLED else last,
             unanswered=tuple(ranking.unanswered),
         )
@@ -136,7 +136,7 @@ class Explain:
 
     def _explain_exclusion(self, owner: Owner, ranking: Ranking, request: RecallRequest, id: str) -> Explanation | None:
         """Explain a record that does not exist, belongs to another owner, or is excluded by a filter or its state."""
-        source = source_of(id)
+        source = parse_source(id)
         if source is None or not self._exists(owner, source, id):
             return _make_explanation(id, Outcome.MISSING, NOT_FOUND, ranking)
         if id in ranking.counted:
@@ -166,7 +166,7 @@ class Explain:
             return _make_explanation(
                 id, Outcome.FILTERED, f"It is of the kind {memory.kind}; asked were {asked}.", ranking
             )
-        outcome = out_of_use(
+        outcome = find_exclusion(
             memory, self._now() if request.as_of is None else request.as_of, is_past=request.as_of is not None
         )
         return None if outcome is None else _make_explanation(id, outcome, GONE[outcome], ranking)
@@ -219,7 +219,7 @@ class Explain:
         return document
 
 
-def source_of(id: str) -> Source | None:
+def parse_source(id: str) -> Source | None:
     """Return the source that an id belongs to.
 
     >>> [str(source_of(id)) for id in ("m-7", "a-12", "refund-run/1", "handbook#3", "x")]
@@ -228,7 +228,7 @@ def source_of(id: str) -> Source | None:
     return next((source for source, fits in ID_SHAPES.items() if fits(id)), None)
 
 
-def out_of_use(memory: Memory, now: datetime, *, is_past: bool) -> Outcome | None:
+def find_exclusion(memory: Memory, now: datetime, *, is_past: bool) -> Outcome | None:
     """Return the reason why a memory cannot be recalled at `now`; None if it can."""
     state = memory.state(now)
     if is_past and (memory.valid_from or memory.created_at) > now:
@@ -239,7 +239,7 @@ def out_of_use(memory: Memory, now: datetime, *, is_past: bool) -> Outcome | Non
     return known.get(state)
 
 
-def shared_words(question: str, text: str) -> tuple[str, ...]:
+def find_shared_words(question: str, text: str) -> tuple[str, ...]:
     """Return the words of the question that a text contains in any form, as the question spells them.
 
     >>> shared_words("Which refunds were approved?", "A refund was approved")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from recollect.lazy import LazyModule
 from recollect.model import Source
 from recollect.policy.recall import ranking
-from recollect.services.knowledge.search import Passage, Passages
-from recollect.services.recall.question import Candidate, Found, Question
+from recollect.services.knowledge.search import Passage, PassageSearch
+from recollect.services.recall.question import Candidate, Question, SourceAnswer
 
 if TYPE_CHECKING:
     from recollect.policy.memories import instructions
@@ -30,10 +30,10 @@ class Knowledge:
 
     name = Source.KNOWLEDGE
 
-    def __init__(self, passages: Passages) -> None:
+    def __init__(self, passages: PassageSearch) -> None:
         self._passages = passages
 
-    def find(self, question: Question, *, depth: int = 1) -> Found:
+    def find(self, question: Question, *, depth: int = 1) -> SourceAnswer:
         limit = max(CANDIDATES, question.limit) * depth
         while True:
             found = self._passages.for_agent(question.owner, question.text, question.vector, limit=limit)
@@ -43,8 +43,8 @@ class Knowledge:
             limit *= STEP
         candidates = [_candidate(passage) for passage in found.passages]
         known = [each for each in candidates if not question.is_past or each.created_at <= question.now]
-        texts = [each.text for each in known[: ranking.LOOKED_AT]]
-        return Found(candidates=known, strength=ranking.strength(question.text, texts, found.nearness))
+        texts = [each.text for each in known[: ranking.STRENGTH_SAMPLE]]
+        return SourceAnswer(candidates=known, strength=ranking.source_strength(question.text, texts, found.nearness))
 
 
 def _has_enough(texts: Iterable[str], wanted: int) -> bool:

@@ -19,7 +19,7 @@ MAX_MARKS = 100_000
 """Maximum number of queued marks; beyond it, those of the agent that has waited longest are dropped."""
 
 
-class Retrieved:
+class RetrievalMarks:
     """Queue of retrieval marks."""
 
     def __init__(self, store: MaintenanceStore, *, unmarked: Collection[Kind] = ()) -> None:

@@ -8,9 +8,9 @@ from recollect.model import Owner, Source
 from recollect.policy.memories.trust import Judge, is_suspicious
 from recollect.policy.names import memory_id
 from recollect.policy.recall import ranking, similarity
-from recollect.policy.recall.question import Asked
-from recollect.ports import Glimpse, MemoryStore
-from recollect.services.recall.question import Candidate, Found, Question
+from recollect.policy.recall.question import ParsedQuery
+from recollect.ports import MemoryStore, MemorySummary
+from recollect.services.recall.question import Candidate, Question, SourceAnswer
 
 CANDIDATES = similarity.FIELD
 STEP, MOST = 4, 2000
@@ -28,8 +28,8 @@ class OwnMemories:
         self._judge = judge
         self._words_share = words_share
 
-    def find(self, question: Question, *, depth: int = 1) -> Found:
-        asked = Asked.read(question.text, question.now)
+    def find(self, question: Question, *, depth: int = 1) -> SourceAnswer:
+        asked = ParsedQuery.read(question.text, question.now)
         evidence = self._store.weigh_memories(
             question.owner,
             asked.terms,
@@ -40,14 +40,14 @@ class OwnMemories:
         )
         limit = max(CANDIDATES, question.limit) * depth
         while True:
-            likeness = similarity.best(evidence, asked, words_share=self._words_share, limit=limit)
+            likeness = similarity.find_best(evidence, asked, words_share=self._words_share, limit=limit)
             candidates = self._candidates(question, likeness)
             if len(likeness) < limit or limit >= MOST or self._has_enough(candidates, question.limit):
                 break
             limit *= STEP
-        texts = [each.text for each in candidates[: ranking.LOOKED_AT]]
-        return Found(
-            candidates=candidates, strength=ranking.strength(question.text, texts, similarity.nearest(evidence))
+        texts = [each.text for each in candidates[: ranking.STRENGTH_SAMPLE]]
+        return SourceAnswer(
+            candidates=candidates, strength=ranking.source_strength(question.text, texts, similarity.nearest(evidence))
         )
 
     def _candidates(self, question: Question, likeness: Mapping[int, float]) -> Sequence[Candidate]:
@@ -70,7 +70,7 @@ class OwnMemories:
         return not is_any_flagged
 
 
-def _candidate(owner: Owner, glimpse: Glimpse, similarity: float) -> Candidate:
+def _candidate(owner: Owner, glimpse: MemorySummary, similarity: float) -> Candidate:
     return Candidate(
         source=Source.MEMORY,
         id=memory_id(glimpse.seq),

@@ -70,7 +70,7 @@ class Candidate(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SourceAnswer:
     """A source's candidates. `strength` says how well the best of them answers the question, 0 to 1, and is what the
     sources are compared by: each knows only its own best."""
 
@@ -84,7 +84,7 @@ class RecallSource(Protocol):
     @property
     def name(self) -> Source: ...
 
-    def find(self, question: Question, *, depth: int = 1) -> Found:
+    def find(self, question: Question, *, depth: int = 1) -> SourceAnswer:
         """The best candidates; `depth` times as many as usual.
 
         Raises: StoreError.

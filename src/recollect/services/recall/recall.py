@@ -20,17 +20,17 @@ from recollect.errors import Invalid, RecollectError, SchemaMismatch, StoreError
 from recollect.model import Hit, Kind, Owner, Recalled, Source, Unanswered
 from recollect.policy.memories.trust import Judge
 from recollect.policy.names import memory_seq
-from recollect.policy.numbers import checked_whole
+from recollect.policy.numbers import check_whole
 from recollect.policy.recall import purposes, ranking
 from recollect.policy.recall import ranking as merging
 from recollect.policy.recall.purposes import Purpose
-from recollect.policy.text import checked_text
+from recollect.policy.text import check_text
 from recollect.ports import Clock, Store, Vector
 from recollect.services.background.embedding import Embedding
 from recollect.services.background.workers import Workers
-from recollect.services.memories.loop_guard import Echoes
-from recollect.services.recall.marks import Retrieved
-from recollect.services.recall.question import Candidate, Found, Question, RecallSource
+from recollect.services.memories.loop_guard import LoopGuard
+from recollect.services.recall.marks import RetrievalMarks
+from recollect.services.recall.question import Candidate, Question, RecallSource, SourceAnswer
 
 MAX_LIMIT = 100
 MAX_QUERY_CHARS = 10_000
@@ -49,7 +49,7 @@ EMBEDDER_LATE = Unanswered(
     source=EMBEDDER, reason="It did not answer in time, so memories and documents were searched by words alone."
 )
 
-Answers = dict[Source, Found | RecollectError]
+Answers = dict[Source, SourceAnswer | RecollectError]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +89,8 @@ class Recall:
         store: Store,
         sources: Sequence[RecallSource],
         embedding: Embedding,
-        echoes: Echoes,
-        retrieved: Retrieved,
+        echoes: LoopGuard,
+        retrieved: RetrievalMarks,
         judge: Judge,
         now: Clock,
         *,
@@ -128,8 +128,8 @@ class Recall:
         Raises: Invalid; StoreError when no source could answer.
         """
         until = monotonic() + self._deadline
-        checked_limit(request.limit)
-        query, sources = checked_query(request.query), request.list_sources()
+        check_limit(request.limit)
+        query, sources = check_query(request.query), request.list_sources()
         vector, is_embedder_late = None, False
         if WITH_MEANING.intersection(sources):
             vector, is_embedder_late = self._embed(query)
@@ -199,15 +199,15 @@ class Recall:
                 answers.setdefault(name, error)
         return answers
 
-    def _sort_answers(self, answers: Answers) -> tuple[dict[Source, Found], list[Unanswered]]:
+    def _sort_answers(self, answers: Answers) -> tuple[dict[Source, SourceAnswer], list[Unanswered]]:
         """Tell what was found from what did not answer, and why.
 
         Raises: RecollectError when nothing was found because sources failed.
         """
-        found: dict[Source, Found] = {}
+        found: dict[Source, SourceAnswer] = {}
         unanswered, failures = list[Unanswered](), list[RecollectError]()
         for name, answer in answers.items():
-            if isinstance(answer, Found):
+            if isinstance(answer, SourceAnswer):
                 found[name] = answer
             elif isinstance(answer, StoreTimeout):
                 unanswered.append(Unanswered(source=name, reason=f"It did not answer within {self._deadline:g} s."))
@@ -220,7 +220,7 @@ class Recall:
 
     def _merge(
         self,
-        found: Mapping[Source, Found],
+        found: Mapping[Source, SourceAnswer],
         now: datetime,
         request: RecallRequest,
         unanswered: Sequence[Unanswered],
@@ -230,9 +230,9 @@ class Recall:
         """Merge what all sources found into one list, without doubles and without what the purpose has no use for."""
         purpose = request.purpose
         weights = self._weights if purpose is None else purpose.weights
-        scales = merging.scales({name: each.strength for name, each in found.items() if each.candidates})
+        scales = merging.source_scales({name: each.strength for name, each in found.items() if each.candidates})
         proposed = [(each, scales[name]) for name, answer in found.items() for each in answer.candidates]
-        wanted = [pair for pair in proposed if purpose is None or purposes.is_wanted(purpose, pair[0].facts())]
+        wanted = [pair for pair in proposed if purpose is None or purposes.is_relevant(purpose, pair[0].facts())]
         scored = [_Scored.of(each, scale, now, weights) for each, scale in wanted]
         scored.sort(key=lambda each: (-each.score, -each.candidate.seq))
         # Doing the same twice counts twice.
@@ -240,7 +240,7 @@ class Recall:
 
         def take_best(most: int | None) -> tuple[Sequence[int], Mapping[int, int], Sequence[Hit]]:
             hashes = (each.candidate.id if is_counted else each.candidate.content_hash for each in scored)
-            singles, doubles = merging.without_doubles(hashes, most=most)
+            singles, doubles = merging.drop_duplicates(hashes, most=most)
             return singles, doubles, [scored[each].hit(weights, self._judge) for each in singles]
 
         singles, doubles, hits = take_best(most if purpose is None else None)
@@ -252,7 +252,7 @@ class Recall:
         if purpose is not None:
             candidates = [scored[each].candidate for each in singles]
             failed = {each.id for each in candidates if purposes.is_failure(each.facts())}
-            hits, counted = purposes.arranged(purpose, hits, failed, limit=request.limit)
+            hits, counted = purposes.arrange_hits(purpose, hits, failed, limit=request.limit)
         kept = {each.id for each, _ in wanted}
         return Ranking(
             hits=hits,
@@ -278,7 +278,7 @@ class _Scored(NamedTuple):
             "importance": candidate.importance,
             "source": ranking.SOURCE_PRIORITY[candidate.source],
         }
-        return cls(candidate, ranking.weighted(parts, weights), parts)
+        return cls(candidate, ranking.weighted_sum(parts, weights), parts)
 
     def hit(self, weights: Mapping[str, float], judge: Judge) -> Hit:
         candidate, memory = self.candidate, self.candidate.memory
@@ -296,20 +296,20 @@ class _Scored(NamedTuple):
         )
 
 
-def checked_query(query: str) -> str:
+def check_query(query: str) -> str:
     """Raises: Invalid."""
-    query = checked_text(query, what="query").strip()
+    query = check_text(query, what="query").strip()
     if not query:
         raise Invalid("The query is blank; say what to look for.")
     return query[:MAX_QUERY_CHARS]
 
 
-def checked_limit(limit: object, *, most: int = MAX_LIMIT) -> int:
+def check_limit(limit: object, *, most: int = MAX_LIMIT) -> int:
     """Raises: Invalid."""
-    return checked_whole(limit, "The limit", least=1, most=most)
+    return check_whole(limit, "The limit", least=1, most=most)
 
 
-def checked_sources(names: Collection[str] | None) -> Sequence[Source] | None:
+def parse_sources(names: Collection[str] | None) -> Sequence[Source] | None:
     """Return the sources of these names; None means all of them.
 
     Raises: Invalid.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from recollect.model import Source, WorkflowStep
 from recollect.policy.history import step_importance
 from recollect.ports import WorkflowStore
-from recollect.services.recall.question import PAST_STEP, Candidate, Found, Question
+from recollect.services.recall.question import PAST_STEP, Candidate, Question, SourceAnswer
 
 CANDIDATES = 5
 SHOWN_CHARS = 2000
@@ -20,7 +20,7 @@ class Steps:
     def __init__(self, store: WorkflowStore) -> None:
         self._store = store
 
-    def find(self, question: Question, *, depth: int = 1) -> Found:
+    def find(self, question: Question, *, depth: int = 1) -> SourceAnswer:
         tenant, limit = question.owner.tenant, max(CANDIDATES, question.limit) * depth
         wanted = limit
         while True:
@@ -32,7 +32,9 @@ class Steps:
                 break
             limit *= PAST_STEP
         best = max((score for score, _ in known), default=0.0)
-        return Found(candidates=[_candidate(step, score / best) for score, step in known[:wanted]], strength=best)
+        return SourceAnswer(
+            candidates=[_candidate(step, score / best) for score, step in known[:wanted]], strength=best
+        )
 
 
 def _is_known(step: WorkflowStep, question: Question) -> bool:

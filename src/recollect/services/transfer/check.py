@@ -10,15 +10,15 @@ from datetime import datetime
 from pathlib import Path
 
 from recollect.errors import Invalid
-from recollect.model import AuditEvent, Json, Owner, Refused
-from recollect.policy.audit import START, is_foreign, is_keyed, seal_problem
+from recollect.model import AuditEvent, Json, Owner, RefusedItem
+from recollect.policy.audit import START, find_seal_problem, is_foreign, is_keyed
 from recollect.policy.transfer import CONTENTS, KEYS, OWNED, Key, key_of, parent_of
 from recollect.ports import ArchiveFiles, Store
 from recollect.services.transfer.archive import ArchiveReader, Header, Line
-from recollect.services.transfer.cleaning import Cleaning
+from recollect.services.transfer.cleaning import RowCleaner
 
 BATCH = 200
-MAX_TOLD = 100
+MAX_LISTED = 100
 """Maximum number of refused rows that a report lists."""
 
 SECRET = "it seems to hold a secret"
@@ -30,7 +30,7 @@ FOREIGN = (
 
 
 @dataclass(slots=True)
-class Log:
+class LogState:
     """Audit log of the file, compared with the stored one."""
 
     first: str = ""  # hash of its first event, which identifies the log
@@ -43,28 +43,28 @@ class Log:
 
 
 @dataclass(slots=True)
-class Findings:
+class ArchiveFindings:
     """Decisions about the rows of a file."""
 
     header: Header
     sha256: str = ""
     added: Counter[str] = field(default_factory=Counter)
     present: Counter[str] = field(default_factory=Counter)
-    clashes: list[Refused] = field(default_factory=list)  # the first rows with a key that is taken
+    clashes: list[RefusedItem] = field(default_factory=list)  # the first rows with a key that is taken
     clash_count: int = 0
-    refused: list[Refused] = field(default_factory=list)
+    refused: list[RefusedItem] = field(default_factory=list)
     refused_count: int = 0
     cleaned: Counter[str] = field(default_factory=Counter)
     left_out: set[Key] = field(default_factory=set)  # including all their parts
     dirty: set[Key] = field(default_factory=set)  # rows to clean when they are added
-    log: Log = field(default_factory=Log)
+    log: LogState = field(default_factory=LogState)
 
 
-class Check:
+class CheckArchive:
     """First pass over one file, for one tenant."""
 
     def __init__(
-        self, store: Store, files: ArchiveFiles, cleaning: Cleaning, tenant: str, *, audit_key: str = ""
+        self, store: Store, files: ArchiveFiles, cleaning: RowCleaner, tenant: str, *, audit_key: str = ""
     ) -> None:
         self._audit_key = audit_key
         self._store = store
@@ -80,13 +80,13 @@ class Check:
         self._text_hash = hashlib.sha256()
         self._text = ""
 
-    def __call__(self, path: Path, report: Callable[[int], None]) -> Findings:
+    def __call__(self, path: Path, report: Callable[[int], None]) -> ArchiveFindings:
         """Read the file and return the decisions. `report` receives the number of bytes read.
 
         Raises: Invalid when the file is incomplete or has invalid rows.
         """
         archive = ArchiveReader(self._files, path)
-        found, batch = Findings(archive.header), list[Line]()
+        found, batch = ArchiveFindings(archive.header), list[Line]()
         for line in archive:
             if line.table not in KEYS and line.table != CONTENTS:
                 raise Invalid(f"Line {line.number}: there is no table {line.table[:40]!r}; update recollect.")
@@ -144,7 +144,7 @@ class Check:
             raise Invalid(f"The text {self._text[:16]}… is not what its hash says; the file was changed.")
         self._text = ""
 
-    def _take(self, batch: list[Line], found: Findings) -> None:
+    def _take(self, batch: list[Line], found: ArchiveFindings) -> None:
         table = batch[0].table
         if table == "audit_log":
             self._take_events(batch, found)
@@ -159,7 +159,7 @@ class Check:
             return [None] * len(rows)
         return list(self._store.find_rows(self._tenant, table, rows))
 
-    def _admit(self, line: Line, found: Findings) -> bool:
+    def _admit(self, line: Line, found: ArchiveFindings) -> bool:
         """Return False for a row that is left out, because its parent is or because it has a secret."""
         parent = parent_of(line.table, line.row)
         if parent is not None and parent in found.left_out:
@@ -168,15 +168,15 @@ class Check:
         cleaned = self._cleaning.clean(self._tenant, line.table, line.row)
         if cleaned is None:
             found.refused_count += 1
-            if len(found.refused) < MAX_TOLD:
-                found.refused.append(Refused(place=_describe_place(line), reason=SECRET))
+            if len(found.refused) < MAX_LISTED:
+                found.refused.append(RefusedItem(place=_describe_place(line), reason=SECRET))
             found.left_out.add(key_of(line.table, line.row))
             return False
         if cleaned is not line.row:
             found.dirty.add(key_of(line.table, line.row))
         return True
 
-    def _classify(self, line: Line, is_same: bool | None, found: Findings) -> None:
+    def _classify(self, line: Line, is_same: bool | None, found: ArchiveFindings) -> None:
         key = key_of(line.table, line.row)
         if is_same is None:
             found.added[line.table] += 1
@@ -186,13 +186,13 @@ class Check:
         else:
             found.left_out.add(key)
             found.clash_count += 1
-            if len(found.clashes) < MAX_TOLD:
-                found.clashes.append(Refused(place=_describe_place(line), reason="something else has this id here"))
+            if len(found.clashes) < MAX_LISTED:
+                found.clashes.append(RefusedItem(place=_describe_place(line), reason="something else has this id here"))
 
-    def _take_events(self, batch: list[Line], found: Findings) -> None:
+    def _take_events(self, batch: list[Line], found: ArchiveFindings) -> None:
         log, tenant = found.log, found.header.tenant
         for line in batch:
-            event = event_of(line.row, tenant)
+            event = parse_event(line.row, tenant)
             log.first = log.first or event.hash
             log.is_foreign = log.is_foreign or is_foreign(event.hash, self._audit_key)
             log.problem = log.problem or self._find_event_problem(event, log)
@@ -205,16 +205,16 @@ class Check:
         # Provisional; the restore decides which of them to add.
         found.present["audit_log"] += len(batch)
 
-    def _find_event_problem(self, event: AuditEvent, log: Log) -> str:
+    def _find_event_problem(self, event: AuditEvent, log: LogState) -> str:
         if is_foreign(event.hash, self._audit_key):
             return FOREIGN.format(event.id)
         key, previous_hash = self._audit_key, log.previous_hash
-        problem = seal_problem(event, previous_hash, key=key, must_be_keyed=is_keyed(previous_hash))
+        problem = find_seal_problem(event, previous_hash, key=key, must_be_keyed=is_keyed(previous_hash))
         is_whole = event.id == log.last + 1 and not problem
         return "" if is_whole else f"The audit log of the file does not fit together at event {event.id}."
 
 
-def event_of(row: Json, tenant: str) -> AuditEvent:
+def parse_event(row: Json, tenant: str) -> AuditEvent:
     """Return the event of a row, for the given tenant."""
     return AuditEvent(
         id=row["id"],

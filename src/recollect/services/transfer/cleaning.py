@@ -15,7 +15,7 @@ from recollect.ports import AllowanceStore, Clock
 from recollect.services.memories.secrets import FLAG, SecretGuard
 
 
-class Cleaning:
+class RowCleaner:
     """Secret check for the rows of one file. Allowances in the file count as if they were stored."""
 
     def __init__(self, store: AllowanceStore, now: Clock, *, mode: str) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import IO
 
 from recollect.deadline import check_deadline
-from recollect.model import AuditEvent, Exported, Json
+from recollect.model import AuditEvent, ExportReport, Json
 from recollect.ports import ArchiveFiles, Clock, Store
-from recollect.services.history.noting import note
+from recollect.services.history.noting import record_event
 from recollect.services.transfer.archive import ArchiveWriter
 from recollect.services.walk import Progress
 
@@ -21,7 +21,7 @@ class Export:
         self._files = files
         self._now = now
 
-    def __call__(self, tenant: str, to: Path | IO[bytes], progress: Progress | None = None) -> Exported:
+    def __call__(self, tenant: str, to: Path | IO[bytes], progress: Progress | None = None) -> ExportReport:
         """Write a consistent snapshot of a tenant, without its API keys, reading one page at a time.
 
         Raises: Invalid when the file cannot be written.
@@ -32,7 +32,7 @@ class Export:
         else:
             exported = self._write(tenant, to, progress)
         count = sum(exported.counts.values())
-        note(
+        record_event(
             self._store,
             AuditEvent(
                 tenant=tenant,
@@ -44,7 +44,7 @@ class Export:
         )
         return exported
 
-    def _write(self, tenant: str, file: IO[bytes], progress: Progress | None) -> Exported:
+    def _write(self, tenant: str, file: IO[bytes], progress: Progress | None) -> ExportReport:
         archive, problems = ArchiveWriter(file, tenant, self._now()), list[str]()
 
         def take(table: str, row: Json) -> None:
@@ -57,4 +57,4 @@ class Export:
 
         self._store.export_rows(tenant, take)
         checksum = archive.finish()
-        return Exported(tenant=tenant, counts=dict(archive.counts), sha256=checksum, problems=tuple(problems))
+        return ExportReport(tenant=tenant, counts=dict(archive.counts), sha256=checksum, problems=tuple(problems))

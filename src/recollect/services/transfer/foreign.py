@@ -10,15 +10,25 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from recollect.errors import Conflict, Invalid, NotFound
-from recollect.model import AuditEvent, ForeignItem, ForeignMemory, ForeignTurn, Imported, Kind, Origin, Owner, Refused
-from recollect.policy.names import checked_owner, checked_session
+from recollect.model import (
+    AuditEvent,
+    ForeignItem,
+    ForeignMemory,
+    ForeignTurn,
+    ImportReport,
+    Kind,
+    Origin,
+    Owner,
+    RefusedItem,
+)
+from recollect.policy.names import check_owner, check_session
 from recollect.policy.text import content_hash, fold
 from recollect.ports import Clock, Store
-from recollect.services.memories.drafts import Draft, checked
+from recollect.services.memories.drafts import Draft, check_draft
 from recollect.services.memories.remember import Remember
 from recollect.services.memories.secrets import SecretGuard
-from recollect.services.prompt.transcripts import Transcripts, checked_turn
-from recollect.services.transfer.check import MAX_TOLD
+from recollect.services.prompt.transcripts import TranscriptWriter, check_turn
+from recollect.services.transfer.check import MAX_LISTED
 from recollect.services.walk import Progress
 
 MEMORIES = "memories"
@@ -33,13 +43,13 @@ class _Tally:
 
     added: Counter[str] = field(default_factory=Counter)
     present: Counter[str] = field(default_factory=Counter)
-    refused: list[Refused] = field(default_factory=list)
+    refused: list[RefusedItem] = field(default_factory=list)
     refused_count: int = 0
 
-    def refuse(self, refused: Refused) -> None:
+    def refuse(self, refused: RefusedItem) -> None:
         """Count a refused item and list the first ones."""
         self.refused_count += 1
-        if len(self.refused) < MAX_TOLD:
+        if len(self.refused) < MAX_LISTED:
             self.refused.append(refused)
 
 
@@ -61,7 +71,7 @@ class ForeignImport:
         self,
         store: Store,
         remember: Remember,
-        transcripts: Transcripts,
+        transcripts: TranscriptWriter,
         guard: SecretGuard,
         now: Clock,
         *,
@@ -83,7 +93,7 @@ class ForeignImport:
         agent: str,
         is_dry_run: bool,
         progress: Progress | None = None,
-    ) -> Imported:
+    ) -> ImportReport:
         """Import the items that `read` returns. It is called twice, so that an invalid file changes nothing.
 
         Raises: Invalid.
@@ -91,15 +101,15 @@ class ForeignImport:
         total = sum(1 for _ in read())
         tally, seen = _Tally(), _Seen()
         for number, item in enumerate(read(), 1):
-            if isinstance(item, Refused):
+            if isinstance(item, RefusedItem):
                 tally.refuse(item)
             else:
-                self._import_item(checked_owner(agent, tenant), item, tally, seen, is_dry_run=is_dry_run)
+                self._import_item(check_owner(agent, tenant), item, tally, seen, is_dry_run=is_dry_run)
             if progress is not None:
                 progress(number, total)
         if (tally.added.total() or tally.refused_count) and not is_dry_run:
             self._record(tenant, format, tally)
-        return Imported(
+        return ImportReport(
             format=format,
             is_dry_run=is_dry_run,
             added=dict(tally.added),
@@ -112,14 +122,14 @@ class ForeignImport:
         self, default: Owner, item: ForeignMemory | ForeignTurn, tally: _Tally, seen: _Seen, *, is_dry_run: bool
     ) -> None:
         try:
-            owner = default if item.agent is None else checked_owner(item.agent, default.tenant)
+            owner = default if item.agent is None else check_owner(item.agent, default.tenant)
             if isinstance(item, ForeignMemory):
                 is_new, what = self._import_memory(owner, item, seen, is_dry_run=is_dry_run), MEMORIES
             else:
                 is_new, what = self._import_turn(owner, item, seen, is_dry_run=is_dry_run), TURNS
         # Includes SecretRejected; its message does not quote the text.
         except (Invalid, NotFound, Conflict) as error:
-            tally.refuse(Refused(place=item.place, reason=str(error)))
+            tally.refuse(RefusedItem(place=item.place, reason=str(error)))
         else:
             (tally.added if is_new else tally.present)[what] += 1
 
@@ -138,7 +148,7 @@ class ForeignImport:
             created_at=item.created_at,
             valid_from=item.valid_from,
         )
-        memory = self._guard.check(checked(draft, owner, self._now()))
+        memory = self._guard.check(check_draft(draft, owner, self._now()))
         identity = (owner, memory.kind, content_hash(memory.text))
         if identity in seen.texts or self._is_known(owner, memory.kind, memory.text):
             return False
@@ -174,8 +184,8 @@ class ForeignImport:
 
         Turns of a session come in order, so the first ones, as many as are stored, are known.
         """
-        id = checked_session(item.session_id)
-        checked_turn(item.user, item.assistant)
+        id = check_session(item.session_id)
+        check_turn(item.user, item.assistant)
         if id not in seen.stored_turns:
             session = self._store.find_tenant_session(owner.tenant, id)
             if session is not None and session.owner != owner:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recollect.errors import Invalid
-from recollect.model import Imported
+from recollect.model import ImportReport
 from recollect.ports import ArchiveFiles, ForeignFormats
 from recollect.services.transfer.archive import is_export
 from recollect.services.transfer.foreign import ForeignImport
@@ -15,7 +15,7 @@ from recollect.services.walk import Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportWishes:
+class ImportOptions:
     """Options of an import."""
 
     format: str | None = None  # None: detected from the file
@@ -41,7 +41,9 @@ class Import:
         """Names of the supported formats."""
         return (FORMAT, *self._formats.names)
 
-    def __call__(self, tenant: str, path: Path, options: ImportWishes, progress: Progress | None = None) -> Imported:
+    def __call__(
+        self, tenant: str, path: Path, options: ImportOptions, progress: Progress | None = None
+    ) -> ImportReport:
         """Import a file.
 
         Raises: Invalid when the file cannot be read or is invalid; Conflict.

@@ -17,13 +17,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recollect.errors import Conflict
-from recollect.model import ACTOR, AuditEvent, Imported, Json
+from recollect.model import ACTOR, AuditEvent, ImportReport, Json
 from recollect.policy.transfer import CONTENTS, key_of
 from recollect.ports import ArchiveFiles, Clock, ContentDraft, Store, Vector
 from recollect.services.background.embedding import Embedding
 from recollect.services.transfer.archive import ArchiveReader, Line
-from recollect.services.transfer.check import BATCH, Check, Findings, event_of
-from recollect.services.transfer.cleaning import Cleaning
+from recollect.services.transfer.check import BATCH, ArchiveFindings, CheckArchive, parse_event
+from recollect.services.transfer.cleaning import RowCleaner
 from recollect.services.walk import Progress
 
 FORMAT = "recollect"
@@ -58,7 +58,7 @@ class Restore:
 
     def __call__(
         self, tenant: str, path: Path, *, is_dry_run: bool, is_merged: bool, progress: Progress | None
-    ) -> Imported:
+    ) -> ImportReport:
         """Restore an export.
 
         Raises: Invalid when the file is incomplete; Conflict when it clashes with stored rows.
@@ -70,8 +70,8 @@ class Restore:
             if progress is not None:
                 progress(done // PROGRESS_BYTES, -(-total // PROGRESS_BYTES))
 
-        cleaning = Cleaning(self._store, self._now, mode=self._secrets)
-        check = Check(self._store, self._files, cleaning, tenant, audit_key=self._audit_key)
+        cleaning = RowCleaner(self._store, self._now, mode=self._secrets)
+        check = CheckArchive(self._store, self._files, cleaning, tenant, audit_key=self._audit_key)
         found = check(path, lambda read: report(read, total))
         plan = self._plan_log(tenant, found)
         if found.clash_count and not is_merged and not is_dry_run:
@@ -82,7 +82,7 @@ class Restore:
         report(total, total)
         return _make_result(found, is_dry_run=is_dry_run)
 
-    def _plan_log(self, tenant: str, found: Findings) -> _LogPlan:
+    def _plan_log(self, tenant: str, found: ArchiveFindings) -> _LogPlan:
         log = found.log
         is_beginning = log.shared == self._store.count_events(tenant)
         is_resealed = found.header.tenant != tenant or not is_beginning or log.has_secret or log.is_foreign
@@ -105,8 +105,8 @@ class _Run:
         embedding: Embedding,
         now: Clock,
         tenant: str,
-        cleaning: Cleaning,
-        found: Findings,
+        cleaning: RowCleaner,
+        found: ArchiveFindings,
         plan: _LogPlan,
     ) -> None:
         self._store = store
@@ -215,7 +215,7 @@ class _Run:
         self._store.transaction(self._tenant, work)
 
     def _reseal(self, row: Json) -> AuditEvent:
-        log, event = self._found.log, event_of(row, self._tenant)
+        log, event = self._found.log, parse_event(row, self._tenant)
         origin = {"log": log.first, "tenant": self._found.header.tenant, "id": event.id, "hash": event.hash}
         # The importing caller becomes the actor; the original one is kept in `origin`.
         meta = {name: value for name, value in event.meta.items() if name != ACTOR}
@@ -233,14 +233,14 @@ class _Run:
         )
 
 
-def _make_result(found: Findings, *, is_dry_run: bool) -> Imported:
+def _make_result(found: ArchiveFindings, *, is_dry_run: bool) -> ImportReport:
     problems = [found.log.problem] if found.log.problem else []
     if found.cleaned.total():
         where = ", ".join(f"{count:,} in {table}" for table, count in found.cleaned.items() if count)
         problems.append(f"Possible secrets are removed or flagged: {where}.")
     counts: list[Counter[str]] = [found.added, found.present]
     added, present = ({table: count for table, count in each.items() if count} for each in counts)
-    return Imported(
+    return ImportReport(
         format=FORMAT,
         is_dry_run=is_dry_run,
         added=added,

@@ -11,12 +11,12 @@ from itertools import islice
 from typing import TypeVar
 
 from recollect.errors import NotFound, StoreError
-from recollect.model import AuditEvent, Check, Owner, StoreState, WrongWords
+from recollect.model import AuditEvent, CheckResult, Owner, StoreState, WrongWords
 from recollect.ports import Clock, Store
 from recollect.services.upkeep.maintain import SWEEP_GRACE
-from recollect.services.walk import Progress, owners
+from recollect.services.walk import Progress, iter_owners
 
-NAMED = 5
+MAX_NAMED = 5
 """Maximum number of damaged items that a check names."""
 
 PAGE = 500
@@ -41,7 +41,7 @@ NOT_DURABLE = (
 T = TypeVar("T")
 
 
-class MendIndex:
+class RepairIndex:
     """Service that repairs the search index of every tenant."""
 
     def __init__(self, store: Store, now: Clock) -> None:
@@ -87,7 +87,7 @@ class Checkup:
         self._now = now
         self._agent = agent
 
-    def __call__(self, *, is_quick: bool = False, progress: Progress | None = None) -> Sequence[Check]:
+    def __call__(self, *, is_quick: bool = False, progress: Progress | None = None) -> Sequence[CheckResult]:
         """Run the checks. `is_quick` skips those that read every page of the database, every text or every event."""
         state = self._store.describe_store()
         checks = [
@@ -105,32 +105,32 @@ class Checkup:
         checks += [notes] if notes is not None else []
         return checks if is_quick else [*checks, _run_check("audit log", lambda: self._check_audit(tenants))]
 
-    def _check_database(self, is_quick: bool) -> Check:
+    def _check_database(self, is_quick: bool) -> CheckResult:
         found = self._store.find_damage(is_quick=is_quick)
         if found:
-            return Check(name="database", is_ok=False, says=" ".join(found), advice=DAMAGED)
+            return CheckResult(name="database", is_ok=False, says=" ".join(found), advice=DAMAGED)
         says = "its structure is whole" if is_quick else "every page and reference is whole"
-        return Check(name="database", is_ok=True, says=says)
+        return CheckResult(name="database", is_ok=True, says=says)
 
-    def _check_index(self, tenants: Sequence[str], *, is_quick: bool) -> Check:
+    def _check_index(self, tenants: Sequence[str], *, is_quick: bool) -> CheckResult:
         gaps = [self._store.count_index_gaps(tenant) for tenant in tenants]
         missing, surplus = sum(each.missing for each in gaps), sum(each.surplus for each in gaps)
         wrong, named = (0, "") if is_quick else self._count_wrong_words(tenants)
         if not missing and not surplus and not wrong:
             says = "has an entry for every text" if is_quick else "agrees with what is stored"
-            return Check(name="index", is_ok=True, says=says)
+            return CheckResult(name="index", is_ok=True, says=says)
         found = [f"texts missing from it: {missing:,}; entries that are out of date: {surplus:,}"]
         found += [f"entries with other words than their texts: {wrong:,} ({named})"] if wrong else []
         says = "; ".join(found)
-        return Check(name="index", is_ok=False, says=says, advice="To have it mended, run: recollect reembed")
+        return CheckResult(name="index", is_ok=False, says=says, advice="To have it mended, run: recollect reembed")
 
     def _count_wrong_words(self, tenants: Sequence[str]) -> tuple[int, str]:
         """Count the wrong entries and name the first. There may be very many, so they are not collected in a list."""
         wrong = (each.name for tenant in tenants for each in self._store.find_wrong_words(tenant))
-        named = list(islice(wrong, NAMED))
+        named = list(islice(wrong, MAX_NAMED))
         return len(named) + sum(1 for _ in wrong), "; ".join(named)
 
-    def _check_details(self, tenants: Sequence[str], *, is_quick: bool, progress: Progress | None) -> Check:
+    def _check_details(self, tenants: Sequence[str], *, is_quick: bool, progress: Progress | None) -> CheckResult:
         count, damaged = 0, list[str]()
         agents = self._list_agents(tenants)
         for done, owner in enumerate(agents, start=1):
@@ -142,16 +142,16 @@ class Checkup:
         if damaged:
             says = f"{len(damaged):,} of {count:,} are missing or damaged: {_join_first(damaged)}"
             advice = "Restore them from a backup, or delete these details and store their texts again."
-            return Check(name="details", is_ok=False, says=says, advice=advice)
+            return CheckResult(name="details", is_ok=False, says=says, advice=advice)
         oldest = self._now() - SWEEP_GRACE
         orphans = sum(self._store.count_orphans(tenant, stored_before=oldest) for tenant in tenants)
         says = f"{count:,} {'is' if count == 1 else 'are'} whole" if count else "none yet"
         unknown = sum(self._store.count_unknown_contents(tenant, stored_before=oldest) for tenant in tenants)
         left = [sentence.format(count) for sentence, count in ((ORPHANS, orphans), (UNKNOWN, unknown)) if count]
-        return Check(name="details", is_ok=True, says=says, advice=" ".join(left))
+        return CheckResult(name="details", is_ok=True, says=says, advice=" ".join(left))
 
     def _list_agents(self, tenants: Sequence[str]) -> Sequence[Owner]:
-        return [owner for tenant in tenants for owner in owners(self._store, tenant)]
+        return [owner for tenant in tenants for owner in iter_owners(self._store, tenant)]
 
     def _iter_keys(self, owner: Owner) -> Iterator[str]:
         last = None
@@ -171,7 +171,7 @@ class Checkup:
             return False
         return True
 
-    def _check_notes(self, tenants: Sequence[str]) -> Check | None:
+    def _check_notes(self, tenants: Sequence[str]) -> CheckResult | None:
         """Check the notes files; return None if there are none."""
         agents = dict.fromkeys([*self._list_agents(tenants), self._agent])
         files = [self._store.find_damaged_notes(owner) for owner in agents]
@@ -179,11 +179,11 @@ class Checkup:
         if lines:
             says = f"lines of the file that are none: {_join_first(lines)}"
             advice = "Mend or remove them; all others work as ever."
-            return Check(name="notes", is_ok=False, says=says, advice=advice)
+            return CheckResult(name="notes", is_ok=False, says=says, advice=advice)
         is_kept = any(file is not None for file in files)
-        return Check(name="notes", is_ok=True, says="every line of the file is one") if is_kept else None
+        return CheckResult(name="notes", is_ok=True, says="every line of the file is one") if is_kept else None
 
-    def _check_audit(self, tenants: Sequence[str]) -> Check:
+    def _check_audit(self, tenants: Sequence[str]) -> CheckResult:
         reports = {tenant: self._store.verify_events(tenant) for tenant in tenants}
         broken = [f"{tenant}: {report.problem}" for tenant, report in reports.items() if not report.is_intact]
         events = sum(report.events for report in reports.values())
@@ -193,32 +193,32 @@ class Checkup:
             _join_first(broken) if broken else f"{events:,} {'event is' if events == 1 else 'events are'} whole{suffix}"
         )
         advice = BROKEN_LOG if broken else ""
-        return Check(name="audit log", is_ok=not broken, says=says, advice=advice)
+        return CheckResult(name="audit log", is_ok=not broken, says=says, advice=advice)
 
 
-def _check_schema(state: StoreState) -> Check:
+def _check_schema(state: StoreState) -> CheckResult:
     missing = [*state.lost, *state.unmade]
     if missing:
         makes_them = f"Nothing that was stored is missing. Run in the database: {' '.join(state.unmade.values())}"
         advice = GONE if state.lost else makes_them
-        return Check(name="schema", is_ok=False, says=f"missing: {_join_first(missing)}", advice=advice)
-    return Check(name="schema", is_ok=True, says=f"number {state.schema}, the one this version needs")
+        return CheckResult(name="schema", is_ok=False, says=f"missing: {_join_first(missing)}", advice=advice)
+    return CheckResult(name="schema", is_ok=True, says=f"number {state.schema}, the one this version needs")
 
 
-def _check_durability(state: StoreState) -> Check:
+def _check_durability(state: StoreState) -> CheckResult:
     advice = "" if state.is_durable else NOT_DURABLE
-    return Check(name="durability", is_ok=state.is_durable, says=state.durability, advice=advice)
+    return CheckResult(name="durability", is_ok=state.is_durable, says=state.durability, advice=advice)
 
 
-def _run_check(name: str, look: Callable[[], T]) -> T | Check:
+def _run_check(name: str, look: Callable[[], T]) -> T | CheckResult:
     """Run a check; return a failed one if the database cannot be read."""
     try:
         return look()
     except StoreError as error:
-        return Check(name=name, is_ok=False, says=str(error), advice=DAMAGED)
+        return CheckResult(name=name, is_ok=False, says=str(error), advice=DAMAGED)
 
 
 def _join_first(found: Sequence[str]) -> str:
     """Join the first items and count the others."""
-    more = f" and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
-    return "; ".join(found[:NAMED]) + more
+    more = f" and {len(found) - MAX_NAMED:,} more" if len(found) > MAX_NAMED else ""
+    return "; ".join(found[:MAX_NAMED]) + more

@@ -15,12 +15,12 @@ from typing import Protocol
 
 from recollect.errors import Conflict, Invalid, NotFound
 from recollect.model import AuditEvent, Erased, Json, Owner, Receipt, Subject, SubjectKind, Trace
-from recollect.policy.erasure import Needle, added, parsed_subject, receipt_hash, subject_hash, text_subject
+from recollect.policy.erasure import Needle, add_counts, parse_subject, receipt_hash, subject_hash, text_subject
 from recollect.policy.names import memory_seq
 from recollect.ports import Clock, Store
 from recollect.services.memories.consolidate import Consolidate
-from recollect.services.upkeep.traces import ERASE_EVENT, OF_AGENTS, Found, Traces, findings
-from recollect.services.walk import owners
+from recollect.services.upkeep.traces import ERASE_EVENT, OF_AGENTS, FindTraces, SubjectTraces, iter_findings
+from recollect.services.walk import iter_owners
 
 ROUNDS = 5
 """Maximum number of rounds, to remove rows written in the meantime."""
@@ -83,7 +83,7 @@ class Erase:
         # Queued values would be written after the erasure, so they are flushed first.
         self._waiting = waiting
         self._caches = caches
-        self._traces = Traces(store)
+        self._traces = FindTraces(store)
 
     def __call__(self, tenant: str, query: str, *, dry_run: bool = False, compact: bool | None = None) -> Receipt:
         """Erase the subject that `query` names, or with `dry_run` only find it, and return a receipt.
@@ -92,7 +92,7 @@ class Erase:
         """
         for each in self._waiting:
             each.flush(tenant)
-        subject = parsed_subject(query, tenant) or self._resolve(tenant, query)
+        subject = parse_subject(query, tenant) or self._resolve(tenant, query)
         found, at = self._traces(tenant, subject), self._now()
         receipt = Receipt(
             tenant=tenant,
@@ -118,7 +118,9 @@ class Erase:
         name = query.strip()
         seq = memory_seq(name)
         if seq is not None:
-            having = [each for each in owners(self._store, tenant) if seq in self._store.find_memories(each, [seq])]
+            having = [
+                each for each in iter_owners(self._store, tenant) if seq in self._store.find_memories(each, [seq])
+            ]
             if len(having) > 1:
                 raise Invalid(
                     f"{len(having)} agents have a memory {name}; name the agent: memory:{having[0].agent}/{name}."
@@ -131,22 +133,22 @@ class Erase:
             return Subject(kind=SubjectKind.SESSION, id=name)
         return text_subject(query)
 
-    def _erase(self, receipt: Receipt, subject: Subject, found: Found, compact: bool | None) -> Receipt:
+    def _erase(self, receipt: Receipt, subject: Subject, found: SubjectTraces, compact: bool | None) -> Receipt:
         for owner, id in found.undone:
             self._undo(owner, id)
         for _ in range(ROUNDS):
             erased, event = self._remove(receipt, subject, found)
             receipt = replace(
                 receipt,
-                removed=added(receipt.removed, erased.removed),
-                cleared=added(receipt.cleared, erased.cleared),
+                removed=add_counts(receipt.removed, erased.removed),
+                cleared=add_counts(receipt.cleared, erased.cleared),
                 events=(*receipt.events, event),
             )
             try:
                 found = self._traces(receipt.tenant, subject)
             # The subject no longer exists, as expected.
             except NotFound:
-                found = Found()
+                found = SubjectTraces()
             if found.is_empty:
                 break
         remnants = list(receipt.remnants) + ([] if found.is_empty else [STILL_COMING])
@@ -155,7 +157,7 @@ class Erase:
             cache.forget(receipt.tenant)
         self._store.forget_cached(receipt.tenant)
         remnants += self._store.scrub(compact=compact)
-        removed = added(receipt.removed, {"detail_contents": swept})
+        removed = add_counts(receipt.removed, {"detail_contents": swept})
         return replace(receipt, removed=removed, remnants=tuple(remnants))
 
     def _undo(self, owner: Owner, id: str) -> None:
@@ -165,7 +167,7 @@ class Erase:
         except (Conflict, NotFound):
             return
 
-    def _remove(self, receipt: Receipt, subject: Subject, found: Found) -> tuple[Erased, int]:
+    def _remove(self, receipt: Receipt, subject: Subject, found: SubjectTraces) -> tuple[Erased, int]:
         tenant, needle = receipt.tenant, Needle(subject.text)
         *steps, gone = _split_steps([*self._store.list_hanging(tenant, found.gone), *found.gone]) or [[]]
         before = Erased(removed={}, cleared={})
@@ -186,8 +188,8 @@ class Erase:
             answers = {"idempotency_keys": self._store.erase_answers(tenant, with_keys=is_whole)}
             erased = replace(
                 erased,
-                removed=added(erased.removed, answers if is_whole else {}),
-                cleared=added(erased.cleared, {"agents": renamed, **({} if is_whole else answers)}),
+                removed=add_counts(erased.removed, answers if is_whole else {}),
+                cleared=add_counts(erased.cleared, {"agents": renamed, **({} if is_whole else answers)}),
             )
             event = self._store.add_event(_make_event(receipt, erased))
             return erased, event.id
@@ -234,21 +236,25 @@ def _split_steps(gone: Iterable[Trace]) -> list[list[Trace]]:
 
 def _add_counts(one: Erased, other: Erased) -> Erased:
     """Return `other` with the counts of `one` added."""
-    return replace(other, removed=added(one.removed, other.removed), cleared=added(one.cleared, other.cleared))
+    return replace(
+        other, removed=add_counts(one.removed, other.removed), cleared=add_counts(one.cleared, other.cleared)
+    )
 
 
-def _report_findings(receipt: Receipt, found: Found) -> Receipt:
+def _report_findings(receipt: Receipt, found: SubjectTraces) -> Receipt:
     """Return the receipt of a dry run."""
-    every = list(findings(found))
+    every = list(iter_findings(found))
     removed: dict[str, int] = {}
     cleared: dict[str, int] = {}
     for each in every:
         counts = cleared if each.is_cleared else removed
         counts[each.table] = counts.get(each.table, 0) + 1
-    return replace(receipt, removed=added(removed, {}), cleared=added(cleared, {}), found=tuple(every[:MAX_FOUND]))
+    return replace(
+        receipt, removed=add_counts(removed, {}), cleared=add_counts(cleared, {}), found=tuple(every[:MAX_FOUND])
+    )
 
 
-def _describe_remains(tenant: str, subject: Subject, found: Found) -> tuple[str, ...]:
+def _describe_remains(tenant: str, subject: Subject, found: SubjectTraces) -> tuple[str, ...]:
     named = [
         f"The id of agent {each}, which contains the words; to remove the agent, erase agent:{each}."
         for each in found.named

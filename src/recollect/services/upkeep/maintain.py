@@ -15,11 +15,11 @@ from datetime import datetime, timedelta
 
 from recollect.errors import Conflict, ModelError, StoreError
 from recollect.model import AuditEvent, Owner
-from recollect.policy.memories.lifetime import EPISODE_QUOTA, Fate, fate, quota_rank
+from recollect.policy.memories.lifetime import EPISODE_QUOTA, Fate, decide_fate, quota_rank
 from recollect.ports import Aging, Clock, Store
 from recollect.services.access.idempotency import prune_answers
 from recollect.services.background.embedding import Embedding
-from recollect.services.walk import Progress, owners
+from recollect.services.walk import Progress, iter_owners
 
 LEASE = "maintain"
 LEASE_TIME = timedelta(minutes=2)
@@ -94,11 +94,11 @@ class Maintain:
         lease.renew()
         try:
             tenants = [tenant] if tenant else self._store.list_tenants()
-            total = sum(1 for each in tenants for _ in owners(self._store, each)) if progress is not None else 0
+            total = sum(1 for each in tenants for _ in iter_owners(self._store, each)) if progress is not None else 0
             for each in tenants:
                 archived, swept = report.archived, report.swept
                 try:
-                    for owner in owners(self._store, each):
+                    for owner in iter_owners(self._store, each):
                         self._maintain_agent(owner, lease, report)
                         if progress is not None:
                             progress(report.agents, total)
@@ -125,7 +125,7 @@ class Maintain:
             fates = [
                 (
                     episode,
-                    fate(
+                    decide_fate(
                         episode.importance, episode.created_at, episode.last_retrieved_at, episode.expires_at, now=now
                     ),
                 )

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from recollect.errors import NotFound, StoreError
-from recollect.model import Finding, Owner, Proposal, ProposalState, Subject, SubjectKind, Trace
-from recollect.policy.erasure import ERASED, OWN_EVENTS, Needle, excerpt, ids_in, names_in
+from recollect.model import ErasureFinding, Owner, Proposal, ProposalState, Subject, SubjectKind, Trace
+from recollect.policy.erasure import ERASED, OWN_EVENTS, Needle, excerpt, foreign_words, has_name_line
 from recollect.policy.history import OWN_AREAS
 from recollect.policy.names import memory_id, memory_seq
 from recollect.ports import Store
-from recollect.services.walk import owners
+from recollect.services.walk import iter_owners
 
 PAGE = 500
 OF_AGENTS = ("memories", "memory_versions", "proposals", "context_calls", "details", "notes_file")
@@ -30,7 +30,7 @@ ERASE_EVENT = "erase.run"
 
 
 @dataclass(slots=True)
-class Found:
+class SubjectTraces:
     """Rows that an erasure removes or clears."""
 
     gone: list[Trace] = field(default_factory=list)
@@ -46,20 +46,20 @@ class Found:
         return not (self.gone or self.cleared or self.agents)
 
 
-class Traces:
+class FindTraces:
     """Service that searches a tenant's rows for a subject."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def __call__(self, tenant: str, subject: Subject) -> Found:
+    def __call__(self, tenant: str, subject: Subject) -> SubjectTraces:
         """Find the rows of a subject.
 
         Raises: NotFound when there is no such agent, session or memory.
         """
         if subject.kind is SubjectKind.TEXT:
             return self._find_mentions(tenant, Needle(subject.text))
-        found = Found()
+        found = SubjectTraces()
         if subject.kind is SubjectKind.MEMORY:
             owner = Owner(tenant, subject.agent)
             memory = self._store.get_memory(owner, subject.id)
@@ -73,11 +73,11 @@ class Traces:
             self._add_derived(tenant, found, is_derived=True)
         return found
 
-    def _add_owners(self, tenant: str, subject: Subject, found: Found) -> None:
+    def _add_owners(self, tenant: str, subject: Subject, found: SubjectTraces) -> None:
         """Add one agent with everything it owns, or the whole tenant."""
         if subject.kind is SubjectKind.AGENT:
             self._store.get_agent(Owner(tenant, subject.agent))
-        for owner in owners(self._store, tenant):
+        for owner in iter_owners(self._store, tenant):
             if subject.agent in ("", owner.agent):
                 for table in OF_AGENTS:
                     found.gone += map(_shorten, self._walk(tenant, table, agent=owner.agent))
@@ -88,15 +88,15 @@ class Traces:
             found.cleared += [each for each in self._walk(tenant, "api_keys") if each.texts != ("",)]
         found.gone += self._walk(tenant, "agents", agent=subject.agent)
 
-    def _add_session(self, tenant: str, session_id: str, found: Found) -> None:
+    def _add_session(self, tenant: str, session_id: str, found: SubjectTraces) -> None:
         found.gone += self._walk(tenant, "chat_sessions", session_id=session_id)
-        for owner in owners(self._store, tenant):
+        for owner in iter_owners(self._store, tenant):
             for table in ("memories", "details", "context_calls"):
                 found.gone += self._walk(tenant, table, agent=owner.agent, session_id=session_id)
         if not found.gone:
             raise NotFound("There is no such session.")
 
-    def _add_events(self, tenant: str, subject: Subject, found: Found) -> None:
+    def _add_events(self, tenant: str, subject: Subject, found: SubjectTraces) -> None:
         """Add events recorded by programs, which may contain any text; our own events contain only ids."""
         for event in self._walk(tenant, "audit_log"):
             if _is_own(event):
@@ -104,14 +104,14 @@ class Traces:
             is_meant = {
                 SubjectKind.TENANT: True,
                 SubjectKind.AGENT: event.agent == subject.agent,
-                SubjectKind.SESSION: names_in(event.texts, [subject.id]),
+                SubjectKind.SESSION: has_name_line(event.texts, [subject.id]),
             }.get(subject.kind, False)
             if is_meant and not _is_clear(event):
                 found.cleared.append(event)
 
-    def _find_mentions(self, tenant: str, needle: Needle) -> Found:
-        found = Found()
-        for owner in owners(self._store, tenant):
+    def _find_mentions(self, tenant: str, needle: Needle) -> SubjectTraces:
+        found = SubjectTraces()
+        for owner in iter_owners(self._store, tenant):
             for table in OF_AGENTS:
                 rows = self._walk(tenant, table, agent=owner.agent)
                 found.gone += [
@@ -119,7 +119,7 @@ class Traces:
                 ]
         for table in (*OF_TENANTS, *STAYS, "agents"):
             for each in self._walk(tenant, table):
-                texts = [ids_in(each.texts)] if _is_own(each) else each.texts
+                texts = [foreign_words(each.texts)] if _is_own(each) else each.texts
                 if each.belongs_to != ERASE_EVENT and needle.is_in_any(texts):
                     self._add_trace(_shorten(each, needle), needle, found)
         self._add_emptied_documents(tenant, found)
@@ -128,7 +128,7 @@ class Traces:
         found.named += [each.id for each in self._walk(tenant, "agents") if needle.is_in(each.id)]
         return found
 
-    def _is_mentioned(self, owner: Owner, trace: Trace, needle: Needle, found: Found) -> bool:
+    def _is_mentioned(self, owner: Owner, trace: Trace, needle: Needle, found: SubjectTraces) -> bool:
         if needle.is_in_any(trace.texts):
             return True
         if trace.table != "details":
@@ -152,7 +152,7 @@ class Traces:
             yield piece
             before = piece[-reach:]
 
-    def _add_trace(self, trace: Trace, needle: Needle, found: Found) -> None:
+    def _add_trace(self, trace: Trace, needle: Needle, found: SubjectTraces) -> None:
         if trace.table == "agents":
             found.agents.append(trace)
         elif trace.table in STAYS:
@@ -163,7 +163,7 @@ class Traces:
         else:
             found.gone.append(trace)
 
-    def _add_emptied_documents(self, tenant: str, found: Found) -> None:
+    def _add_emptied_documents(self, tenant: str, found: SubjectTraces) -> None:
         """Add documents that lose all their passages."""
         gone = Counter(_document_id(each) for each in found.gone if each.table == "kb_chunks")
         if gone:
@@ -172,7 +172,7 @@ class Traces:
             for id in sorted(id for id, count in gone.items() if count == every[id] and id not in known):
                 found.gone.append(Trace(table="kb_documents", key=(id,), texts=(id,)))
 
-    def _add_summaries(self, tenant: str, found: Found) -> None:
+    def _add_summaries(self, tenant: str, found: SubjectTraces) -> None:
         """Add summaries of messages that are cleared; they are made again when needed."""
         known = {each.belongs_to for each in (*found.cleared, *found.gone) if each.table == "chat_sessions"}
         touched = {each.belongs_to for each in found.cleared if each.table == "chat_messages"}
@@ -182,9 +182,9 @@ class Traces:
                 agent, texts = session.owner.agent, (session.summary,)
                 found.cleared.append(Trace(table="chat_sessions", key=(id,), agent=agent, belongs_to=id, texts=texts))
 
-    def _add_derived(self, tenant: str, found: Found, *, is_derived: bool) -> None:
+    def _add_derived(self, tenant: str, found: SubjectTraces, *, is_derived: bool) -> None:
         """Add proposals that fold removed memories, prompts that showed them and, with `is_derived`, their results."""
-        for owner in owners(self._store, tenant):
+        for owner in iter_owners(self._store, tenant):
             gone = {memory_id(int(each.key[0])) for each in _select(owner, found.gone, "memories")}
             known = {each.key for each in _select(owner, found.gone, "proposals")}
             for proposal in self._iter_proposals(owner) if gone else ():
@@ -197,13 +197,13 @@ class Traces:
                     found.gone.append(Trace(table="proposals", key=(seq,), agent=owner.agent, texts=(proposal.text,)))
             self._add_prompts(owner, gone, found)
 
-    def _add_result(self, owner: Owner, proposal: Proposal, found: Found) -> set[str]:
+    def _add_result(self, owner: Owner, proposal: Proposal, found: SubjectTraces) -> set[str]:
         found.undone.append((owner, proposal.id))
         made = self._store.find_memories(owner, [memory_seq(proposal.memory_id or "") or 0])
         found.gone += [_memory_trace(owner, memory.id, memory.text) for memory in made.values()]
         return {memory.id for memory in made.values()}
 
-    def _add_prompts(self, owner: Owner, memories: set[str], found: Found) -> None:
+    def _add_prompts(self, owner: Owner, memories: set[str], found: SubjectTraces) -> None:
         names = memories | {each.id for each in _select(owner, found.gone, "details")}
         names |= {each.belongs_to for each in found.gone if each.table == "kb_chunks"}
         names |= {each.id for each in found.gone if each.table in ("workflow_steps", "kb_documents")}
@@ -212,7 +212,7 @@ class Traces:
         known = {each.key for each in _select(owner, found.gone, "context_calls")}
         if names or sessions:
             for call in self._walk(owner.tenant, "context_calls", agent=owner.agent):
-                is_shown = call.belongs_to in sessions or names_in(call.texts, names)
+                is_shown = call.belongs_to in sessions or has_name_line(call.texts, names)
                 if is_shown and call.key not in known:
                     found.gone.append(call)
 
@@ -231,11 +231,11 @@ class Traces:
             after = page[-1].key
 
 
-def findings(found: Found) -> Iterator[Finding]:
+def iter_findings(found: SubjectTraces) -> Iterator[ErasureFinding]:
     """Yield the findings reported to the caller."""
     for traces, is_cleared in ((found.gone, False), ((*found.cleared, *found.agents), True)):
         for each in traces:
-            yield Finding(
+            yield ErasureFinding(
                 table=each.table,
                 agent=each.agent,
                 id=each.id,

@@ -21,7 +21,7 @@ from importlib import import_module
 from typing import IO
 
 from recollect.errors import StoreError
-from recollect.policy.text import without_half_pairs
+from recollect.policy.text import replace_half_pairs
 
 CHUNK_CHARS = 128 * 1024
 MAX_CHUNK_BYTES = 4 * CHUNK_CHARS
@@ -37,7 +37,7 @@ DAMAGED = "The text behind this key is damaged in the store. Other details are w
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class ChunkIndex:
     """Positions of the chunks in a file."""
 
     starts: Sequence[int]  # offset of each chunk, and the end of the last one
@@ -47,18 +47,18 @@ class Index:
 
     def pack(self) -> bytes:
         """Encode the index and the footer, which end a file."""
-        index = packed_numbers([*self.starts, *self.newlines])
+        index = pack_numbers([*self.starts, *self.newlines])
         head = _FOOTER.pack(self.starts[-1], len(self.newlines), self.size, self.chars, 0, MAGIC)
         footer = _FOOTER.pack(*_FOOTER.unpack(head)[:4], zlib.crc32(index + head), MAGIC)
         return _SKIPPED.pack(_SKIPPED_MARK, len(index) + len(footer)) + index + footer
 
 
-def packed_numbers(numbers: Sequence[int]) -> bytes:
+def pack_numbers(numbers: Sequence[int]) -> bytes:
     return struct.pack(f"<{len(numbers)}Q", *numbers)
 
 
-def unpacked_numbers(packed: bytes) -> Sequence[int]:
-    """Decode what `packed_numbers` returned.
+def unpack_numbers(packed: bytes) -> Sequence[int]:
+    """Decode what `pack_numbers` returned.
 
     Raises: StoreError.
     """
@@ -67,7 +67,7 @@ def unpacked_numbers(packed: bytes) -> Sequence[int]:
     return struct.unpack(f"<{len(packed) // 8}Q", packed)
 
 
-def read_index(fd: int) -> Index:
+def read_index(fd: int) -> ChunkIndex:
     """Read the index of a file.
 
     Raises: StoreError when it is damaged.
@@ -82,11 +82,11 @@ def read_index(fd: int) -> Index:
     packed = os.pread(fd, length, end - length)
     if zlib.crc32(packed + _FOOTER.pack(begin, count, size, chars, 0, MAGIC)) != checksum:
         raise StoreError(DAMAGED)
-    numbers = unpacked_numbers(packed)
-    return Index(numbers[: count + 1], numbers[count + 1 :], size, chars)
+    numbers = unpack_numbers(packed)
+    return ChunkIndex(numbers[: count + 1], numbers[count + 1 :], size, chars)
 
 
-def expanded(frame: bytes, *, chars: int) -> str:
+def decompress_chunk(frame: bytes, *, chars: int) -> str:
     """Decompress a chunk and check that it has `chars` characters.
 
     Raises: StoreError when it is damaged.
@@ -134,12 +134,12 @@ class ChunkFile:
         return self._breaks + (self.chars > 0 and self._last != "\n")
 
     @property
-    def index(self) -> Index:
-        return Index(tuple(self._starts), tuple(self._newlines), self.size, self.chars)
+    def index(self) -> ChunkIndex:
+        return ChunkIndex(tuple(self._starts), tuple(self._newlines), self.size, self.chars)
 
     def feed(self, text: str) -> None:
         for start in range(0, len(text), CHUNK_CHARS):
-            self._buffer.append(without_half_pairs(text[start : start + CHUNK_CHARS]))
+            self._buffer.append(replace_half_pairs(text[start : start + CHUNK_CHARS]))
             self._buffered_chars += len(self._buffer[-1])
             if self._buffered_chars >= CHUNK_CHARS:
                 joined = "".join(self._buffer)

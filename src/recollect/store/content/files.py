@@ -28,9 +28,9 @@ from recollect.store.content.chunks import (
     DAMAGED,
     MISSING,
     ChunkFile,
-    Index,
+    ChunkIndex,
     chunk_length,
-    expanded,
+    decompress_chunk,
     read_index,
 )
 from recollect.store.engine import Engine, Unit
@@ -42,7 +42,7 @@ if sys.platform != "win32":
 
 SUFFIX = ".zst"
 TEMPORARY = ".tmp"
-COMPARED = 1024 * 1024
+COMPARE_BYTES = 1024 * 1024
 """Bytes compared at a time."""
 
 SWEEP_BATCH = 20
@@ -137,7 +137,7 @@ class FileDraft:
 
     def _is_same_as(self, known: IO[bytes]) -> bool:
         self._file.seek(0)
-        while (ours := self._file.read(COMPARED)) == known.read(COMPARED):
+        while (ours := self._file.read(COMPARE_BYTES)) == known.read(COMPARE_BYTES):
             if not ours:
                 return True
         return False
@@ -164,7 +164,7 @@ class FileContent:
 
     chunk_chars = CHUNK_CHARS
 
-    def __init__(self, path: Path, index: Index, lines: int) -> None:
+    def __init__(self, path: Path, index: ChunkIndex, lines: int) -> None:
         self._path = path
         self._starts = index.starts
         self.chars = index.chars
@@ -180,7 +180,7 @@ class FileContent:
             raise StoreError(MISSING) from error
         except OSError as error:
             raise StoreError(DAMAGED) from error
-        return expanded(frame, chars=chunk_length(position, self.chars))
+        return decompress_chunk(frame, chars=chunk_length(position, self.chars))
 
 
 class ContentFiles:
@@ -296,7 +296,7 @@ def _make_folder(folder: Path, disk: Disk, store_id: int) -> None:
     write_marker(folder.parent, store_id)
 
 
-def _read_index_at(path: Path) -> Index:
+def _read_index_at(path: Path) -> ChunkIndex:
     """Read the index of a content file.
 
     Raises: StoreError.

@@ -14,9 +14,9 @@ from recollect.store.content.chunks import (
     MISSING,
     ChunkFile,
     chunk_length,
-    expanded,
-    packed_numbers,
-    unpacked_numbers,
+    decompress_chunk,
+    pack_numbers,
+    unpack_numbers,
 )
 from recollect.store.engine import Engine, Unit
 
@@ -64,7 +64,7 @@ class RowContent:
         )
         if row is None:
             raise StoreError(MISSING)
-        return expanded(bytes(row[0]), chars=chunk_length(position, self.chars))
+        return decompress_chunk(bytes(row[0]), chars=chunk_length(position, self.chars))
 
 
 class ContentRows:
@@ -80,7 +80,7 @@ class ContentRows:
         """Store the draft's content in the transaction that adds the detail."""
         chunks = draft.chunks
         key_params = {"tenant": unit.tenant, "content_hash": chunks.content_hash}
-        index = packed_numbers(chunks.index.newlines)
+        index = pack_numbers(chunks.index.newlines)
         if unit.run("add_content", **key_params, size=chunks.size, chars=chunks.chars, line_index=index, now=now):
             for position, frame in enumerate(chunks.frames()):
                 unit.run("add_chunk_frame", **key_params, position=position, frame=frame)
@@ -103,7 +103,7 @@ class ContentRows:
         if row is None:
             raise StoreError(MISSING)
         size, chars, line_index = row
-        newlines = unpacked_numbers(bytes(line_index))
+        newlines = unpack_numbers(bytes(line_index))
         if (size, chars) != (detail.size, detail.chars) or len(newlines) != -(-chars // CHUNK_CHARS):
             raise StoreError(DAMAGED)
         return RowContent(self._engine, detail, newlines)
@@ -115,7 +115,7 @@ class ContentRows:
             row = unit.one("find_frame", **key_params, position=position)
             if row is None:
                 raise StoreError(MISSING)
-            yield expanded(bytes(row[0]), chars=chunk_length(position, detail.chars))
+            yield decompress_chunk(bytes(row[0]), chars=chunk_length(position, detail.chars))
 
     def sweep(self, tenant: str, *, stored_before: datetime, unknown_too: bool = False) -> int:
         swept, values = 0, {"tenant": tenant, "stored_before": stored_before, "limit": SWEEP_BATCH}

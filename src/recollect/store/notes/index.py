@@ -13,11 +13,11 @@ from recollect.policy.names import memory_seq
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.text import terms
 from recollect.ports import EmbedTexts, Vector
-from recollect.store.engine import Registered
+from recollect.store.engine import RegisteredEmbedder
 from recollect.store.search.encoding import encode_terms, encode_vector
-from recollect.store.search.index import OwnerIndex, Wanted
+from recollect.store.search.index import OwnerIndex, RowFilter
 
-EVERYTHING = Wanted([Kind.NOTE.value], float("-inf"))
+EVERYTHING = RowFilter([Kind.NOTE.value], float("-inf"))
 EMBEDDER_ID = 1
 
 
@@ -28,12 +28,12 @@ class NotesIndex:
         self._embed = embed
         self._lock = threading.Lock()
         self._vectors: dict[str, Vector | None] = {}
-        self._indexed: tuple[Sequence[Memory], OwnerIndex] = ((), OwnerIndex(Registered(0, "", 0)))
+        self._indexed: tuple[Sequence[Memory], OwnerIndex] = ((), OwnerIndex(RegisteredEmbedder(0, "", 0)))
 
     def forget(self) -> None:
         """Drop every note; the next search reads and embeds them again."""
         with self._lock:
-            self._vectors, self._indexed = {}, ((), OwnerIndex(Registered(0, "", 0)))
+            self._vectors, self._indexed = {}, ((), OwnerIndex(RegisteredEmbedder(0, "", 0)))
 
     def search(self, notes: Sequence[Memory], query: str, limit: int) -> Sequence[Match]:
         """Return notes that share words with `query`, best first."""
@@ -70,7 +70,7 @@ class NotesIndex:
         fresh = dict(zip(unseen, self._embed(unseen), strict=True)) if unseen else {}
         self._vectors = {note.text: fresh.get(note.text, self._vectors.get(note.text)) for note in notes}
         dimensions = next((len(vector) for vector in self._vectors.values() if vector is not None), 0)
-        index = OwnerIndex(Registered(EMBEDDER_ID, "file", dimensions))
+        index = OwnerIndex(RegisteredEmbedder(EMBEDDER_ID, "file", dimensions))
         index.append([self._row(note) for note in reversed(notes)])
         return index
 

@@ -16,9 +16,9 @@ from typing import Any
 
 from recollect.errors import Invalid
 from recollect.model import Kind, Memory, Owner, Scope
-from recollect.policy.memories.kinds import BLANK, RULES, checked_tags
+from recollect.policy.memories.kinds import BLANK, RULES, check_tags
 from recollect.policy.names import memory_seq
-from recollect.policy.text import checked_text, fold
+from recollect.policy.text import check_text, fold
 from recollect.store.tables.rows import folded_tags
 
 MAX_SEQ = 2**53 - 1
@@ -129,7 +129,7 @@ def _parse_text(value: object) -> str:
         raise Invalid(f"Content too long (max {limit:,} characters)")
     if not value.strip():
         raise Invalid(BLANK)
-    return checked_text(value)
+    return check_text(value)
 
 
 def _parse_tags(value: object) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ def _parse_tags(value: object) -> tuple[str, ...]:
         return ()
     if not isinstance(value, list):
         raise Invalid("Its tags are not a list.")
-    return checked_tags(value)
+    return check_tags(value)
 
 
 def _parse_scope(value: object) -> Scope:

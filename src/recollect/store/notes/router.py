@@ -24,7 +24,7 @@ from recollect.policy.memories.trust import is_low
 from recollect.policy.names import memory_seq
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.transfer import KEYS
-from recollect.ports import ContentDraft, EmbedTexts, Glimpse, Store, Vector
+from recollect.ports import ContentDraft, EmbedTexts, MemorySummary, Store, Vector
 from recollect.store.notes.delegation import SqlDelegate
 from recollect.store.notes.file import NotesFile
 from recollect.store.notes.store import NotesStore, Superseded
@@ -33,7 +33,7 @@ from recollect.store.sqlstore import SqlStore
 from recollect.store.tables.audit import refuse_foreign
 from recollect.store.tables.erasure import NOTES_FILE
 from recollect.store.tables.rows import memory_values, moment
-from recollect.store.tables.transfer_tables import BY_NAME, portable
+from recollect.store.tables.transfer_tables import BY_NAME, export_row
 
 T = TypeVar("T")
 
@@ -99,7 +99,7 @@ class RoutedStore(SqlDelegate):
     def find_memories(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Memory]:
         return {**self.sql.find_memories(owner, seqs), **self._notes.find(owner, seqs)}
 
-    def find_glimpses(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Glimpse]:
+    def find_glimpses(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, MemorySummary]:
         in_file = {seq: _glimpse(seq, note) for seq, note in self._notes.find(owner, seqs).items()}
         return {**self.sql.find_glimpses(owner, seqs), **in_file}
 
@@ -274,7 +274,7 @@ class RoutedStore(SqlDelegate):
             # Another program may have added notes that the agent's counter, or the agent's row, does not know yet.
             highest = max(memory_seq(note.id) or 0 for note in notes)
             self.sql.raise_counter(notes[0].owner, highest, now=notes[0].created_at)
-        waiting = [portable(BY_NAME[MEMORIES], _row(note)) for note in reversed(notes)]
+        waiting = [export_row(BY_NAME[MEMORIES], _row(note)) for note in reversed(notes)]
 
         def take_notes(table: str, row: Json) -> None:
             if table in AFTER_MEMORIES and (table != "shelves" or row["shelf"] != "audit"):
@@ -355,8 +355,10 @@ def _best(in_rows: Sequence[Match], in_file: Sequence[Match], limit: int) -> Seq
     return nlargest(limit, [*in_rows, *in_file], key=lambda match: (match.score, match.seq)) if in_file else in_rows
 
 
-def _glimpse(seq: int, note: Memory) -> Glimpse:
-    return Glimpse(seq, note.text, note.importance, note.created_at, note.valid_from or note.created_at, lambda: note)
+def _glimpse(seq: int, note: Memory) -> MemorySummary:
+    return MemorySummary(
+        seq, note.text, note.importance, note.created_at, note.valid_from or note.created_at, lambda: note
+    )
 
 
 def _row(note: Memory) -> Sequence[object]:

@@ -24,7 +24,7 @@ from recollect.policy.names import memory_seq
 from recollect.store.engine import Unit
 from recollect.store.notes.disk import CLAIM, FOLDERS
 from recollect.store.notes.lines import hash_note
-from recollect.store.tables.embeddings import NOBODY
+from recollect.store.tables.embeddings import NO_OWNER
 from recollect.store.units import Units
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class TrustRows:
         values = self._row(owner, highest)
         # In a transaction of no tenant: this is not what the current request is for, so it must not take the request's
         # idempotency key.
-        self._units.write(NOBODY, lambda unit: unit.run("add_lease", **values))
+        self._units.write(NO_OWNER, lambda unit: unit.run("add_lease", **values))
         return self.find(owner) or NoteTrust(highest)
 
     def trust_notes(self, owner: Owner, notes: Sequence[Memory], *, through: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 
 from recollect.errors import Invalid
-from recollect.store.postgres.engine import translated
+from recollect.store.postgres.engine import translate_errors
 
 FIRST = "agents"
 """Table with which the others are colocated."""
@@ -25,7 +25,7 @@ def distribute(url: str) -> Sequence[str]:
 
     Raises: Invalid when the database has no Citus; StoreError.
     """
-    with translated(), psycopg.connect(url, autocommit=True) as connection:
+    with translate_errors(), psycopg.connect(url, autocommit=True) as connection:
         if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'citus'").fetchone():
             raise Invalid(
                 "This database has no Citus. On the coordinator of a cluster run CREATE EXTENSION citus, add the "

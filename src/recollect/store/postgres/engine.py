@@ -30,13 +30,13 @@ from recollect.errors import (
     StoreError,
     StoreTimeout,
 )
-from recollect.policy.names import checked_tenant
+from recollect.policy.names import check_tenant
 from recollect.store import adopt_chat_tables
-from recollect.store.engine import FORKED, LACKING, UNSTORABLE, Registered, Unit
+from recollect.store.engine import FORKED, SCHEMA_INCOMPLETE, UNSTORABLE, RegisteredEmbedder, Unit
 from recollect.store.migrations import Migration, check_applied, load_migrations
 from recollect.store.postgres.index import MAX_INDEXED_DIMENSIONS, PostgresIndex
 from recollect.store.postgres.link import Connection, PostgresLink
-from recollect.store.postgres.scrub import scrubbed
+from recollect.store.postgres.scrub import scrub_tables
 from recollect.store.postgres_unit import PostgresUnit
 from recollect.store.queries import as_pyformat, load_queries
 from recollect.store.snapshots import Snapshots
@@ -76,7 +76,7 @@ class PostgresEngine:
         self._cut_off: set[str] = set()  # tenants whose node of a cluster did not answer when it was last asked
         self._link = PostgresLink(url, busy_timeout=busy_timeout, pool_size=pool_size, configure=_configure)
         try:
-            with translated():
+            with translate_errors():
                 with self._link.connect() as connection:
                     _check_role(connection)
                     _migrate(connection)
@@ -93,7 +93,7 @@ class PostgresEngine:
         shared = self._snapshots.find(tenant)
         if shared is None:
             return self._run(tenant, work, begin=READING)
-        with translated():
+        with translate_errors():
             shared.begin_again_if_failed()
             try:
                 return work(shared)
@@ -125,7 +125,7 @@ class PostgresEngine:
     def texts(self, texts: Sequence[str]) -> list[str]:
         return list(texts)
 
-    def use_embedder(self, embedder: Registered) -> None:
+    def use_embedder(self, embedder: RegisteredEmbedder) -> None:
         # The approximate index has a fixed vector length and serves only statements that name the same length.
         self._queries = {
             name: sql.replace("{dimensions}", str(embedder.dimensions)).replace("{embedder_id}", str(embedder.id))
@@ -133,7 +133,7 @@ class PostgresEngine:
         }
         self.index.use(embedder)
         if 0 < embedder.dimensions <= MAX_INDEXED_DIMENSIONS:
-            with translated(), self._connection() as connection:
+            with translate_errors(), self._connection() as connection:
                 self._make_chunk_index(connection)
 
     def _make_chunk_index(self, connection: Connection) -> None:
@@ -152,8 +152,8 @@ class PostgresEngine:
         self.index.forget(tenant)
 
     def scrub(self, tables: Sequence[str], *, compact: bool | None) -> Sequence[str]:
-        with translated(), self._connection() as connection:
-            return scrubbed(connection, tables, compact=bool(compact))
+        with translate_errors(), self._connection() as connection:
+            return scrub_tables(connection, tables, compact=bool(compact))
 
     def problems(self) -> Sequence[str]:
         cut_off = len(self._cut_off)
@@ -175,8 +175,8 @@ class PostgresEngine:
         """Do `work` in a transaction. A connection that died in the pool, as all do when the server restarts, shows it
         when the transaction is to begin: then nothing has been done yet, and the next one is tried."""
         if tenant:  # the registries belong to no tenant, and need none to be read
-            begin = f"{begin}; SET LOCAL recollect.tenant = '{checked_tenant(tenant)}'{then}"
-        with translated():
+            begin = f"{begin}; SET LOCAL recollect.tenant = '{check_tenant(tenant)}'{then}"
+        with translate_errors():
             for _ in range(self._link.pool_size + 1):
                 with self._connection() as connection:  # takes the transaction back if an error passes by
                     is_begun = False
@@ -210,14 +210,16 @@ def _configure(connection: Connection) -> None:
 def _migrate(connection: Connection) -> None:
     """Apply pending migrations. One server migrates; others that start meanwhile wait for it."""
     migrations = load_migrations("postgres")
-    if not check_applied(migrations, _applied(connection)) and not adopt_chat_tables.is_lacking(_columns(connection)):
+    if not check_applied(migrations, _applied(connection)) and not adopt_chat_tables.lacks_summary(
+        _columns(connection)
+    ):
         return
     connection.execute("SELECT pg_advisory_lock(%s)", (MIGRATION_LOCK,))
     try:
         if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone():
             _add_pgvector(connection)
         applied = _applied(connection)
-        before, after = adopt_chat_tables.around(
+        before, after = adopt_chat_tables.adoption_statements(
             "postgres", applied, _columns(connection), _columns(connection, adopt_chat_tables.MESSAGES)
         )
         for place, migration in enumerate(check_applied(migrations, applied) or [None]):
@@ -304,7 +306,7 @@ def is_from_node(error: psycopg.Error) -> bool:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Convert the driver's errors to ours, with the original as the cause."""
     try:
         yield
@@ -328,7 +330,7 @@ def translated() -> Iterator[None]:
         # Omit the driver's message, which quotes the row.
         raise Conflict(f"The database refused the write ({error.diag.constraint_name}).") from error
     except (errors.UndefinedTable, errors.UndefinedColumn) as error:
-        raise SchemaMismatch(LACKING) from error
+        raise SchemaMismatch(SCHEMA_INCOMPLETE) from error
     except psycopg.OperationalError as error:
         if is_read_overdue():
             raise StoreTimeout(READ_TIMED_OUT) from error

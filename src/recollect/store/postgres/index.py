@@ -20,9 +20,9 @@ from recollect.model import Match
 from recollect.policy.recall.ranking import BM25_B, BM25_K1
 from recollect.ports import Vector
 from recollect.store.engine import Row, Unit
-from recollect.store.search.encoding import Codes, Encoding, Floats, Numbers, once, word_code
-from recollect.store.search.index import ALWAYS, OwnerIndex, Wanted
-from recollect.store.search.index_cache import Read, Shelf
+from recollect.store.search.encoding import Codes, Encoding, Floats, Numbers, single_word_code, word_code
+from recollect.store.search.index import ALWAYS, OwnerIndex, RowFilter
+from recollect.store.search.index_cache import IndexKey, Read
 from recollect.store.search.memory_search import MemorySearch
 
 EXACT_BELOW = 20_000
@@ -70,7 +70,7 @@ class PostgresIndex(MemorySearch):
     ) -> Sequence[Match]:
         index = self._held_chunks(tenant)
         if index is not None:
-            return index.search(terms, Wanted(categories, ALWAYS), limit)
+            return index.search(terms, RowFilter(categories, ALWAYS), limit)
         values = {"terms": _distinct(terms), "limit": limit, **_in_categories(categories), **_BM25}
         return _matches(self._read(tenant, lambda unit: unit.all("search_chunks", tenant=tenant, **values)))
 
@@ -79,7 +79,7 @@ class PostgresIndex(MemorySearch):
     ) -> Sequence[Match]:
         index = self._held_chunks(tenant)
         if index is not None:
-            return index.nearest(vector, Wanted(categories, ALWAYS), limit)
+            return index.nearest(vector, RowFilter(categories, ALWAYS), limit)
         values = {
             "tenant": tenant,
             "embedder_id": self._embedder.id,
@@ -101,7 +101,7 @@ class PostgresIndex(MemorySearch):
 
     def _held_chunks(self, tenant: str) -> OwnerIndex | None:
         """Return the index of a tenant's shelf; None if it is too large for the cache."""
-        shelf, most = Shelf(tenant), SHELF_SHARE * self._max_bytes
+        shelf, most = IndexKey(tenant), SHELF_SHARE * self._max_bytes
         if not self._indexes.is_held(shelf):
             row = self._read(tenant, lambda unit: unit.one("chunks_ever", tenant=tenant))
             if row is not None and row[0] * (CHUNK_BYTES + 4 * self._embedder.dimensions) > most:
@@ -159,7 +159,7 @@ def _words(stored: Sequence[str]) -> tuple[Codes, Numbers]:
             codes += [_word_code(term, places) for term, places in _WORD.findall(each)]
         elif each:
             # Fast path for the common case: plain words that occur once each.
-            codes += map(once, each[1:-3].split("':1 '"))
+            codes += map(single_word_code, each[1:-3].split("':1 '"))
         per_row.append(len(codes) - before)
     return np.array(codes, np.uint64), np.array(per_row, np.int64)
 
@@ -167,7 +167,7 @@ def _words(stored: Sequence[str]) -> tuple[Codes, Numbers]:
 def _word_code(term: str, places: str) -> int:
     if "'" in term or "\\" in term:
         term = _unquoted(term)
-    return once(term) if places == "1" else word_code(term, places.count(",") + 1)
+    return single_word_code(term) if places == "1" else word_code(term, places.count(",") + 1)
 
 
 def _unquoted(term: str) -> str:

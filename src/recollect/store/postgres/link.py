@@ -4,12 +4,12 @@ While the server is unreachable, every call fails immediately instead of waiting
 detects both the outage and its end:
 
 - Connections refused or dropped: the pool loses its last connection and cannot open another.
-- Server frozen or network cut: a call has waited `SLOW` seconds, the server has sent nothing meanwhile, and a
+- Server frozen or network cut: a call has waited `SLOW_CALL` seconds, the server has sent nothing meanwhile, and a
   test connection is not established within its `connect_timeout`. Then the waiting calls are woken by shutting down
   their sockets. A statement that is merely slow is left alone, because the test connection succeeds.
 - Read limit ignored (see `recollect.deadline.limit_reads`): the server normally ends a statement in time. If it does
   not, the socket of that call is shut down, whatever the state of the server.
-- Recovery: a connection is tried every `GLANCE` seconds. When one succeeds, a new pool replaces the old one,
+- Recovery: a connection is tried every `CHECK_INTERVAL` seconds. When one succeeds, a new pool replaces the old one,
   whose connections are all suspect.
 """
 
@@ -37,10 +37,10 @@ from recollect.store.engine import CLOSED
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
-GLANCE = 0.5
+CHECK_INTERVAL = 0.5
 """Seconds between two checks of the running calls and, during an outage, between two attempts to connect."""
 
-SLOW = 1.0
+SLOW_CALL = 1.0
 """Seconds a call may wait before a test connection is opened."""
 
 GRACE = 0.25
@@ -204,7 +204,7 @@ class PostgresLink:
 
     def _has_slow_call(self) -> bool:
         since = min((call.since for call in list(self._calls)), default=None)
-        return since is not None and time.monotonic() - max(since, self._last_heard) > SLOW
+        return since is not None and time.monotonic() - max(since, self._last_heard) > SLOW_CALL
 
     def _probe(self, pool: ConnectionPool[Connection], *, has_connections: bool) -> None:
         began = time.monotonic()
@@ -280,7 +280,7 @@ class _Call:
 def _watch(link_ref: weakref.ref[PostgresLink], check_requested: threading.Event) -> None:
     """Check a link periodically while it exists. Not a method, because the thread would keep the link alive."""
     while True:
-        check_requested.wait(GLANCE)
+        check_requested.wait(CHECK_INTERVAL)
         check_requested.clear()
         link = link_ref()
         try:

@@ -37,7 +37,7 @@ _REFUSED = re.compile(f"{REFUSAL}|permission denied to|only .* can vacuum")
 _UNREMOVABLE = re.compile(r"(\d+) (?:are dead but not yet removable|dead row versions cannot be removed yet)")
 
 
-def scrubbed(connection: psycopg.Connection[Any], tables: Sequence[str], *, compact: bool) -> Sequence[str]:
+def scrub_tables(connection: psycopg.Connection[Any], tables: Sequence[str], *, compact: bool) -> Sequence[str]:
     """Vacuum the tables; return where removed bytes may remain. Must run outside a transaction."""
     refused, seen = [], []
     connection.execute(sql.SQL("SET lock_timeout = {}").format(PATIENCE))

@@ -47,7 +47,7 @@ def word_key(term: str) -> int:
 def encode_terms(terms: Sequence[str]) -> bytes:
     """Encode a record's words: the code of each distinct word, little-endian."""
     if len(set(terms)) == len(terms):
-        packed = array("Q", map(once, terms))
+        packed = array("Q", map(single_word_code, terms))
     else:
         packed = array("Q", [word_code(term, count) for term, count in Counter(terms).items()])
     if sys.byteorder == "big":
@@ -55,7 +55,7 @@ def encode_terms(terms: Sequence[str]) -> bytes:
     return packed.tobytes()
 
 
-def is_same_terms(stored: bytes, terms: Sequence[str]) -> bool:
+def has_same_terms(stored: bytes, terms: Sequence[str]) -> bool:
     """Return True if a stored entry holds exactly these words, in any order."""
     expected = encode_terms(terms)
     return stored == expected or sorted(_split_codes(stored)) == sorted(_split_codes(expected))
@@ -71,7 +71,7 @@ def word_code(term: str, count: int) -> int:
 
 
 @lru_cache(maxsize=65536)
-def once(term: str) -> int:
+def single_word_code(term: str) -> int:
     """Return the code of a word that occurs once. Cached, because most words do."""
     return word_code(term, 1)
 
@@ -102,5 +102,5 @@ def _decode_versions(rows: Sequence[Row]) -> Numbers:
     return np.fromiter(chain.from_iterable(rows), np.int64, 3 * len(rows)).reshape(-1, 3)
 
 
-SHORT = Encoding(words=decode_terms, vectors=decode_vectors, versions=_decode_versions)
+COMPACT_ENCODING = Encoding(words=decode_terms, vectors=decode_vectors, versions=_decode_versions)
 """Encoding of `encode_terms` and `encode_vector`."""

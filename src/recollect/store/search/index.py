@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from recollect.model import Kind, Match
 from recollect.policy.recall.ranking import BM25_B, BM25_K1
-from recollect.policy.recall.similarity import SPEAKERS, Evidence, Frame, conversations_of
-from recollect.store.engine import Registered, Row
-from recollect.store.search.encoding import SHORT, Encoding, Floats, Numbers, word_key
+from recollect.policy.recall.similarity import SPEAKERS, Evidence, Frame, number_conversations
+from recollect.store.engine import RegisteredEmbedder, Row
+from recollect.store.search.encoding import COMPACT_ENCODING, Encoding, Floats, Numbers, word_key
 from recollect.store.search.postings import NO_WORDS, Packed, Words, row_numbers
 from recollect.store.tables.rows import moment
 
@@ -42,7 +42,7 @@ EMPTY_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RowFilter:
     """Filter of rows: in one of the groups (if any), started by `until` and not expired at `now`."""
 
     groups: Collection[str]
@@ -56,7 +56,7 @@ class OwnerIndex:
     Only one thread at a time may `append`. Searches may run at any time, on the state at their start.
     """
 
-    def __init__(self, embedder: Registered, encoding: Encoding = SHORT) -> None:
+    def __init__(self, embedder: RegisteredEmbedder, encoding: Encoding = COMPACT_ENCODING) -> None:
         self.embedder = embedder
         self.encoding = encoding
         self.last_seq = 0  # highest number ever indexed; rows above it are new
@@ -169,7 +169,7 @@ class OwnerIndex:
         other.last_seq, other._rows = self.last_seq, rows
         return other
 
-    def search(self, terms: Sequence[str], wanted: Wanted, limit: int) -> list[Match]:
+    def search(self, terms: Sequence[str], wanted: RowFilter, limit: int) -> list[Match]:
         """Rank the rows that contain any of the words by BM25, with the statistics of the rows that pass the filter."""
         # Read the rows first: words of rows that are appended in between are ignored.
         rows, words = self._rows, self._words
@@ -182,10 +182,10 @@ class OwnerIndex:
         if not any(map(len, holding)):
             return []
         full = float(sum(np.log1p((total - min(len(each), total) + 0.5) / (len(each) + 0.5)) for each in holding))
-        found = _search_rows(rows, holding, Wanted((), ALWAYS), limit)
+        found = _search_rows(rows, holding, RowFilter((), ALWAYS), limit)
         return [Match(match.seq, min(1.0, match.score / full)) for match in found]
 
-    def nearest(self, vector: Floats, wanted: Wanted, limit: int) -> list[Match]:
+    def nearest(self, vector: Floats, wanted: RowFilter, limit: int) -> list[Match]:
         """Rank the rows by their cosine to `vector`."""
         rows = self._rows
         if not rows.count:
@@ -195,7 +195,7 @@ class OwnerIndex:
         scores[~(rows.match_filter(wanted) & rows.embedded[: rows.count])] = -np.inf
         return rows.best(scores, limit, above=-np.inf)
 
-    def evidence(self, terms: Sequence[str], vector: Floats | None, wanted: Wanted) -> Evidence:
+    def evidence(self, terms: Sequence[str], vector: Floats | None, wanted: RowFilter) -> Evidence:
         """Collect the cosines and word occurrences of the filtered rows for `policy.recall.similarity`."""
         rows, words = self._rows, self._words
         view = self._view(rows, wanted)
@@ -211,7 +211,7 @@ class OwnerIndex:
             occurrences=[words.occurrences(word_key(term), view.places) for term in terms],
         )
 
-    def _view(self, rows: _Rows, wanted: Wanted) -> _View:
+    def _view(self, rows: _Rows, wanted: RowFilter) -> _View:
         """Return the view of the filtered rows, cached until the selection for the same groups changes."""
         allowed, groups = rows.match_filter(wanted), frozenset(wanted.groups)
         view = self._views.get(groups)
@@ -226,7 +226,7 @@ def _find_words(words: Words, terms: Sequence[str]) -> list[Packed]:
     return [words.find(key) for key in {word_key(term) for term in terms}]
 
 
-def _search_rows(rows: _Rows, holding: Sequence[Packed], wanted: Wanted, limit: int) -> list[Match]:
+def _search_rows(rows: _Rows, holding: Sequence[Packed], wanted: RowFilter, limit: int) -> list[Match]:
     allowed = rows.match_filter(wanted)
     total = int(np.count_nonzero(allowed))
     if not total:
@@ -262,7 +262,7 @@ class _View:
     def build(cls, rows: _Rows, allowed: NDArray[np.bool_]) -> _View:
         kept = np.flatnonzero(allowed)
         seqs, speakers, since = rows.seqs[kept], rows.speakers[kept], rows.since[kept].astype(np.float64)
-        conversations = conversations_of(rows.sessions[kept], seqs=seqs, speakers=speakers, since=since)
+        conversations = number_conversations(rows.sessions[kept], seqs=seqs, speakers=speakers, since=since)
         order = np.lexsort((seqs, conversations))
         kept, conversations = kept[order], conversations[order]
         places = np.full(rows.count, -1)
@@ -344,7 +344,7 @@ class _Rows:
         kept = {name: getattr(self, name)[: self.count][stays] for name in _COLUMNS}
         return _Rows(count=int(np.count_nonzero(stays)), group_names=self.group_names, **kept)
 
-    def match_filter(self, wanted: Wanted) -> NDArray[np.bool_]:
+    def match_filter(self, wanted: RowFilter) -> NDArray[np.bool_]:
         """Return a mask of the rows that pass the filter."""
         allowed: NDArray[np.bool_] = self.expiries[: self.count] > wanted.now
         if wanted.until is not None:

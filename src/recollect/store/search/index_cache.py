@@ -20,11 +20,11 @@ from math import inf
 from typing import Any, Protocol, TypeVar
 
 from recollect.deadline import hold_in_time
-from recollect.store.engine import Registered, Row, Unit
+from recollect.store.engine import RegisteredEmbedder, Row, Unit
 from recollect.store.search.encoding import Encoding
 from recollect.store.search.index import OwnerIndex
 
-NO_EMBEDDER = Registered(0, "", 0)
+NO_EMBEDDER = RegisteredEmbedder(0, "", 0)
 
 BATCH = 20_000
 """Rows read at once. Larger batches are in memory twice, and a read that times out keeps all batches before it."""
@@ -39,7 +39,7 @@ class Read(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class IndexKey:
     """Key of an index: an agent's memories or, without an agent, a tenant's passages."""
 
     tenant: str
@@ -99,13 +99,13 @@ class IndexCache:
         self._encoding = encoding
         self._numbers = numbers
         self._max_bytes = max_bytes
-        self._cached: OrderedDict[Shelf, _Cached] = OrderedDict()
+        self._cached: OrderedDict[IndexKey, _Cached] = OrderedDict()
         # Bytes of all indexes, updated incrementally: a search must not pay for measuring the indexes of others.
         self._total = 0
         self._lock = threading.Lock()
         self._embedder = NO_EMBEDDER
 
-    def use(self, embedder: Registered) -> None:
+    def use(self, embedder: RegisteredEmbedder) -> None:
         with self._lock:
             self._embedder = embedder
         self.clear()
@@ -122,16 +122,16 @@ class IndexCache:
             for shelf in [shelf for shelf in self._cached if shelf.tenant == tenant]:
                 self._total -= self._cached.pop(shelf).nbytes
 
-    def is_held(self, shelf: Shelf) -> bool:
+    def is_held(self, shelf: IndexKey) -> bool:
         return shelf in self._cached
 
-    def drop(self, shelf: Shelf) -> None:
+    def drop(self, shelf: IndexKey) -> None:
         """Drop one index."""
         with self._lock:
             cached = self._cached.pop(shelf, None)
             self._total -= 0 if cached is None else cached.nbytes
 
-    def current(self, shelf: Shelf) -> OwnerIndex:
+    def current(self, shelf: IndexKey) -> OwnerIndex:
         """Return the up-to-date index of a shelf."""
         with self._lock:
             cached = self._cached.get(shelf)
@@ -142,7 +142,7 @@ class IndexCache:
         self._evict(shelf, cached)
         return index
 
-    def _check(self, cached: _Cached, shelf: Shelf, unit: Unit) -> OwnerIndex:
+    def _check(self, cached: _Cached, shelf: IndexKey, unit: Unit) -> OwnerIndex:
         """Return the current index.
 
         The database is asked before the lock is taken: a thread that waits for the lock, or holds it, already has its
@@ -158,7 +158,7 @@ class IndexCache:
             held = cached.held
             return held.index if unit.began <= held.as_of else self._refresh(cached, shelf, unit, state)
 
-    def _refresh(self, cached: _Cached, shelf: Shelf, unit: Unit, state: Row | None) -> OwnerIndex:
+    def _refresh(self, cached: _Cached, shelf: IndexKey, unit: Unit, state: Row | None) -> OwnerIndex:
         """Bring the index up to date with the database and return it."""
         index, known = cached.held.index, cached.held.state
         # Start over for a new owner, which may have the name of an earlier one.
@@ -174,7 +174,7 @@ class IndexCache:
         cached.held = _Held(index, state, unit.began)
         return index
 
-    def _replace_changed(self, index: OwnerIndex, shelf: Shelf, unit: Unit) -> OwnerIndex:
+    def _replace_changed(self, index: OwnerIndex, shelf: IndexKey, unit: Unit) -> OwnerIndex:
         """Return an index without the removed rows and with new versions of the edited or embedded ones."""
         changed, missing = index.compare(self._encoding.versions(shelf.versions(unit)))
         # Erasing cannot change the generation of a tenant's shelf, so changed passages are removed, not just hidden.
@@ -183,7 +183,7 @@ class IndexCache:
             index.append(shelf.rows(unit, self._numbers(missing[start : start + BATCH].tolist())))
         return index
 
-    def _evict(self, shelf: Shelf, cached: _Cached) -> None:
+    def _evict(self, shelf: IndexKey, cached: _Cached) -> None:
         """Update the total with the size of this index and evict the least recently used ones above the limit."""
         nbytes = cached.held.index.nbytes
         with self._lock:

@@ -9,10 +9,10 @@ from typing import Any
 from recollect.model import Kind, Match, Owner
 from recollect.policy.recall.similarity import Evidence
 from recollect.ports import Vector
-from recollect.store.engine import Registered
+from recollect.store.engine import RegisteredEmbedder
 from recollect.store.search.encoding import Encoding
-from recollect.store.search.index import Wanted
-from recollect.store.search.index_cache import NO_EMBEDDER, IndexCache, Read, Shelf
+from recollect.store.search.index import RowFilter
+from recollect.store.search.index_cache import NO_EMBEDDER, IndexCache, IndexKey, Read
 from recollect.store.search.texts import Texts
 
 
@@ -26,7 +26,7 @@ class MemorySearch:
         self._texts = Texts(read)
         self._embedder = NO_EMBEDDER
 
-    def use(self, embedder: Registered) -> None:
+    def use(self, embedder: RegisteredEmbedder) -> None:
         self._embedder = embedder
         self._indexes.use(embedder)
 
@@ -43,14 +43,14 @@ class MemorySearch:
     def search_memories(
         self, owner: Owner, terms: Sequence[str], *, kinds: Collection[Kind], now: datetime, limit: int
     ) -> Sequence[Match]:
-        index = self._indexes.current(Shelf(owner.tenant, owner.agent))
-        return index.search(terms, Wanted(kinds, now.timestamp()), limit)
+        index = self._indexes.current(IndexKey(owner.tenant, owner.agent))
+        return index.search(terms, RowFilter(kinds, now.timestamp()), limit)
 
     def nearest_memories(
         self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int
     ) -> Sequence[Match]:
-        index = self._indexes.current(Shelf(owner.tenant, owner.agent))
-        return index.nearest(vector, Wanted(kinds, now.timestamp()), limit)
+        index = self._indexes.current(IndexKey(owner.tenant, owner.agent))
+        return index.nearest(vector, RowFilter(kinds, now.timestamp()), limit)
 
     def weigh_memories(
         self,
@@ -62,8 +62,8 @@ class MemorySearch:
         now: datetime,
         is_past: bool,
     ) -> Evidence:
-        wanted = Wanted(kinds, now.timestamp(), until=int(now.timestamp()) if is_past else None)
-        return self._indexes.current(Shelf(owner.tenant, owner.agent)).evidence(terms, vector, wanted)
+        wanted = RowFilter(kinds, now.timestamp(), until=int(now.timestamp()) if is_past else None)
+        return self._indexes.current(IndexKey(owner.tenant, owner.agent)).evidence(terms, vector, wanted)
 
     def numbers_holding(self, owner: Owner, needle: str) -> Iterator[int] | None:
         return self._texts.holding(owner, needle)

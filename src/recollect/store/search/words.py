@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from recollect.deadline import hold_in_time
 from recollect.lazy import LazyModule
 from recollect.model import Match, Role
-from recollect.store.engine import Engine, Registered, Row, Unit
+from recollect.store.engine import Engine, RegisteredEmbedder, Row, Unit
 from recollect.store.units import Units
 
 if TYPE_CHECKING:
@@ -35,13 +35,13 @@ SPARE = 1.25
 BATCH = 10_000
 """Rows read at once: a read that runs out of time keeps all batches before it."""
 
-NO_VECTORS = Registered(0, "", 0)
+NO_VECTORS = RegisteredEmbedder(0, "", 0)
 
 Read = Callable[[str, Callable[[Unit], None]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class HistoryShelf:
     """One kind of history: readers of its last number and of the rows (number, encoded words) after a number."""
 
     name: str
@@ -71,7 +71,7 @@ class WordLists:
         # Bytes of all lists, updated incrementally: a search must not pay for measuring the lists of others.
         self._total = 0
 
-    def search(self, tenant: str, shelf: Shelf, terms: Sequence[str], *, limit: int) -> list[Match]:
+    def search(self, tenant: str, shelf: HistoryShelf, terms: Sequence[str], *, limit: int) -> list[Match]:
         """Search a shelf; return the best matches first, scored 0 to 1 by how much of the query a text covers."""
         if not terms:
             return []
@@ -83,7 +83,7 @@ class WordLists:
             for key in [key for key in self._held if key[0] == tenant]:
                 self._drop(self._held.pop(key))
 
-    def _refresh(self, tenant: str, shelf: Shelf) -> index.OwnerIndex:
+    def _refresh(self, tenant: str, shelf: HistoryShelf) -> index.OwnerIndex:
         with self._lock:
             held = self._held.get((tenant, shelf.name))
             if held is None:
@@ -110,29 +110,29 @@ class WordLists:
         self._total -= held.nbytes
 
 
-class SearchedByWords(Units):
+class WordSearchRows(Units):
     """Base of the rows of history, which are searched by words."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
         self._words = WordLists(engine.read)
 
-    def _search_words(self, tenant: str, shelf: Shelf, terms: Sequence[str], *, limit: int) -> list[Match]:
+    def _search_words(self, tenant: str, shelf: HistoryShelf, terms: Sequence[str], *, limit: int) -> list[Match]:
         self._check_outside(tenant)
         return self._words.search(tenant, shelf, terms, limit=limit)
 
 
-def encoded(terms: Sequence[str]) -> bytes:
+def encode_words(terms: Sequence[str]) -> bytes:
     """Encode a text's words for an inverted list."""
     return encoding.encode_terms(terms)
 
 
-def is_same(stored: bytes, terms: Sequence[str]) -> bool:
+def has_same_words(stored: bytes, terms: Sequence[str]) -> bool:
     """Return True if a step's entry holds exactly these words."""
-    return encoding.is_same_terms(stored, terms)
+    return encoding.has_same_terms(stored, terms)
 
 
-def _current_words(held: _Held, shelf: Shelf, unit: Unit) -> index.OwnerIndex:
+def _current_words(held: _Held, shelf: HistoryShelf, unit: Unit) -> index.OwnerIndex:
     """Return the current list.
 
     The database is asked before the lock is taken: a thread that waits for the lock, or holds it, already has its
@@ -148,7 +148,7 @@ def _current_words(held: _Held, shelf: Shelf, unit: Unit) -> index.OwnerIndex:
         return held.words
 
 
-def _extend(held: _Held, shelf: Shelf, unit: Unit, last: int) -> None:
+def _extend(held: _Held, shelf: HistoryShelf, unit: Unit, last: int) -> None:
     if last < held.words.last_seq:
         # A snapshot older than the list: later rows do no harm, because they are not found.
         if unit.began <= held.read_at:

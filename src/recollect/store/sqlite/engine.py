@@ -29,14 +29,14 @@ import apsw
 
 from recollect.deadline import check_read_limit, is_read_overdue
 from recollect.errors import StoreError
-from recollect.store.engine import CLOSED, FORKED, Registered, Row, Unit
+from recollect.store.engine import CLOSED, FORKED, RegisteredEmbedder, Row, Unit
 from recollect.store.queries import as_numbered, load_queries
 from recollect.store.snapshots import Snapshots
 from recollect.store.sqlite import scrub
-from recollect.store.sqlite.errors import problems_of_disk, translated
+from recollect.store.sqlite.errors import find_disk_problems, translate_errors
 from recollect.store.sqlite.files import CONTENTS_SUFFIX, EMPTY, claim_contents, create_database_file, has_contents
 from recollect.store.sqlite.index import SqliteIndex
-from recollect.store.sqlite.schema import applied_steps, migrate
+from recollect.store.sqlite.schema import migrate, read_applied
 from recollect.store.tables.rows import stamp
 
 T = TypeVar("T")
@@ -78,11 +78,11 @@ class SqliteEngine:
         self._closed = threading.Event()
         if self.content_folder is not None:
             create_database_file(Path(self._target), self.content_folder)
-        with translated():
+        with translate_errors():
             connection = self._connect()
             # Check for texts first: another process may be creating the schema, and stores no text before that.
             has_texts = self.content_folder is not None and has_contents(self.content_folder)
-            if has_texts and not applied_steps(connection):
+            if has_texts and not read_applied(connection):
                 raise StoreError(EMPTY.format(path=self._target, beside=self.content_folder))
             migrate(connection)
             if self.content_folder is not None:
@@ -93,9 +93,9 @@ class SqliteEngine:
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
         self._check_usable()
         if (shared := self._snapshots.find(tenant)) is not None:
-            with translated():
+            with translate_errors():
                 return work(shared)
-        with translated(), self._reader() as connection:
+        with translate_errors(), self._reader() as connection:
             unit = _SqliteUnit(connection, self._queries, tenant)
             connection.execute("BEGIN")
             try:
@@ -122,7 +122,7 @@ class SqliteEngine:
     def texts(self, texts: Sequence[str]) -> str:
         return json.dumps(list(texts))
 
-    def use_embedder(self, embedder: Registered) -> None:
+    def use_embedder(self, embedder: RegisteredEmbedder) -> None:
         self.index.use(embedder)
 
     def forget(self, tenant: str) -> None:
@@ -136,7 +136,7 @@ class SqliteEngine:
             return self._writer.alone(scrub.compact)
         if compact is False:
             return [scrub.NOT_SCRUBBED]
-        with translated():
+        with translate_errors():
             connection = self._connect()
             try:
                 return scrub.overwrite_unused(connection, Path(self._target), self._writer.paused)
@@ -144,7 +144,7 @@ class SqliteEngine:
                 connection.close()
 
     def problems(self) -> Sequence[str]:
-        return () if self._in_memory else problems_of_disk(Path(self._target).parent)
+        return () if self._in_memory else find_disk_problems(Path(self._target).parent)
 
     def close(self) -> None:
         """Finish the waiting writes, then close. Calling it again does nothing."""
@@ -298,7 +298,7 @@ class _Writer:
 
     def alone(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` outside a transaction while all writers wait."""
-        with self.paused(), translated():
+        with self.paused(), translate_errors():
             return work(self._connection)
 
     @contextmanager
@@ -330,7 +330,7 @@ class _Writer:
         except BaseException:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
-            with translated():
+            with translate_errors():
                 raise
         finally:
             self._writing = NOBODY
@@ -356,7 +356,7 @@ class _Writer:
             with self._turn:
                 self._writing = self_id
                 try:
-                    with translated(), self._transaction():
+                    with translate_errors(), self._transaction():
                         self._run_group(group)
                 except BaseException as error:  # noqa: BLE001  raised in every caller of the group
                     for each in group:
@@ -394,7 +394,7 @@ class _Writer:
     def _run_job(self, job: _Job) -> None:
         self._connection.execute("SAVEPOINT job")
         try:
-            with translated():
+            with translate_errors():
                 unit = _SqliteUnit(self._connection, self._queries, job.tenant)
                 job.result = job.context.run(job.work, unit)
         except BaseException as error:  # raised again in the caller's thread

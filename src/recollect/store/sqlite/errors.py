@@ -21,7 +21,7 @@ from recollect.errors import (
     StoreError,
     StoreTimeout,
 )
-from recollect.store.engine import LACKING, UNSTORABLE
+from recollect.store.engine import SCHEMA_INCOMPLETE, UNSTORABLE
 
 RETRY_AFTER_BUSY = 1.0
 UNWRITTEN = frozenset(
@@ -43,7 +43,7 @@ LOST = ("no such table", "no such column")
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Convert the driver's errors to ours, with the original as the cause."""
     try:
         yield
@@ -71,11 +71,11 @@ def translated() -> Iterator[None]:
         raise (ReadOnly if getattr(error, "extendedresult", 0) in UNWRITTEN else StoreError)(message) from error
     except apsw.Error as error:
         if isinstance(error, apsw.SQLError) and str(error).startswith(LOST):
-            raise SchemaMismatch(LACKING) from error
+            raise SchemaMismatch(SCHEMA_INCOMPLETE) from error
         raise StoreError(f"SQLite failed: {error}.") from error
 
 
-def problems_of_disk(folder: Path) -> Sequence[str]:
+def find_disk_problems(folder: Path) -> Sequence[str]:
     """Return the problems that will prevent writes to the database in this folder, as sentences."""
     try:
         free = shutil.disk_usage(folder).free

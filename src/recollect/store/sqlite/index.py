@@ -7,9 +7,9 @@ from typing import Any
 
 from recollect.model import Match
 from recollect.ports import Vector
-from recollect.store.search.encoding import SHORT, encode_terms, encode_vector, is_same_terms
-from recollect.store.search.index import ALWAYS, Wanted
-from recollect.store.search.index_cache import Read, Shelf
+from recollect.store.search.encoding import COMPACT_ENCODING, encode_terms, encode_vector, has_same_terms
+from recollect.store.search.index import ALWAYS, RowFilter
+from recollect.store.search.index_cache import IndexKey, Read
 from recollect.store.search.memory_search import MemorySearch
 
 
@@ -17,7 +17,7 @@ class SqliteIndex(MemorySearch):
     """Implementation of `engine.SearchIndex` over rows of bytes."""
 
     def __init__(self, read: Read, *, numbers: Callable[[Sequence[int]], Any], max_bytes: int) -> None:
-        super().__init__(read, encoding=SHORT, numbers=numbers, max_bytes=max_bytes)
+        super().__init__(read, encoding=COMPACT_ENCODING, numbers=numbers, max_bytes=max_bytes)
 
     def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
         self._embedder.check(vectors)
@@ -31,14 +31,14 @@ class SqliteIndex(MemorySearch):
         ]
 
     def has_words(self, stored: Any, terms: Sequence[str]) -> bool:
-        return is_same_terms(stored, terms)
+        return has_same_terms(stored, terms)
 
     def search_chunks(
         self, tenant: str, terms: Sequence[str], *, categories: Collection[str], limit: int
     ) -> Sequence[Match]:
-        return self._indexes.current(Shelf(tenant)).search(terms, Wanted(categories, ALWAYS), limit)
+        return self._indexes.current(IndexKey(tenant)).search(terms, RowFilter(categories, ALWAYS), limit)
 
     def nearest_chunks(
         self, tenant: str, vector: Vector, *, categories: Collection[str], limit: int
     ) -> Sequence[Match]:
-        return self._indexes.current(Shelf(tenant)).nearest(vector, Wanted(categories, ALWAYS), limit)
+        return self._indexes.current(IndexKey(tenant)).nearest(vector, RowFilter(categories, ALWAYS), limit)

@@ -13,7 +13,9 @@ from recollect.store.migrations import Migration, check_applied, load_migrations
 def migrate(connection: apsw.Connection) -> None:
     """Apply pending migrations, each under the write lock; other processes wait and find it applied."""
     migrations = load_migrations("sqlite")
-    while check_applied(migrations, applied_steps(connection)) or adopt_chat_tables.is_lacking(_columns_of(connection)):
+    while check_applied(migrations, read_applied(connection)) or adopt_chat_tables.lacks_summary(
+        _columns_of(connection)
+    ):
         connection.execute("BEGIN IMMEDIATE")
         try:
             _apply_next(connection, migrations)
@@ -24,7 +26,7 @@ def migrate(connection: apsw.Connection) -> None:
             raise
 
 
-def applied_steps(connection: apsw.Connection) -> Mapping[int, str]:
+def read_applied(connection: apsw.Connection) -> Mapping[int, str]:
     if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations'").fetchone():
         return {}
     return {row[0]: row[1] for row in connection.execute("SELECT number, checksum FROM schema_migrations")}
@@ -35,8 +37,8 @@ def _columns_of(connection: apsw.Connection, table: str = adopt_chat_tables.SESS
 
 
 def _apply_next(connection: apsw.Connection, migrations: Sequence[Migration]) -> None:
-    applied = applied_steps(connection)
-    before, after = adopt_chat_tables.around(
+    applied = read_applied(connection)
+    before, after = adopt_chat_tables.adoption_statements(
         "sqlite", applied, _columns_of(connection), _columns_of(connection, adopt_chat_tables.MESSAGES)
     )
     connection.execute(

@@ -17,7 +17,7 @@ LIFE_BITS = 62
 NO_SUCH_AGENT = "There is no such agent."
 
 
-def whose(owner: Owner) -> dict[str, str]:
+def owner_params(owner: Owner) -> dict[str, str]:
     """Return the parameters that every statement on an agent's rows takes."""
     return {"tenant": owner.tenant, "agent": owner.agent}
 
@@ -43,7 +43,7 @@ class AgentRows(Units):
         return agent
 
     def find_agent(self, owner: Owner) -> Agent | None:
-        row = self._read(owner.tenant, lambda unit: unit.one("find_agent", **whose(owner)))
+        row = self._read(owner.tenant, lambda unit: unit.one("find_agent", **owner_params(owner)))
         return None if row is None else agent_from(row)
 
     def list_agents(self, tenant: str, *, after: str = "", limit: int = 100) -> Sequence[Agent]:
@@ -56,7 +56,7 @@ class AgentRows(Units):
         return agent
 
     def delete_agent(self, owner: Owner) -> None:
-        if not self._write(owner.tenant, lambda unit: unit.run("delete_agent", **whose(owner))):
+        if not self._write(owner.tenant, lambda unit: unit.run("delete_agent", **owner_params(owner))):
             raise NotFound(NO_SUCH_AGENT)
 
     def count_memories(self, owner: Owner) -> Mapping[Kind, int]:

@@ -10,11 +10,11 @@ from recollect.caller import current_caller
 from recollect.deadline import check_deadline
 from recollect.errors import ReadOnly
 from recollect.model import ACTOR, AuditEvent, AuditHead, AuditReport, HeadCheck, Match
-from recollect.policy.audit import START, event_hash, is_foreign, is_keyed, seal_problem
+from recollect.policy.audit import START, event_hash, find_seal_problem, is_foreign, is_keyed
 from recollect.policy.history import MAX_SEARCHED, history_terms
 from recollect.policy.text import fold, like_literal
 from recollect.store.engine import Row, Unit
-from recollect.store.search.words import SearchedByWords, Shelf, encoded
+from recollect.store.search.words import HistoryShelf, WordSearchRows, encode_words
 from recollect.store.tables.history_rows import event_from, event_values, readable_event
 from recollect.store.tables.rows import BEHIND_ALL, MAX_PATTERN_BYTES, json_text
 
@@ -33,7 +33,7 @@ NO_KEY = "The audit log of this tenant is keyed. Set audit_key to its original k
 OTHER_KEY = "The audit log of this tenant is keyed with another audit_key. Set audit_key to its original key to write."
 
 
-class AuditRows(SearchedByWords):
+class AuditRows(WordSearchRows):
     """Implementation of `ports.AuditStore`.
 
     The tenant's shelf row holds the head of the chain. A writer locks it until commit, which serialises the events.
@@ -100,10 +100,10 @@ class AuditRows(SearchedByWords):
         return self._search_words(tenant, EVENTS, history_terms(query), limit=limit)
 
     def verify_events(self, tenant: str) -> AuditReport:
-        return self._read(tenant, lambda unit: verified(unit, self.audit_key))
+        return self._read(tenant, lambda unit: verify_chain(unit, self.audit_key))
 
     def audit_head(self, tenant: str) -> AuditHead:
-        return self._read(tenant, head_of)
+        return self._read(tenant, read_head)
 
     def check_heads(self, tenant: str, heads: Sequence[AuditHead]) -> Sequence[HeadCheck]:
         def check(unit: Unit) -> list[HeadCheck]:
@@ -136,7 +136,7 @@ def _explain_changed_head(head: AuditHead, hash: str | None, erasures: Sequence[
     return HeadCheck(head=head, is_ok=False, says=says)
 
 
-def head_of(unit: Unit) -> AuditHead:
+def read_head(unit: Unit) -> AuditHead:
     """Read the id and hash of the tenant's last event."""
     row = unit.one("audit_head", tenant=unit.tenant)
     return AuditHead() if row is None else AuditHead(id=row[0], hash=row[1])
@@ -151,14 +151,14 @@ def refuse_foreign(head_hash: str, key: str) -> None:
         raise ReadOnly(OTHER_KEY if key else NO_KEY)
 
 
-def verified(unit: Unit, key: str) -> AuditReport:
+def verify_chain(unit: Unit, key: str) -> AuditReport:
     """Verify the chain from the first event to the head."""
     walk = ChainWalk(key)
     while rows := unit.all("events_after", tenant=unit.tenant, id=walk.at, limit=PAGE):
         check_deadline()
         for row in rows:
             walk.take(row)
-    return walk.report(head_of(unit))
+    return walk.report(read_head(unit))
 
 
 class ChainWalk:
@@ -213,7 +213,7 @@ def _find_problem(row: Row, previous_hash: str, *, key: str, must_be_keyed: bool
     *columns, folded = row
     try:
         event = event_from(columns)
-        problem = seal_problem(event, previous_hash, key=key, must_be_keyed=must_be_keyed)
+        problem = find_seal_problem(event, previous_hash, key=key, must_be_keyed=must_be_keyed)
     except (ValueError, TypeError, OverflowError, RecursionError):
         # Every event we write is readable, so this one was tampered with.
         return f"Event {columns[1]} was changed after it was written."
@@ -224,12 +224,12 @@ def _find_problem(row: Row, previous_hash: str, *, key: str, must_be_keyed: bool
 
 
 def _last_event(unit: Unit) -> int:
-    return head_of(unit).id
+    return read_head(unit).id
 
 
 def _events_after(unit: Unit, id: int, limit: int) -> Sequence[tuple[int, bytes]]:
     rows = unit.all("event_words_after", tenant=unit.tenant, id=id, limit=limit)
-    return [(number, encoded(history_terms(str(message)))) for number, message in rows]
+    return [(number, encode_words(history_terms(str(message)))) for number, message in rows]
 
 
-EVENTS = Shelf(SHELF, _last_event, _events_after, MAX_SEARCHED)
+EVENTS = HistoryShelf(SHELF, _last_event, _events_after, MAX_SEARCHED)

@@ -10,11 +10,11 @@ from recollect.policy.history import history_terms, step_words
 from recollect.policy.names import memory_seq
 from recollect.policy.text import terms
 from recollect.store.engine import Row, Unit
-from recollect.store.migrations import Made, load_migrations, made_by
-from recollect.store.search.words import encoded, is_same
+from recollect.store.migrations import CreatedObject, list_created, load_migrations
+from recollect.store.search.words import encode_words, has_same_words
 from recollect.store.tables import workflows
 from recollect.store.tables.agents import renew_index
-from recollect.store.tables.embeddings import NOBODY
+from recollect.store.tables.embeddings import NO_OWNER
 from recollect.store.tables.history_rows import step_from
 from recollect.store.tables.knowledge import SHELF
 from recollect.store.tables.rows import memory_from, memory_values
@@ -42,7 +42,7 @@ class CheckupRows(Units):
     def describe_store(self) -> StoreState:
         def describe(unit: Unit) -> StoreState:
             ((schema,),), ((log,),) = unit.all("newest_step"), unit.all("durability")
-            made = made_by(load_migrations(self._engine.name))
+            made = list_created(load_migrations(self._engine.name))
             found = {(str(name), str(column)) for name, column in unit.all("list_schema")}
             return StoreState(
                 schema=schema,
@@ -52,7 +52,7 @@ class CheckupRows(Units):
                 unmade=_list_missing_objects(made, found),
             )
 
-        return self._read(NOBODY, describe)
+        return self._read(NO_OWNER, describe)
 
     def find_damage(self, *, is_quick: bool = False) -> Sequence[str]:
         def find(unit: Unit) -> list[str]:
@@ -62,7 +62,7 @@ class CheckupRows(Units):
                 rows = [*unit.all("find_damage"), *unit.all("find_lost_references")]
             return [message for (message,) in rows if message != SOUND]
 
-        return self._read(NOBODY, find)
+        return self._read(NO_OWNER, find)
 
     def count_index_gaps(self, tenant: str) -> IndexGaps:
         def count(unit: Unit) -> IndexGaps:
@@ -117,7 +117,9 @@ class CheckupRows(Units):
 
     def _has_right_words(self, shelf: str, row: Row) -> bool:
         stored, words = row[3], _expected_words(shelf, row)
-        return is_same(bytes(stored), words) if shelf == WORKFLOW else self._engine.index.has_words(stored, words)
+        return (
+            has_same_words(bytes(stored), words) if shelf == WORKFLOW else self._engine.index.has_words(stored, words)
+        )
 
     def _mend_entry(self, unit: Unit, entry: WrongWords) -> int:
         """Reread the entry under the lock and repair it if it is still wrong."""
@@ -181,11 +183,11 @@ def _index_steps(unit: Unit, limit: int) -> int:
     assert numbers is not None
     for seq, step in enumerate(missing, numbers[0] - len(missing) + 1):
         place = {"tenant_id": unit.tenant, "workflow_id": step.workflow_id, "position": step.position}
-        unit.run("index_step", **place, seq=seq, terms=encoded(history_terms(step_words(step))))
+        unit.run("index_step", **place, seq=seq, terms=encode_words(history_terms(step_words(step))))
     return len(missing)
 
 
-def _list_missing(made: Mapping[str, Made], found: Collection[tuple[str, str]]) -> list[str]:
+def _list_missing(made: Mapping[str, CreatedObject], found: Collection[tuple[str, str]]) -> list[str]:
     """List the tables and columns that the database lacks."""
     tables = {name for name, each in made.items() if each.what == TABLE and (name, "") not in found}
     expected = {(table.name, column): None for table in TABLES for column in table.columns if table.name not in tables}
@@ -194,7 +196,7 @@ def _list_missing(made: Mapping[str, Made], found: Collection[tuple[str, str]]) 
     return [*(f"the table {name}" for name in sorted(tables)), *columns]
 
 
-def _list_missing_objects(made: Mapping[str, Made], found: Collection[tuple[str, str]]) -> dict[str, str]:
+def _list_missing_objects(made: Mapping[str, CreatedObject], found: Collection[tuple[str, str]]) -> dict[str, str]:
     """Map each index and view that the database lacks to the statement that creates it."""
     missing_objects = {name: each for name, each in made.items() if each.what != TABLE and (name, "") not in found}
     return {f"the {each.what} {name}": f"{' '.join(each.statement.split())};" for name, each in missing_objects.items()}

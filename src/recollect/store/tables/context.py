@@ -10,7 +10,7 @@ from typing import Any
 from recollect.errors import NotFound
 from recollect.model import Block, BlockItem, ContextCall, Memory, Owner, Truncation
 from recollect.store.engine import Row, Unit
-from recollect.store.tables.agents import whose
+from recollect.store.tables.agents import owner_params
 from recollect.store.tables.rows import json_list, json_text, memory_from, moment
 from recollect.store.units import Units
 
@@ -25,18 +25,18 @@ class ContextRows(Units):
 
     def add_context_calls(self, owner: Owner, calls: Sequence[ContextCall], *, keep: int) -> bool:
         def add(unit: Unit) -> bool:
-            if unit.one("find_agent", **whose(owner)) is None:
+            if unit.one("find_agent", **owner_params(owner)) is None:
                 return False
             unit.run_many("add_context_call", map(_call_values, calls))
-            oldest = unit.one("oldest_kept_context_call", **whose(owner), keep=keep)
+            oldest = unit.one("oldest_kept_context_call", **owner_params(owner), keep=keep)
             if oldest is not None:
-                unit.run("prune_context_calls", **whose(owner), id=oldest[0])
+                unit.run("prune_context_calls", **owner_params(owner), id=oldest[0])
             return True
 
         return self._write(owner.tenant, add)
 
     def get_context_call(self, owner: Owner, id: str) -> ContextCall:
-        row = self._read(owner.tenant, lambda unit: unit.one("find_context_call", **whose(owner), id=id))
+        row = self._read(owner.tenant, lambda unit: unit.one("find_context_call", **owner_params(owner), id=id))
         if row is None:
             raise NotFound(NO_SUCH_CALL)
         return call_from(row)
@@ -45,12 +45,12 @@ class ContextRows(Units):
         self, owner: Owner, *, session_id: str = "", before: str = "", limit: int = 20
     ) -> Sequence[ContextCall]:
         values = {"session": session_id, "before": before or BEHIND_ALL, "limit": limit}
-        rows = self._read(owner.tenant, lambda unit: unit.all("list_context_calls", **whose(owner), **values))
+        rows = self._read(owner.tenant, lambda unit: unit.all("list_context_calls", **owner_params(owner), **values))
         return [call_from(row) for row in rows]
 
     def list_tool_results(self, owner: Owner, session_id: str, *, now: datetime, limit: int = 20) -> Sequence[Memory]:
         values = {"session": session_id, "now": now, "limit": limit}
-        rows = self._read(owner.tenant, lambda unit: unit.all("list_tool_results", **whose(owner), **values))
+        rows = self._read(owner.tenant, lambda unit: unit.all("list_tool_results", **owner_params(owner), **values))
         return [memory_from(row) for row in rows]
 
 

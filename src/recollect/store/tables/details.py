@@ -15,7 +15,7 @@ from recollect.store.content.chunks import ChunkFile
 from recollect.store.content.files import ContentFiles
 from recollect.store.content.rows import ContentRows
 from recollect.store.engine import Engine, Unit
-from recollect.store.tables.agents import make_agent, whose
+from recollect.store.tables.agents import make_agent, owner_params
 from recollect.store.tables.rows import detail_from, detail_values
 from recollect.store.units import Units
 
@@ -71,13 +71,13 @@ class DetailRows(Units):
         def add(unit: Unit) -> Detail:
             make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
             self._contents.keep(unit, draft, now=now)
-            unit.run("add_detail", **detail_values(stored), folded=searched_text(stored))
+            unit.run("add_detail", **detail_values(stored), folded=search_text(stored))
             return stored
 
         return self._write(owner.tenant, add)
 
     def get_detail(self, owner: Owner, key: str) -> Detail:
-        row = self._read(owner.tenant, lambda unit: unit.one("find_detail", **whose(owner), key=key))
+        row = self._read(owner.tenant, lambda unit: unit.one("find_detail", **owner_params(owner), key=key))
         if row is None:
             raise NotFound(NO_SUCH_DETAIL)
         return detail_from(row)
@@ -98,7 +98,7 @@ class DetailRows(Units):
             "before_key": "" if before is None else before[1],
             "limit": limit,
         }
-        rows = self._read(owner.tenant, lambda unit: unit.all("list_details", **whose(owner), **values))
+        rows = self._read(owner.tenant, lambda unit: unit.all("list_details", **owner_params(owner), **values))
         return [detail_from(row) for row in rows]
 
     def search_details(
@@ -110,12 +110,12 @@ class DetailRows(Units):
             "offset": offset,
             "limit": limit,
         }
-        rows = self._read(owner.tenant, lambda unit: unit.all("search_details", **whose(owner), **values))
+        rows = self._read(owner.tenant, lambda unit: unit.all("search_details", **owner_params(owner), **values))
         return [detail_from(row) for row in rows]
 
     def set_detail_active(self, owner: Owner, key: str, is_active: bool) -> Detail:
         def change(unit: Unit) -> Detail:
-            if not unit.run("set_detail_active", **whose(owner), key=key, is_active=is_active):
+            if not unit.run("set_detail_active", **owner_params(owner), key=key, is_active=is_active):
                 raise NotFound(NO_SUCH_DETAIL)
             return _get_detail(unit, owner, key)
 
@@ -124,7 +124,7 @@ class DetailRows(Units):
     def delete_detail(self, owner: Owner, key: str) -> Detail:
         def delete(unit: Unit) -> Detail:
             detail = _get_detail(unit, owner, key)
-            unit.run("delete_detail", **whose(owner), key=key)
+            unit.run("delete_detail", **owner_params(owner), key=key)
             return detail
 
         return self._write(owner.tenant, delete)
@@ -146,13 +146,13 @@ class DetailRows(Units):
 
 
 def _get_detail(unit: Unit, owner: Owner, key: str) -> Detail:
-    row = unit.one("find_detail", **whose(owner), key=key)
+    row = unit.one("find_detail", **owner_params(owner), key=key)
     if row is None:
         raise NotFound(NO_SUCH_DETAIL)
     return detail_from(row)
 
 
-def searched_text(detail: Detail) -> str:
+def search_text(detail: Detail) -> str:
     """Return the folded text in which details are searched."""
     source = detail.metadata.get("source", "")
     return fold("\n".join([detail.key, detail.type, detail.description, detail.summary, str(source)]))

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from recollect.errors import Conflict, SchemaMismatch
 from recollect.model import Owner
 from recollect.ports import Unembedded, Vector
-from recollect.store.engine import Registered, Unit
-from recollect.store.tables.agents import whose
+from recollect.store.engine import RegisteredEmbedder, Unit
+from recollect.store.tables.agents import owner_params
 from recollect.store.tables.knowledge import SHELF
 from recollect.store.units import Units
 
-NOBODY = ""
+NO_OWNER = ""
 """Tenant of shared tables such as the embedder registry, and agent of passages."""
 
 
@@ -41,20 +41,22 @@ class EmbeddingRows(Units):
             self._write(tenant, lambda unit: _drop_vectors(unit, active.id))
 
     def list_tenants(self) -> Sequence[str]:
-        return [row[0] for row in self._read(NOBODY, lambda unit: unit.all("list_tenants"))]
+        return [row[0] for row in self._read(NO_OWNER, lambda unit: unit.all("list_tenants"))]
 
     def list_unembedded(
         self, tenant: str, *, after: Unembedded | None = None, limit: int = 100
     ) -> Sequence[Unembedded]:
-        agent, seq = (NOBODY, 0) if after is None else (after.owner.agent, after.seq)
-        is_past_memories = after is not None and agent == NOBODY
+        agent, seq = (NO_OWNER, 0) if after is None else (after.owner.agent, after.seq)
+        is_past_memories = after is not None and agent == NO_OWNER
 
         def read(unit: Unit) -> list[Unembedded]:
             place = {"tenant": tenant, "agent": agent, "seq": seq, "limit": limit}
             memories = [] if is_past_memories else unit.all("unembedded_memories", **place)
             found = [Unembedded(Owner(tenant, of), *rest) for of, *rest in memories]
             place = {"tenant": tenant, "seq": seq if is_past_memories else 0, "limit": limit - len(found)}
-            return found + [Unembedded(Owner(tenant, NOBODY), *rest) for rest in unit.all("unembedded_chunks", **place)]
+            return found + [
+                Unembedded(Owner(tenant, NO_OWNER), *rest) for rest in unit.all("unembedded_chunks", **place)
+            ]
 
         return self._read(tenant, read)
 
@@ -75,27 +77,29 @@ class EmbeddingRows(Units):
 
         def fill(unit: Unit) -> int:
             for agent in sorted({missing.owner.agent for missing, _ in entries}):
-                if agent == NOBODY:
+                if agent == NO_OWNER:
                     unit.run("touch_shelf", tenant=tenant, shelf=SHELF)
                 else:
                     unit.run("touch_index", tenant=tenant, agent=agent)
             filled = 0
             for missing, entry in entries:
                 row = {"seq": missing.seq, "version": missing.version, "embedder_id": entry["embedder_id"]}
-                if missing.owner.agent == NOBODY:
+                if missing.owner.agent == NO_OWNER:
                     filled += unit.run("set_chunk_vector", tenant=tenant, vector=entry["vector"], **row)
                 else:
-                    filled += unit.run("set_memory_vector", **whose(missing.owner), vector=entry["vector"], **row)
+                    filled += unit.run(
+                        "set_memory_vector", **owner_params(missing.owner), vector=entry["vector"], **row
+                    )
             return filled
 
         return self._write(tenant, fill)
 
-    def _find_active(self) -> Registered | None:
-        row = self._read(NOBODY, lambda unit: unit.one("active_embedder"))
-        return None if row is None else Registered(*row)
+    def _find_active(self) -> RegisteredEmbedder | None:
+        row = self._read(NO_OWNER, lambda unit: unit.one("active_embedder"))
+        return None if row is None else RegisteredEmbedder(*row)
 
-    def _register(self, name: str, dimensions: int) -> Registered:
-        def register(unit: Unit) -> Registered:
+    def _register(self, name: str, dimensions: int) -> RegisteredEmbedder:
+        def register(unit: Unit) -> RegisteredEmbedder:
             newest = unit.one("active_embedder")
             if newest is None or tuple(newest[1:]) != (name, dimensions):
                 number = 1 if newest is None else newest[0] + 1
@@ -103,9 +107,9 @@ class EmbeddingRows(Units):
                 # Read it back: another server may have taken the number first.
                 newest = unit.one("active_embedder")
             assert newest is not None
-            return Registered(*newest)
+            return RegisteredEmbedder(*newest)
 
-        return self._write(NOBODY, register)
+        return self._write(NO_OWNER, register)
 
 
 def _drop_vectors(unit: Unit, embedder_id: int) -> None:

@@ -19,7 +19,7 @@ from recollect.policy.audit import START, event_hash
 from recollect.policy.erasure import ERASED
 from recollect.store.engine import Row, Unit
 from recollect.store.tables.agents import renew_index
-from recollect.store.tables.audit import PAGE, AuditRows, ChainWalk, head_of, refuse_foreign
+from recollect.store.tables.audit import PAGE, AuditRows, ChainWalk, read_head, refuse_foreign
 from recollect.store.tables.audit import SHELF as AUDIT
 from recollect.store.tables.history_rows import event_from
 from recollect.store.tables.knowledge import SHELF as KNOWLEDGE
@@ -32,7 +32,7 @@ BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ErasureTable:
     """Columns of one table of tenants' rows."""
 
     start: Key  # sorts before every key; one entry per key column
@@ -41,27 +41,29 @@ class Table:
     texts: tuple[str, ...] = ()  # plain text columns
 
 
-TABLES: Mapping[str, Table] = {
-    "agents": Table(
+TABLES: Mapping[str, ErasureTable] = {
+    "agents": ErasureTable(
         ("",), texts=("name", "system_prompt", "model", "colour", "icon"), json=("tools", "knowledge_categories")
     ),
-    "memories": Table((-1,), True, json=("tags",), texts=("text", "category", "session_id", "flag")),
-    "memory_versions": Table((-1, -1), True, json=("tags",), texts=("text",)),
-    "proposals": Table((-1,), True, json=("tags",), texts=("text", "reason")),
-    "context_calls": Table(("",), True, json=("blocks", "truncations"), texts=("session_id", "layout")),
-    "details": Table(("",), True, json=("metadata",), texts=("key", "type", "description", "summary", "session_id")),
-    "chat_sessions": Table(("",), texts=("id", "summary")),
-    "chat_messages": Table(("", -1), texts=("content",)),
-    "kb_documents": Table(("",), texts=("id", "title", "category", "source", "flag")),
-    "kb_chunks": Table((-1,), texts=("text",)),
-    "workflows": Table(("",), texts=("id", "name")),
-    "workflow_steps": Table(("", -1), texts=("step_name", "status", "output", "folded")),
-    "audit_log": Table((-1,), json=("meta",), texts=("message",)),
-    "api_keys": Table(("",), texts=("name",)),
-    "secret_allowances": Table(("",)),
+    "memories": ErasureTable((-1,), True, json=("tags",), texts=("text", "category", "session_id", "flag")),
+    "memory_versions": ErasureTable((-1, -1), True, json=("tags",), texts=("text",)),
+    "proposals": ErasureTable((-1,), True, json=("tags",), texts=("text", "reason")),
+    "context_calls": ErasureTable(("",), True, json=("blocks", "truncations"), texts=("session_id", "layout")),
+    "details": ErasureTable(
+        ("",), True, json=("metadata",), texts=("key", "type", "description", "summary", "session_id")
+    ),
+    "chat_sessions": ErasureTable(("",), texts=("id", "summary")),
+    "chat_messages": ErasureTable(("", -1), texts=("content",)),
+    "kb_documents": ErasureTable(("",), texts=("id", "title", "category", "source", "flag")),
+    "kb_chunks": ErasureTable((-1,), texts=("text",)),
+    "workflows": ErasureTable(("",), texts=("id", "name")),
+    "workflow_steps": ErasureTable(("", -1), texts=("step_name", "status", "output", "folded")),
+    "audit_log": ErasureTable((-1,), json=("meta",), texts=("message",)),
+    "api_keys": ErasureTable(("",), texts=("name",)),
+    "secret_allowances": ErasureTable(("",)),
 }
 
-HANGING = {
+DEPENDENT_TABLES = {
     "memory_index": "removed with its memory",
     "chunk_index": "removed with its passage",
     "step_index": "removed with its step",
@@ -125,7 +127,7 @@ class Sealing:
             self._start()
         if not self._walk.is_broken:
             self.follow(unit)
-        return not self._walk.report(head_of(unit)).broken
+        return not self._walk.report(read_head(unit)).broken
 
     def write(self, unit: Unit) -> None:
         """Give the events their hashes."""
@@ -199,7 +201,7 @@ class ErasureRows(AuditRows):
         def erase(unit: Unit) -> Erased:
             removed, marked = Counter[str](), Counter[str]()
             self._lock_rows(unit, [*gone, *cleared])
-            head = head_of(unit)
+            head = read_head(unit)
             refuse_foreign(head.hash, self.audit_key)
             for statement, table, values in self._iter_removals(tenant, gone):
                 removed[table] += unit.run(statement, **values)
@@ -221,7 +223,7 @@ class ErasureRows(AuditRows):
         self._engine.forget(tenant)
 
     def scrub(self, *, compact: bool | None = None) -> Sequence[str]:
-        return self._engine.scrub([*TABLES, *HANGING], compact=compact)
+        return self._engine.scrub([*TABLES, *DEPENDENT_TABLES], compact=compact)
 
     def _sealing(self, cleared: Sequence[Trace]) -> Sealing | None:
         events = [int(each.key[0]) for each in cleared if each.table == "audit_log"]

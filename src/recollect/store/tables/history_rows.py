@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from recollect.model import AuditEvent, Workflow, WorkflowStep
-from recollect.policy.audit import canonical
+from recollect.policy.audit import canonical_json
 from recollect.policy.text import fold
 from recollect.store.engine import Row
 from recollect.store.tables.rows import moment
@@ -63,7 +63,7 @@ def event_values(event: AuditEvent) -> dict[str, Any]:
         "agent_id": event.agent_id,
         "message": event.message,
         "folded": fold(event.message),
-        "meta": canonical(event.meta),
+        "meta": canonical_json(event.meta),
         "previous_hash": event.previous_hash,
         "hash": event.hash,
     }

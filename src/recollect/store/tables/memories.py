@@ -14,10 +14,10 @@ from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, St
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.text import content_hash, fold, like_literal, terms
-from recollect.ports import Aging, Glimpse, Vector
+from recollect.ports import Aging, MemorySummary, Vector
 from recollect.store.engine import Row, Unit
-from recollect.store.tables.agents import make_agent, whose
-from recollect.store.tables.embeddings import NOBODY
+from recollect.store.tables.agents import make_agent, owner_params
+from recollect.store.tables.embeddings import NO_OWNER
 from recollect.store.tables.rows import (
     BEHIND_ALL,
     MAX_PATTERN_BYTES,
@@ -62,7 +62,7 @@ class MemoryRows(Units):
                 unit.run("add_memory", **rows[0])
             else:
                 unit.run_many("add_memory", rows)
-            found = [{**row, **entry} for row, entry in both if is_found(row)]
+            found = [{**row, **entry} for row, entry in both if is_searchable(row)]
             if len(found) == 1:
                 unit.run("index_memory", **found[0])
             else:
@@ -81,12 +81,12 @@ class MemoryRows(Units):
 
     def find_memories(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Memory]:
         numbers = self._engine.numbers(seqs)
-        rows = self._read(owner.tenant, lambda unit: unit.all("find_memories", **whose(owner), seqs=numbers))
+        rows = self._read(owner.tenant, lambda unit: unit.all("find_memories", **owner_params(owner), seqs=numbers))
         return {row[2]: memory_from(row) for row in rows}
 
-    def find_glimpses(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Glimpse]:
+    def find_glimpses(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, MemorySummary]:
         numbers = self._engine.numbers(seqs)
-        rows = self._read(owner.tenant, lambda unit: unit.all("find_memories", **whose(owner), seqs=numbers))
+        rows = self._read(owner.tenant, lambda unit: unit.all("find_memories", **owner_params(owner), seqs=numbers))
         return {row[2]: glimpse_from(row) for row in rows}
 
     def list_memories(
@@ -106,7 +106,7 @@ class MemoryRows(Units):
         if TAG_BORDER in tag or len(pattern.encode()) > MAX_PATTERN_BYTES:
             return []
         values = {
-            **whose(owner),
+            **owner_params(owner),
             "needle": pattern,
             "tag": f"%{TAG_BORDER}{like_literal(fold(tag))}{TAG_BORDER}%" if tag else "%",
             "state": ANY_STATE if state is None else state.value,
@@ -137,16 +137,16 @@ class MemoryRows(Units):
         return [memory_from(row) for row in found[:limit]]
 
     def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
-        rows = self._read(owner.tenant, lambda unit: unit.all("list_for_review", **whose(owner), limit=limit))
+        rows = self._read(owner.tenant, lambda unit: unit.all("list_for_review", **owner_params(owner), limit=limit))
         return [memory_from(row) for row in rows]
 
     def approve_notes(self, owner: Owner) -> int:
         raise Invalid(NO_WORKSPACE)
 
     def find_same_memory(self, owner: Owner, kind: Kind, text: str, *, now: datetime) -> Memory | None:
-        values = {**whose(owner), "kind": kind.value, "content_hash": content_hash(text), "now": now}
+        values = {**owner_params(owner), "kind": kind.value, "content_hash": content_hash(text), "now": now}
         unit = self._unit(owner.tenant)
-        if unit is not None and unit.one("hold_agent", **whose(owner)) is None:
+        if unit is not None and unit.one("hold_agent", **owner_params(owner)) is None:
             # Taking no numbers adds the agent, and thereby locks its row.
             _take_numbers(unit, owner, 0, now)
         row = self._read(owner.tenant, lambda unit: unit.one("find_same_memory", **values))
@@ -159,13 +159,13 @@ class MemoryRows(Units):
 
         def update(unit: Unit) -> Memory:
             # Every write locks the agent's row first, to avoid deadlocks.
-            unit.run("touch_index", **whose(owner))
+            unit.run("touch_index", **owner_params(owner))
             stored = memory_from(_get_row(unit, owner, memory.id))
             unit.run("keep_version", **_pick(row, "tenant_id agent_id seq version"), replaced_at=replaced_at)
             if not unit.run("update_memory", **_pick(row, _EDITABLE), replaced_at=replaced_at):
                 raise Conflict("This memory was edited meanwhile; read it again.")
             unit.run("remove_from_index", **_pick(row, "tenant_id agent_id seq"))
-            if is_found(row):
+            if is_searchable(row):
                 unchanged = _pick(memory_values(stored, seq), "kind session_id role since")
                 known = {**row, **unchanged, "version": memory.version + 1}
                 unit.run("index_memory", **known, **entry)
@@ -183,20 +183,20 @@ class MemoryRows(Units):
 
         def read(unit: Unit) -> Sequence[Row]:
             _get_row(unit, owner, id)
-            return unit.all("list_versions", **whose(owner), seq=memory_seq(id), **page)
+            return unit.all("list_versions", **owner_params(owner), seq=memory_seq(id), **page)
 
         return [version_from(row) for row in self._read(owner.tenant, read)]
 
     def delete_memory(self, owner: Owner, id: str) -> None:
         def delete(unit: Unit) -> None:
-            unit.run("touch_index", **whose(owner))
-            if not unit.run("delete_memory", **whose(owner), seq=memory_seq(id) or 0):
+            unit.run("touch_index", **owner_params(owner))
+            if not unit.run("delete_memory", **owner_params(owner), seq=memory_seq(id) or 0):
                 raise NotFound(NO_SUCH_MEMORY)
 
         self._write(owner.tenant, delete)
 
     def prune_memories(self, owner: Owner, kind: Kind, *, keep: int, is_low_trust: bool = False) -> Sequence[str]:
-        which = {**whose(owner), "kind": kind.value}
+        which = {**owner_params(owner), "kind": kind.value}
         beyond, low = _PRUNE if kind is not Kind.EPISODE else _PRUNE_EPISODES
 
         def prune(unit: Unit) -> Sequence[str]:
@@ -205,8 +205,8 @@ class MemoryRows(Units):
                 rows = unit.all(low, **which, limit=len(rows))
             if not rows:
                 return []
-            unit.run("touch_index", **whose(owner))
-            unit.run_many("delete_memory", [{**whose(owner), "seq": seq} for (seq,) in rows])
+            unit.run("touch_index", **owner_params(owner))
+            unit.run_many("delete_memory", [{**owner_params(owner), "seq": seq} for (seq,) in rows])
             return [memory_id(seq) for seq in sorted(row[0] for row in rows)]
 
         return self._write(owner.tenant, prune)
@@ -276,7 +276,7 @@ def _pick(row: Mapping[str, object], names: str) -> dict[str, object]:
     return {name: row[name] for name in names.split()}
 
 
-def is_found(row: Mapping[str, object]) -> bool:
+def is_searchable(row: Mapping[str, object]) -> bool:
     """Return True if a memory belongs in the index; archived and held ones are never recalled."""
     return row["archived_at"] is None and row["held_at"] is None
 
@@ -288,10 +288,10 @@ def _take_numbers(unit: Unit, owner: Owner, count: int, now: datetime) -> int:
 
 def _run_counter(unit: Unit, name: str, owner: Owner, now: datetime, **values: int) -> int:
     """Run a statement on the counter in the agent's row and return its result. Add the agent if it is missing."""
-    row = unit.one(name, **whose(owner), **values)
+    row = unit.one(name, **owner_params(owner), **values)
     if row is None:
         make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
-        row = unit.one(name, **whose(owner), **values)
+        row = unit.one(name, **owner_params(owner), **values)
     assert row is not None
     return int(row[0])
 
@@ -301,7 +301,7 @@ def _list_these(unit: Unit, values: Mapping[str, Any]) -> Sequence[Row]:
 
 
 def _get_row(unit: Unit, owner: Owner, id: str) -> Row:
-    row = unit.one("find_memory", **whose(owner), seq=memory_seq(id) or 0)
+    row = unit.one("find_memory", **owner_params(owner), seq=memory_seq(id) or 0)
     if row is None:
         raise NotFound(NO_SUCH_MEMORY)
     return row
@@ -311,7 +311,9 @@ class MaintenanceRows(Units):
     """Implementation of `ports.MaintenanceStore`."""
 
     def list_aging(self, owner: Owner, *, after: int = 0, limit: int = 1000) -> Sequence[Aging]:
-        rows = self._read(owner.tenant, lambda unit: unit.all("list_aging", **whose(owner), after=after, limit=limit))
+        rows = self._read(
+            owner.tenant, lambda unit: unit.all("list_aging", **owner_params(owner), after=after, limit=limit)
+        )
         return [
             Aging(seq, importance, moment(created_at), *map(maybe_moment, ends))
             for seq, importance, created_at, *ends in rows
@@ -322,23 +324,23 @@ class MaintenanceRows(Units):
 
         def archive(unit: Unit) -> int:
             # Every write locks the agent's row first, to avoid deadlocks.
-            unit.run("touch_index", **whose(owner))
-            unit.run("remove_all_from_index", **whose(owner), seqs=numbers)
-            return unit.run("archive_memories", **whose(owner), seqs=numbers, now=now)
+            unit.run("touch_index", **owner_params(owner))
+            unit.run("remove_all_from_index", **owner_params(owner), seqs=numbers)
+            return unit.run("archive_memories", **owner_params(owner), seqs=numbers, now=now)
 
         return self._write(owner.tenant, archive)
 
     def mark_retrieved(self, owner: Owner, seqs: Sequence[int], *, at: datetime) -> None:
         numbers = self._engine.numbers(seqs)
-        self._write(owner.tenant, lambda unit: unit.run("mark_retrieved", **whose(owner), seqs=numbers, at=at))
+        self._write(owner.tenant, lambda unit: unit.run("mark_retrieved", **owner_params(owner), seqs=numbers, at=at))
 
     def take_lease(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
         values = {"name": name, "holder": holder, "now": now, "until": until}
-        return self._write(NOBODY, lambda unit: unit.run("take_lease", **values)) > 0
+        return self._write(NO_OWNER, lambda unit: unit.run("take_lease", **values)) > 0
 
     def count_bytes(self) -> int:
-        ((count,),) = self._read(NOBODY, lambda unit: unit.all("count_bytes"))
+        ((count,),) = self._read(NO_OWNER, lambda unit: unit.all("count_bytes"))
         return int(count)
 
     def end_lease(self, name: str, holder: str) -> None:
-        self._write(NOBODY, lambda unit: unit.run("end_lease", name=name, holder=holder))
+        self._write(NO_OWNER, lambda unit: unit.run("end_lease", name=name, holder=holder))

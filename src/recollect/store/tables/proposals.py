@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from recollect.errors import Conflict, NotFound
-from recollect.model import Fold, Kind, Origin, Owner, Proposal, ProposalState
+from recollect.model import FoldedMemory, Kind, Origin, Owner, Proposal, ProposalState
 from recollect.policy.names import memory_id, memory_seq, proposal_id, proposal_seq
 from recollect.store.engine import Row, Unit
-from recollect.store.tables.agents import whose
+from recollect.store.tables.agents import owner_params
 from recollect.store.tables.rows import BEHIND_ALL, json_list, json_text, maybe_moment, moment
 from recollect.store.units import Units
 
@@ -26,15 +26,15 @@ class ProposalRows(Units):
 
     def add_proposals(self, owner: Owner, proposals: Sequence[Proposal]) -> Sequence[Proposal]:
         def add(unit: Unit) -> Sequence[Proposal]:
-            if unit.one("hold_agent", **whose(owner)) is None:
+            if unit.one("hold_agent", **owner_params(owner)) is None:
                 return []
             values = {"state": ProposalState.OPEN.value, "before": BEHIND_ALL, "limit": MAX_OPEN}
             taken = {
                 fold.id
-                for row in unit.all("list_proposals", **whose(owner), **values)
+                for row in unit.all("list_proposals", **owner_params(owner), **values)
                 for fold in proposal_from(row).folds
             }
-            found = unit.one("last_proposal", **whose(owner))
+            found = unit.one("last_proposal", **owner_params(owner))
             last: int = found[0] if found else 0
             added: list[Proposal] = []
             for proposal in proposals:
@@ -48,7 +48,7 @@ class ProposalRows(Units):
 
     def get_proposal(self, owner: Owner, id: str) -> Proposal:
         seq = proposal_seq(id)
-        row = self._read(owner.tenant, lambda unit: unit.one("find_proposal", **whose(owner), seq=seq or 0))
+        row = self._read(owner.tenant, lambda unit: unit.one("find_proposal", **owner_params(owner), seq=seq or 0))
         if row is None:
             raise NotFound(NO_SUCH_PROPOSAL)
         return proposal_from(row)
@@ -57,14 +57,14 @@ class ProposalRows(Units):
         self, owner: Owner, *, state: ProposalState | None = None, before: int | None = None, limit: int = 100
     ) -> Sequence[Proposal]:
         values = {"state": "" if state is None else state.value, "before": before or BEHIND_ALL, "limit": limit}
-        rows = self._read(owner.tenant, lambda unit: unit.all("list_proposals", **whose(owner), **values))
+        rows = self._read(owner.tenant, lambda unit: unit.all("list_proposals", **owner_params(owner), **values))
         return [proposal_from(row) for row in rows]
 
     def decide_proposal(self, proposal: Proposal, *, was: ProposalState) -> Proposal:
         owner, values = proposal.owner, _proposal_values(proposal) | {"was": was.value}
 
         def decide(unit: Unit) -> Proposal:
-            if unit.one("find_proposal", **whose(owner), seq=values["seq"]) is None:
+            if unit.one("find_proposal", **owner_params(owner), seq=values["seq"]) is None:
                 raise NotFound(NO_SUCH_PROPOSAL)
             if not unit.run("decide_proposal", **values):
                 raise Conflict(f"Proposal {proposal.id} is no longer {was.value}; read it again.")
@@ -92,7 +92,7 @@ def _proposal_values(proposal: Proposal) -> dict[str, Any]:
     }
 
 
-def _fold_values(fold: Fold) -> dict[str, Any]:
+def _fold_values(fold: FoldedMemory) -> dict[str, Any]:
     return {
         "id": fold.id,
         "version": fold.version,
@@ -109,7 +109,7 @@ def proposal_from(row: Row) -> Proposal:
         kind=Kind(kind),
         text=text,
         tags=tuple(json_list(tags)),
-        folds=tuple(Fold(**{**each, "valid_to": maybe_moment(each["valid_to"])}) for each in json_list(folds)),
+        folds=tuple(FoldedMemory(**{**each, "valid_to": maybe_moment(each["valid_to"])}) for each in json_list(folds)),
         reason=reason,
         origin=Origin(origin),
         state=ProposalState(state),

@@ -20,7 +20,7 @@ from recollect.model import (
 )
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.text import content_hash, fold
-from recollect.ports import Glimpse
+from recollect.ports import MemorySummary
 from recollect.store.engine import Row
 
 BEHIND_ALL = 2**62
@@ -143,10 +143,10 @@ def memory_from(row: Row) -> Memory:
     )
 
 
-def glimpse_from(row: Row) -> Glimpse:
+def glimpse_from(row: Row) -> MemorySummary:
     created_at, valid_from = moment(row[12]), row[19]
     since = created_at if valid_from is None else moment(valid_from)
-    return Glimpse(row[2], row[4], row[9], created_at, since, partial(memory_from, row))
+    return MemorySummary(row[2], row[4], row[9], created_at, since, partial(memory_from, row))
 
 
 def memory_values(memory: Memory, seq: int) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from recollect.errors import Conflict, NotFound
 from recollect.model import Agent, Message, Owner, Role, Session
-from recollect.policy.names import is_session
+from recollect.policy.names import is_session_id
 from recollect.ports import Place
 from recollect.store.engine import Row, Unit
-from recollect.store.tables.agents import make_agent, whose
+from recollect.store.tables.agents import make_agent, owner_params
 from recollect.store.tables.rows import BEHIND_ALL, moment
 from recollect.store.units import Units
 
@@ -51,7 +51,7 @@ class TranscriptRows(Units):
         return session
 
     def find_session(self, owner: Owner, id: str) -> Session | None:
-        row = self._read(owner.tenant, lambda unit: unit.one("find_session", **whose(owner), id=_id_param(id)))
+        row = self._read(owner.tenant, lambda unit: unit.one("find_session", **owner_params(owner), id=_id_param(id)))
         return None if row is None else _session_from(row)
 
     def find_tenant_session(self, tenant: str, id: str) -> Session | None:
@@ -60,7 +60,7 @@ class TranscriptRows(Units):
 
     def list_sessions(self, owner: Owner, *, before: Place | None = None, limit: int = 100) -> Sequence[Session]:
         name, place = ("first_sessions", {}) if before is None else ("sessions_before", _cursor(before))
-        rows = self._read(owner.tenant, lambda unit: unit.all(name, **whose(owner), **place, limit=limit))
+        rows = self._read(owner.tenant, lambda unit: unit.all(name, **owner_params(owner), **place, limit=limit))
         return [_session_from(row) for row in rows]
 
     def list_tenant_sessions(self, tenant: str, *, before: Place | None = None, limit: int = 100) -> Sequence[Session]:
@@ -69,7 +69,9 @@ class TranscriptRows(Units):
         return [_session_from(row) for row in rows]
 
     def delete_session(self, owner: Owner, id: str) -> None:
-        if not self._write(owner.tenant, lambda unit: unit.run("delete_session", **whose(owner), id=_id_param(id))):
+        if not self._write(
+            owner.tenant, lambda unit: unit.run("delete_session", **owner_params(owner), id=_id_param(id))
+        ):
             raise NotFound(NO_SUCH_SESSION)
 
     def add_messages(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> Sequence[Message]:
@@ -78,7 +80,9 @@ class TranscriptRows(Units):
             return []
 
         def add(unit: Unit) -> Sequence[Message]:
-            row = unit.one("take_positions", **whose(owner), id=_id_param(session_id), count=len(messages), now=now)
+            row = unit.one(
+                "take_positions", **owner_params(owner), id=_id_param(session_id), count=len(messages), now=now
+            )
             if row is None:
                 raise NotFound(NO_SUCH_SESSION)
             first = row[0] - len(messages) + 1
@@ -92,7 +96,7 @@ class TranscriptRows(Units):
         self, owner: Owner, session_id: str, *, after: int = 0, limit: int | None = None
     ) -> Sequence[Message]:
         def read(unit: Unit) -> Sequence[Row]:
-            if unit.one("find_session", **whose(owner), id=_id_param(session_id)) is None:
+            if unit.one("find_session", **owner_params(owner), id=_id_param(session_id)) is None:
                 raise NotFound(NO_SUCH_SESSION)
             count = BEHIND_ALL if limit is None else limit
             return unit.all("messages_after", tenant=owner.tenant, id=_id_param(session_id), after=after, limit=count)
@@ -103,13 +107,13 @@ class TranscriptRows(Units):
         def update(unit: Unit) -> Row:
             written = unit.run(
                 "update_summary",
-                **whose(owner),
+                **owner_params(owner),
                 id=_id_param(session_id),
                 summary=summary,
                 covers=covers,
                 instead_of=instead_of,
             )
-            row = unit.one("find_session", **whose(owner), id=_id_param(session_id))
+            row = unit.one("find_session", **owner_params(owner), id=_id_param(session_id))
             if row is None:
                 raise NotFound(NO_SUCH_SESSION)
             if not written:
@@ -121,7 +125,7 @@ class TranscriptRows(Units):
 
 def _id_param(id: str) -> str:
     """Return the id as a parameter; the empty id, which matches nothing, if it is not a valid one."""
-    return id if is_session(id) else ""
+    return id if is_session_id(id) else ""
 
 
 def _cursor(place: Place) -> dict[str, object]:

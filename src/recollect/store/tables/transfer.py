@@ -9,22 +9,30 @@ from typing import Any
 
 from recollect.errors import Conflict, Invalid, StoreError
 from recollect.model import Detail, Json
-from recollect.policy.audit import canonical
+from recollect.policy.audit import canonical_json
 from recollect.policy.history import history_terms, step_words
 from recollect.policy.text import fold, terms
 from recollect.policy.transfer import CONTENTS
 from recollect.ports import ContentDraft, Vector
 from recollect.store.engine import Row, Unit
-from recollect.store.search.words import encoded
+from recollect.store.search.words import encode_words
 from recollect.store.tables import audit, knowledge, workflows
 from recollect.store.tables.agents import renew_index
 from recollect.store.tables.context import call_from
-from recollect.store.tables.details import DetailRows, searched_text
+from recollect.store.tables.details import DetailRows, search_text
 from recollect.store.tables.history_rows import step_from
-from recollect.store.tables.memories import is_found
+from recollect.store.tables.memories import is_searchable
 from recollect.store.tables.proposals import proposal_from
 from recollect.store.tables.rows import detail_from, maybe_moment, memory_from, memory_values
-from recollect.store.tables.transfer_tables import BY_NAME, TABLES, Table, first_place, is_time, portable, stored
+from recollect.store.tables.transfer_tables import (
+    BY_NAME,
+    TABLES,
+    ExportTable,
+    export_row,
+    first_place,
+    is_time,
+    parse_row,
+)
 
 PAGE = 200
 """Rows read by one statement of an export."""
@@ -51,14 +59,14 @@ class TransferRows(DetailRows):
                     if table.name == "details":
                         self._export_text(unit, detail_from(row), texts, take)
                     if table.name != "shelves" or row[1] != audit.SHELF:
-                        take(table.name, portable(table, row))
+                        take(table.name, export_row(table, row))
                 # The head follows the log directly: an import restores the log before anything else.
                 if table.name == "audit_log":
                     self._export_head(unit, take)
 
         self._engine.read(tenant, export)
 
-    def _iter_rows(self, unit: Unit, table: Table) -> Iterator[Row]:
+    def _iter_rows(self, unit: Unit, table: ExportTable) -> Iterator[Row]:
         place = first_place(table)
         where = [table.columns.index(column) for column in table.ordered_by]
         while page := unit.all(f"export_{table.name}", tenant=unit.tenant, limit=PAGE, **place):
@@ -83,7 +91,7 @@ class TransferRows(DetailRows):
             take(CONTENTS, known | {"problem": str(error)})
 
     def check_row(self, table: str, row: object) -> None:
-        values = stored(BY_NAME[table], row) | {"tenant_id": ""}
+        values = parse_row(BY_NAME[table], row) | {"tenant_id": ""}
         if table in RECORDS:
             try:
                 RECORDS[table]([values[column] for column in BY_NAME[table].columns])
@@ -96,7 +104,7 @@ class TransferRows(DetailRows):
 
     def find_rows(self, tenant: str, table: str, rows: Sequence[Json]) -> Sequence[bool | None]:
         known = BY_NAME[table]
-        parsed = [stored(known, row) for row in rows]
+        parsed = [parse_row(known, row) for row in rows]
 
         def find(unit: Unit) -> list[bool | None]:
             return [_is_same(known, row, _find_present(unit, known, row)) for row in parsed]
@@ -113,7 +121,7 @@ class TransferRows(DetailRows):
         vectors: Sequence[Vector | None] = (),
         text: ContentDraft | None = None,
     ) -> int:
-        values = [stored(BY_NAME[table], row) | {"tenant_id": tenant} for row in rows]
+        values = [parse_row(BY_NAME[table], row) | {"tenant_id": tenant} for row in rows]
         if text is not None:
             text.seal()
 
@@ -125,7 +133,9 @@ class TransferRows(DetailRows):
 
         return self._write(tenant, add)
 
-    def _add_rows(self, unit: Unit, table: Table, rows: list[dict[str, Any]], vectors: Sequence[Vector | None]) -> int:
+    def _add_rows(
+        self, unit: Unit, table: ExportTable, rows: list[dict[str, Any]], vectors: Sequence[Vector | None]
+    ) -> int:
         match table.name:
             case "audit_log":
                 return _add_events(unit, rows)
@@ -164,7 +174,7 @@ class TransferRows(DetailRows):
             values = memory_values(memory, row["seq"])
             if unit.run("import_memories", **values):
                 added += 1
-                if is_found(values):
+                if is_searchable(values):
                     unit.run("index_memory", **values, **entry)
         return added
 
@@ -194,7 +204,7 @@ class TransferRows(DetailRows):
             last = id = 0
             while rows := unit.all("events_after", tenant=tenant, id=id, limit=LOG_PAGE):
                 for *columns, _ in rows:
-                    row = portable(BY_NAME["audit_log"], columns)
+                    row = export_row(BY_NAME["audit_log"], columns)
                     imported = row["meta"].get("imported") if isinstance(row["meta"], dict) else None
                     if isinstance(imported, dict) and imported.get("log") == log:
                         last = max(last, int(imported["id"]))
@@ -208,11 +218,11 @@ class TransferRows(DetailRows):
         return 0 if row is None else int(row[0])
 
 
-def _find_present(unit: Unit, table: Table, row: dict[str, Any]) -> Row | None:
+def _find_present(unit: Unit, table: ExportTable, row: dict[str, Any]) -> Row | None:
     return unit.one(f"present_{table.name}", tenant=unit.tenant, **{column: row[column] for column in table.key})
 
 
-def _is_same(table: Table, row: dict[str, Any], present: Row | None) -> bool | None:
+def _is_same(table: ExportTable, row: dict[str, Any], present: Row | None) -> bool | None:
     """Compare a row with the one present under its key; None if there is none."""
     if present is None:
         return None
@@ -235,7 +245,7 @@ def _add_events(unit: Unit, rows: list[dict[str, Any]]) -> int:
     if rows and rows[0]["id"] <= last:
         raise Conflict(CHANGED_MEANWHILE)
     for row in rows:
-        meta = canonical(json.loads(row["meta"]))
+        meta = canonical_json(json.loads(row["meta"]))
         unit.run("add_event", **row | {"meta": meta}, folded=fold(row["message"]))
         unit.run("set_audit_head", tenant=unit.tenant, last_id=row["id"], last_hash=row["hash"])
     return len(rows)
@@ -271,7 +281,7 @@ def _add_steps(unit: Unit, rows: list[dict[str, Any]]) -> int:
         unit.run("add_step", **row, folded="")
         step_columns = [row[column] for column in ("step_name", "agent_id", "status", "output", "completed_at")]
         step = step_from([unit.tenant, row["workflow_id"], workflow[2], row["position"], *step_columns])
-        unit.run("index_step", **row | {"seq": last}, terms=encoded(history_terms(step_words(step))))
+        unit.run("index_step", **row | {"seq": last}, terms=encode_words(history_terms(step_words(step))))
         added += 1
     unit.run("raise_shelf", tenant=unit.tenant, shelf=workflows.SHELF, last_id=last)
     return added
@@ -295,4 +305,4 @@ def _add_messages(unit: Unit, rows: list[dict[str, Any]]) -> int:
 
 def _add_detail(unit: Unit, row: dict[str, Any]) -> int:
     detail = detail_from([row[column] for column in BY_NAME["details"].columns])
-    return unit.run("import_details", **row, folded=searched_text(detail))
+    return unit.run("import_details", **row, folded=search_text(detail))

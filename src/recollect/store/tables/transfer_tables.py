@@ -15,7 +15,7 @@ from typing import Any
 
 from recollect.errors import Invalid
 from recollect.model import Json, Kind, Origin, ProposalState, Role, Scope
-from recollect.policy.text import checked_text
+from recollect.policy.text import check_text
 from recollect.policy.transfer import KEYS
 from recollect.store.engine import Row
 from recollect.store.tables.columns import COLUMNS
@@ -25,7 +25,7 @@ MAX_NUMBER = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class ExportTable:
     """One table of an export."""
 
     name: str
@@ -49,11 +49,11 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-TABLES: Sequence[Table] = (
-    Table(name="audit_log", columns=COLUMNS["event"], same=("hash",), optional=_names("agent_id")),
-    Table(name="secret_allowances", columns=("tenant_id", "hash", "created_at")),
-    Table(name="agents", columns=(*COLUMNS["agent"], "last_seq")),
-    Table(
+TABLES: Sequence[ExportTable] = (
+    ExportTable(name="audit_log", columns=COLUMNS["event"], same=("hash",), optional=_names("agent_id")),
+    ExportTable(name="secret_allowances", columns=("tenant_id", "hash", "created_at")),
+    ExportTable(name="agents", columns=(*COLUMNS["agent"], "last_seq")),
+    ExportTable(
         name="memories",
         columns=COLUMNS["memory"],
         same=("kind", "created_at"),
@@ -63,40 +63,40 @@ TABLES: Sequence[Table] = (
         ),
         choices={"kind": Kind, "scope": Scope, "role": Role, "origin": Origin},
     ),
-    Table(
+    ExportTable(
         name="memory_versions",
         columns=("tenant_id", "agent_id", *COLUMNS["version"]),
     ),
-    Table(name="chat_sessions", columns=COLUMNS["session"], same=("agent_id", "created_at")),
-    Table(
+    ExportTable(name="chat_sessions", columns=COLUMNS["session"], same=("agent_id", "created_at")),
+    ExportTable(
         name="chat_messages",
         columns=COLUMNS["message"],
         same=("role", "created_at"),
         choices={"role": Role},
     ),
-    Table(
+    ExportTable(
         name="details",
         columns=COLUMNS["detail"],
         same=("content_hash", "created_at"),
         optional=_names("session_id"),
     ),
-    Table(name="context_calls", columns=COLUMNS["context_call"]),
-    Table(
+    ExportTable(name="context_calls", columns=COLUMNS["context_call"]),
+    ExportTable(
         name="proposals",
         columns=COLUMNS["proposal"],
         same=("kind", "created_at"),
         optional=_names("memory_seq decided_at"),
         choices={"kind": Kind, "origin": Origin, "state": ProposalState},
     ),
-    Table(
+    ExportTable(
         name="kb_documents",
         columns=COLUMNS["document"],
         same=("content_hash",),
         optional=_names("flag"),
     ),
-    Table(name="kb_chunks", columns=COLUMNS["chunk"], order=("id",)),
-    Table(name="workflows", columns=COLUMNS["workflow"], same=("name", "created_at")),
-    Table(
+    ExportTable(name="kb_chunks", columns=COLUMNS["chunk"], order=("id",)),
+    ExportTable(name="workflows", columns=COLUMNS["workflow"], same=("name", "created_at")),
+    ExportTable(
         name="workflow_steps",
         columns=(
             "tenant_id",
@@ -113,11 +113,11 @@ TABLES: Sequence[Table] = (
         same=("step_name", "completed_at"),
         optional=_names("agent_id"),
     ),
-    Table(name="shelves", columns=("tenant_id", "shelf", "last_id", "last_hash")),
+    ExportTable(name="shelves", columns=("tenant_id", "shelf", "last_id", "last_hash")),
 )
 """All tables in the order of an export: referenced rows come before the rows that refer to them."""
 
-BY_NAME: Mapping[str, Table] = {table.name: table for table in TABLES}
+BY_NAME: Mapping[str, ExportTable] = {table.name: table for table in TABLES}
 
 WORDS = frozenset(["tools", "knowledge_categories", "tags"])
 JSON_LISTS = WORDS | {"folds", "blocks", "truncations"}
@@ -136,16 +136,16 @@ def is_time(column: str) -> bool:
     return column == "at" or column.endswith("_at") or column in ("valid_from", "valid_to")
 
 
-def is_number(table: Table, column: str) -> bool:
+def is_number(table: ExportTable, column: str) -> bool:
     return column in NUMBERS or (column == "id" and table.name in NUMBERED)
 
 
-def first_place(table: Table) -> dict[str, Any]:
+def first_place(table: ExportTable) -> dict[str, Any]:
     """Return a position before every key, where an export of the table starts."""
     return {column: -1 if is_number(table, column) else "" for column in table.ordered_by}
 
 
-def portable(table: Table, row: Row) -> Json:
+def export_row(table: ExportTable, row: Row) -> Json:
     """Convert a row to JSON for a file, without the tenant."""
     return {column: _to_json(column, value) for column, value in zip(table.columns[1:], row[1:], strict=True)}
 
@@ -160,7 +160,7 @@ def _to_json(column: str, value: Any) -> Any:
     return bool(value) if column in FLAGS else value
 
 
-def stored(table: Table, row: object) -> dict[str, Any]:
+def parse_row(table: ExportTable, row: object) -> dict[str, Any]:
     """Parse a row of a file into the parameters of statements.
 
     Raises: Invalid, naming the column.
@@ -182,7 +182,7 @@ def stored(table: Table, row: object) -> dict[str, Any]:
     return values
 
 
-def _from_json(table: Table, column: str, value: Any) -> Any:
+def _from_json(table: ExportTable, column: str, value: Any) -> Any:
     """Convert a JSON value to the parameter of a column.
 
     Raises: ValueError, Invalid.
@@ -199,8 +199,8 @@ def _from_json(table: Table, column: str, value: Any) -> Any:
         if column in WORDS and not all(isinstance(each, str) for each in _check_type(list, value)):
             _refuse()
         text = json_text(_check_type(list if column in JSON_LISTS else dict, value))
-        return checked_text(text) if "\\u0000" not in text else _refuse()
-    text = checked_text(_check_type(str, value), what=column)
+        return check_text(text) if "\\u0000" not in text else _refuse()
+    text = check_text(_check_type(str, value), what=column)
     if is_time(column):
         return _parse_time(text)
     return text if table.choices is None or column not in table.choices else table.choices[column](text).value

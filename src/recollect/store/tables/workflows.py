@@ -9,14 +9,14 @@ from recollect.errors import Conflict, NotFound
 from recollect.model import Match, Workflow, WorkflowStep
 from recollect.policy.history import MAX_SEARCHED, history_terms, step_words
 from recollect.store.engine import Row, Unit
-from recollect.store.search.words import SearchedByWords, Shelf, encoded
+from recollect.store.search.words import HistoryShelf, WordSearchRows, encode_words
 from recollect.store.tables.history_rows import step_from, workflow_from
 
 SHELF = "workflow"
 NO_SUCH_WORKFLOW = "There is no such workflow."
 
 
-class WorkflowRows(SearchedByWords):
+class WorkflowRows(WordSearchRows):
     """Implementation of `ports.WorkflowStore`.
 
     The tenant's shelf row numbers the steps; adding one locks it until commit.
@@ -57,7 +57,7 @@ class WorkflowRows(SearchedByWords):
         return [workflow_from(row) for row in rows]
 
     def add_step(self, step: WorkflowStep) -> WorkflowStep:
-        tenant, words = step.tenant, encoded(history_terms(step_words(step)))
+        tenant, words = step.tenant, encode_words(history_terms(step_words(step)))
 
         def add(unit: Unit) -> WorkflowStep:
             workflow = unit.one("find_workflow", tenant=tenant, id=step.workflow_id)
@@ -119,4 +119,4 @@ def _steps_after(unit: Unit, seq: int, limit: int) -> Sequence[tuple[int, bytes]
     return [(number, bytes(terms)) for number, terms in rows]
 
 
-STEPS = Shelf(SHELF, _last_step, _steps_after, MAX_SEARCHED)
+STEPS = HistoryShelf(SHELF, _last_step, _steps_after, MAX_SEARCHED)
