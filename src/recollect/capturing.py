@@ -53,7 +53,7 @@ def captured(
 
             @wraps(function)
             async def awaited(*args: Any, **kwargs: Any) -> Any:
-                return await capturer.awaited(await function(*args, **kwargs))
+                return await capturer.call_async(await function(*args, **kwargs))
 
             return awaited  # type: ignore[return-value]
 
@@ -85,7 +85,7 @@ def capture_calls(memory: Any, call: F, *, type: str = TOOL_OUTPUT, session_id: 
         @wraps(call)
         async def awaited(name: str, *args: Any, **kwargs: Any) -> Any:
             answer = await call(name, *args, **kwargs)
-            return answer if name in TOOLS else await capturer(name).awaited(answer)
+            return answer if name in TOOLS else await capturer(name).call_async(answer)
 
         return awaited  # type: ignore[return-value]
 
@@ -119,7 +119,7 @@ class _Capturer:
                 log.warning(NOT_STORED, self._options["source"], error)
         return _replace_texts(answer, kept)
 
-    async def awaited(self, answer: Any) -> Any:
+    async def call_async(self, answer: Any) -> Any:
         memory, kept = self._resolve_memory(), {}
         if not inspect.iscoroutinefunction(memory.capture):
             return await import_module("asyncio").to_thread(self, answer)

@@ -54,7 +54,7 @@ def test_every_method_of_the_port_is_routed_or_delegated() -> None:
 
     assert len(PORT) > 120
     assert [name for name, method in delegated.items() if method is None] == []
-    wrong = [name for name, method in delegated.items() if inspect.unwrap(method) is not getattr(SqlStore, name)]
+    wrong = [name for name, method in delegated.items() if inspect.unwrap(method) is not getattr(SqlStore, name)]  # type: ignore[arg-type]
     assert wrong == []
     assert {*RoutedStore.__mro__} & {*Store.__mro__} == {object}, "a protocol's empty method would hide a missing one"
 

@@ -264,7 +264,7 @@ def test_chatgpt(tmp_path: Path, is_zipped: bool) -> None:
     )
     assert (louvre.user, louvre.assistant) == ("[image]\n\nIs this it?", "Yes, the Louvre.")
     assert [each.place for each in refused] == ["conversation 1, turn 3", "conversation 2", "conversation 3"]
-    assert "not answered" in refused[0].reason
+    assert "has no answer" in refused[0].reason
 
 
 def test_a_conversation_without_its_last_message_is_followed_along_its_newest_branch(path: Path) -> None:

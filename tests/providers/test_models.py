@@ -176,7 +176,7 @@ def test_no_content_is_an_empty_answer(server: ModelServer) -> None:
 def test_a_huge_answer_is_cut_off(server: ModelServer) -> None:
     server.usual = content(b" " * (MAX_ANSWER_BYTES + 1))
 
-    assert "too much" in failure(lambda: model(server).complete(QUESTION))
+    assert "too long" in failure(lambda: model(server).complete(QUESTION))
 
 
 def test_bytes_that_only_claim_to_be_compressed_are_no_answer(server: ModelServer) -> None:

@@ -238,7 +238,7 @@ def test_a_model_that_is_no_sentence_encoder_is_refused(tmp_path: Path) -> None:
     for place, (content, reason) in enumerate(
         [(strange_input, "pixels"), (strange_type, "token_type_ids"), (no_ids, "input_ids"), (no_vectors, "flat")]
     ):
-        with pytest.raises(Invalid, match=f"no sentence encoder: .*{reason}"):
+        with pytest.raises(Invalid, match=f"not a sentence encoder: .*{reason}"):
             _ = OnnxEmbedder(str(folder_with(tmp_path / str(place), content))).dimensions
 
 

@@ -313,7 +313,7 @@ def test_huge_numbers_do_not_overflow(endpoint: Endpoint) -> None:
 def test_an_endless_answer_is_cut_off(endpoint: Endpoint) -> None:
     endpoint.usual = content(b" " * (MAX_ANSWER_BYTES + 1))
 
-    assert "too much" in failure(lambda: embedder(endpoint).embed([TEXT]))
+    assert "too long" in failure(lambda: embedder(endpoint).embed([TEXT]))
 
 
 def test_many_threads_share_it(endpoint: Endpoint) -> None:

@@ -474,7 +474,7 @@ def test_a_model_given_to_the_store_is_asked_without_tools(atlas: AgentMemory, e
         assert "memory_store" not in asked[0][0]["content"], "it is not told of tools it does not have"
         assert "Prefers tabs over spaces" in asked[0][-1]["content"]
         assert len(said(store.agent("atlas"))) == 4
-        with pytest.raises(Invalid, match="no images"):
+        with pytest.raises(Invalid, match="cannot see images"):
             ask(store, "What is this?", images=(Image(content=b"GIF89a", media_type="image/gif"),))
     assert endpoint.requests == []
 

@@ -68,7 +68,7 @@ def test_the_page_shows_what_the_question_recalls_with_the_parts_of_each_score(
     for name, value in hit.parts.items():
         assert f"{name} {hit.weights[name]:g} × {value:.3f}" in said
     assert ann.get(kept.id).last_retrieved_at is None, "looking is not recalling"
-    assert "Ask what the agent was asked" in read(browser.get(f"/admin/agents/{ann.owner.agent}/why"))
+    assert "Enter the question to the agent" in read(browser.get(f"/admin/agents/{ann.owner.agent}/why"))
     assert browser.get(f"/admin/agents/{ann.owner.agent}/why", q="x", limit=0).status_code == 400
     assert browser.get(f"/admin/agents/{ann.owner.agent}/why", q="x", limit="many").status_code == 422
 

@@ -26,7 +26,7 @@ def test_documents_are_listed_by_category_and_in_pages(recollect: Recollect, bro
     assert shown == [50, 1]
     assert "<b>" not in first.text
     assert links(second, "More documents") == []
-    assert "No document is of this category." in read(browser.get("/admin/documents", category="no such"))
+    assert "There are no documents in this category." in read(browser.get("/admin/documents", category="no such"))
 
 
 def test_a_document_is_read_passage_by_passage(recollect: Recollect, browser: Browser) -> None:

@@ -146,15 +146,15 @@ CASES = [
         b"text=a",
         {"Content-Type": "application/x-www-form-urlencoded"},
     ),
-    Case("bad cursor", "GET", "{ann}/memories?cursor=m-7", 400, "invalid", "The cursor is not one"),
-    Case("bad cursor of agents", "GET", "/api/agents?cursor=%F0", 400, "invalid", "The cursor is not one"),
+    Case("bad cursor", "GET", "{ann}/memories?cursor=m-7", 400, "invalid", "cursor is not from this listing"),
+    Case("bad cursor of agents", "GET", "/api/agents?cursor=%F0", 400, "invalid", "cursor is not from this listing"),
     Case(
         "cursor of another list",
         "GET",
         f"{{ann}}/memories?cursor={foreign_cursor('agents:atlas')}",
         400,
         "invalid",
-        "The cursor is not one",
+        "cursor is not from this listing",
     ),
     Case("made up cursor", "GET", f"{{ann}}/memories?cursor={foreign_cursor('memories:x')}", 400, "invalid", "memory"),
     Case(

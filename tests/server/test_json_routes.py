@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import Annotated
+from functools import partial
+from operator import mul
+from typing import Annotated, Any
 
 import httpx2
 import pytest
@@ -59,8 +61,10 @@ class Answer(BaseModel):
 def test_a_refusal_says_what_is_wrong(
     client: httpx2.Client, ann: str, method: str, path: str, body: object, status: int, says: str
 ) -> None:
-    sent = {"content": body, "headers": {"Content-Type": "Application/JSON"}} if isinstance(body, bytes) else {}
-    answer = client.request(method, path.replace("{ann}", ann), **(sent or ({} if body is None else {"json": body})))
+    sent: dict[str, Any] = {} if body is None else {"json": body}
+    if isinstance(body, bytes):
+        sent = {"content": body, "headers": {"Content-Type": "Application/JSON"}}
+    answer = client.request(method, path.replace("{ann}", ann), **sent)
 
     assert (answer.status_code, says in answer.json()["error"]) == (status, True), answer.text
 
@@ -133,7 +137,7 @@ def test_more_work_than_threads_is_all_done_and_what_it_raises_is_raised() -> No
 
     async def together() -> list[object]:
         threads = Threads(most=3)
-        works = [threads.run(lambda number=number: number * 2) for number in range(50)]
+        works = [threads.run(partial(mul, number, 2)) for number in range(50)]
         return await asyncio.gather(*works, threads.run(broken), return_exceptions=True)
 
     *doubled, error = asyncio.run(together())

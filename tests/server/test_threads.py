@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def test_no_more_jobs_run_at_once_than_there_are_threads() -> None:
 
     async def together() -> Sequence[int]:
         threads = Threads(most=2)
-        return await asyncio.gather(*(threads.run(lambda number=number: work(number)) for number in range(40)))
+        return await asyncio.gather(*(threads.run(partial(work, number)) for number in range(40)))
 
     assert asyncio.run(together()) == list(range(40))
     assert most == 2

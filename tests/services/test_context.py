@@ -337,7 +337,7 @@ def test_when_the_model_fails_a_digest_does_and_it_is_left_alone_for_a_while(
         clock.forward(seconds=31)
         talk(memory, 1)
         working = memory.context("s-1", "and now?", budget=3000)
-        (event,) = recollect.tenant(tenant_id).audit_events("because the model failed")
+        (event,) = recollect.tenant(tenant_id).audit_events("without the model")
 
     assert "- user: Question" in failed.messages[1]["content"]
     assert "- user: Question" in resting.messages[1]["content"]

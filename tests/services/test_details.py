@@ -275,8 +275,8 @@ def test_maintenance_sweeps_what_a_deleted_agent_leaves(fresh_place: Place, cloc
         clock.forward(hours=2)
         assert recollect.maintain().swept == 1
         assert recollect.maintain().swept == 0
-        (event,) = (each for each in recollect.tenant().audit_events() if "without a detail" in each.message)
-        assert event.message == "Maintenance archived 0 episodes and removed 1 text without a detail."
+        (event,) = (each for each in recollect.tenant().audit_events() if "no detail has" in each.message)
+        assert event.message == "Maintenance archived 0 episodes and removed 1 text no detail has."
         assert stays.read_detail(key).content == "of the one that stays"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -43,7 +44,7 @@ def test_idle_threads_are_used_again(workers: Workers) -> None:
     for _ in range(20):
         workers.submit(lambda: None).result(LIMIT)
         both = threading.Barrier(2)
-        pair = [workers.submit(lambda both=both: both.wait(LIMIT)) for _ in range(2)]
+        pair = [workers.submit(partial(both.wait, LIMIT)) for _ in range(2)]
         assert {each.result(LIMIT) for each in pair} == {0, 1}
 
     assert workers._threads <= 4

@@ -35,7 +35,7 @@ def test_a_step_is_recorded_and_found_by_every_agent(tenant: TenantMemory, ann: 
     assert [event.message for event in tenant.audit.list()] == [
         "Step 2 of workflow refund-run was recorded: failed.",
         "Step 1 of workflow refund-run was recorded: completed.",
-        "Workflow refund-run was started.",
+        "Workflow refund-run was begun.",
     ]
     assert tenant.audit.verify().is_intact
 

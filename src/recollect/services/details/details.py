@@ -208,7 +208,7 @@ class Details:
         added = self._store.add_detail(detail, draft)
         self._record(added, "detail.add", "stored", added.created_at)
         if failure:
-            done = f"described by rules alone, because the model failed: {failure.rstrip('.')}"
+            done = f"described by rules alone, as the model could not: {failure.rstrip('.')}"
             self._record(added, "detail.describe", done, added.created_at)
         return added
 

@@ -84,7 +84,7 @@ class RecordWorkflows:
             if other is not None:
                 return other
             workflow = self._store.add_workflow(replace(workflow, id=f"{slug}-{uuid.uuid4().hex[:8]}"))
-        self._record(tenant, "workflow.add", f"Workflow {workflow.id} was started.", {"workflow": workflow.id}, None)
+        self._record(tenant, "workflow.add", f"Workflow {workflow.id} was begun.", {"workflow": workflow.id}, None)
         return workflow
 
     def _add_step(self, draft: WorkflowStep, workflow: Workflow) -> WorkflowStep:

@@ -103,7 +103,7 @@ class Consolidate:
                 for fold, before, after in zip(proposal.folds, folded, ended, strict=True)
             )
             applied = replace(proposal, folds=folds, memory_id=made.id, is_new=is_new)
-            message = f"Proposal {id} was applied: {made.id} replaces {len(folds)} memories."
+            message = f"Proposal {id} was applied: {made.id} stands for {len(folds)} memories."
             return self._decide(applied, ProposalState.APPLIED, message, was=ProposalState.OPEN)
 
         return self._remember.fold(owner, draft, folded=folded, also=also)
@@ -138,7 +138,7 @@ class Consolidate:
         restored = [replace(memories[fold.id], valid_to=fold.valid_to) for fold in proposal.folds]
 
         def also() -> Proposal:
-            message = f"Proposal {id} was undone: {len(restored)} memories were restored."
+            message = f"Proposal {id} was undone: {len(restored)} memories are as they were."
             return self._decide(proposal, ProposalState.UNDONE, message, was=ProposalState.APPLIED)
 
         return self._remember.unfold(owner, restored, made=made, also=also)
@@ -171,11 +171,9 @@ class Consolidate:
             for each in suggestions:
                 self._guard.check(check_draft(Draft(text=each.text, kind=each.kind), owner, self._now()))
         except ModelError as error:
-            self._record(
-                owner, "consolidation.fail", f"The model did not answer the consolidation request: {error}", {}
-            )
+            self._record(owner, "consolidation.fail", f"A model could not be asked to consolidate: {error}", {})
         except (Invalid, SecretRejected) as error:
-            self._record(owner, "consolidation.fail", f"The model's proposals were discarded: {error}", {})
+            self._record(owner, "consolidation.fail", f"A model's proposals were not used: {error}", {})
         else:
             return suggestions
         return []

@@ -87,7 +87,7 @@ class Inject:
         self._echoes.shown(owner, [note.text for note in picked])
         return render_notes(break_forged_in_memories(self._store, owner, picked))
 
-    def select_notes(self, owner: Owner, message: str, *, mode: str | None = None) -> Sequence[Memory]:
+    def select(self, owner: Owner, message: str, *, mode: str | None = None) -> Sequence[Memory]:
         """Return the notes for the last user message, best first; notes that read like instructions come last.
 
         The loop guard is not informed, because the notes may still be cut from the prompt.

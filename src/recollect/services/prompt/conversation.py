@@ -84,7 +84,7 @@ class Conversations:
         except ModelPaused:
             return _make_conversation(session, turns)
         except ModelError as error:
-            message = f"Session {session.id} could not be summarised; its turns stay unchanged: {error}"
+            message = f"Session {session.id} could not be summarised, its turns stay as they are: {error}"
             record_event(self._store, self._event(session, "summary.fail", message, {"messages": len(old)}))
             return _make_conversation(session, turns)
         covers = session.summarized_count + len(old)

@@ -131,7 +131,7 @@ class FoldTurns:
                 at=self._now(),
                 action="context.fold_fail",
                 agent_id=owner.agent,
-                message=f"Turns of session {session_id} were folded by a digest because the model failed: {error}",
+                message=f"Turns of session {session_id} were folded by a digest, without the model: {error}",
                 meta={"session_id": session_id},
             ),
         )

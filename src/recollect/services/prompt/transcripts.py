@@ -54,7 +54,7 @@ class TranscriptWriter:
 
         def add() -> Session:
             added = self._store.add_session(session)
-            self._record(owner, "session.add", f"Session {session.id} was started.", {"session_id": session.id}, now)
+            self._record(owner, "session.add", f"Session {session.id} was begun.", {"session_id": session.id}, now)
             return added
 
         return self._store.transaction(owner.tenant, add)
@@ -91,7 +91,7 @@ class TranscriptWriter:
             message = f"Messages {positions[0]} and {positions[1]} of session {id} were logged."
             self._record(owner, "turn.add", message, {"session_id": id, "positions": positions}, now)
             if rules:
-                what = f"A possible secret in messages {positions[0]} and {positions[1]} of session {id} was "
+                what = f"What seems to be a secret in messages {positions[0]} and {positions[1]} of session {id} was "
                 done = "flagged" if self._guard.is_flagging else "removed"
                 self._record(owner, "turn.secret", f"{what}{done}.", {"session_id": id, "rules": rules}, now)
             return placed
@@ -107,7 +107,7 @@ class TranscriptWriter:
         """
         id = check_session(session_id)
         cleaned, _ = self._guard.clean(owner.tenant, check_text(reason, what="reason"))
-        message = f"A turn of session {id} failed: {cleaned[:MAX_REASON_CHARS]}"
+        message = f"A turn of session {id} did not come about: {cleaned[:MAX_REASON_CHARS]}"
         self._record(owner, "turn.fail", message, {"session_id": id}, self._now())
 
     def delete_session(self, owner: Owner, id: str) -> None:

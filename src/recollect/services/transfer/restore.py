@@ -193,7 +193,7 @@ class _Run:
 
         def work() -> None:
             if not self._is_started and table != "shelves":
-                self._record("import.begin", "An import was started", {"sha256": self._found.sha256})
+                self._record("import.begin", "An import was begun", {"sha256": self._found.sha256})
             self._store.import_rows(self._tenant, table, rows, now=self._now(), vectors=vectors, text=text)
 
         self._store.transaction(self._tenant, work)

@@ -70,7 +70,7 @@ class RepairIndex:
 
     def _record(self, tenant: str, mended: int) -> int:
         if mended:
-            message = f"{mended:,} {'entry' if mended == 1 else 'entries'} of the search index were repaired."
+            message = f"{mended:,} {'entry' if mended == 1 else 'entries'} of the search index were put right."
             meta = {"mended": mended}
             self._store.add_event(
                 AuditEvent(tenant=tenant, at=self._now(), action="maintenance.mend", message=message, meta=meta)

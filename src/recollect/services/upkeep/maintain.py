@@ -161,7 +161,7 @@ class Maintain:
     def _record(self, tenant: str, archived: int, swept: int) -> None:
         message = f"Maintenance archived {archived:,} episode{'' if archived == 1 else 's'}."
         if swept:
-            message = f"{message[:-1]} and removed {swept:,} text{'' if swept == 1 else 's'} without a detail."
+            message = f"{message[:-1]} and removed {swept:,} text{'' if swept == 1 else 's'} no detail has."
         meta = {"archived": archived, **({"swept": swept} if swept else {})}
         self._store.add_event(
             AuditEvent(tenant=tenant, at=self._now(), action="maintenance.run", message=message, meta=meta)
