@@ -17,11 +17,11 @@ EMPTY_WORDS = re.compile(r"(Manager|Helper|Helpers|Util|Utils|Base|Impl)$|_v\d+$
 
 BROAD = {"Exception", "BaseException"}
 MAY_CATCH_ALL = {
-    ("recollect.store.sqlite.engine", "_serve"): "hands the error to every caller of the group that was not committed",
-    ("recollect.store.sqlite.engine", "_run_job"): "hands the error to the caller's thread, where it is raised again",
+    ("recollect.store.sqlite.writer", "_serve"): "hands the error to every caller of the group that was not committed",
+    ("recollect.store.sqlite.writer", "_run_job"): "hands the error to the caller's thread, where it is raised again",
     ("recollect.store.sqlite.schema", "migrate"): "rolls back and raises again",
-    ("recollect.store.sqlite.engine", "_write_alone"): "rolls back and raises again",
-    ("recollect.store.sqlite.engine", "_transaction"): "rolls back and raises again",
+    ("recollect.store.sqlite.writer", "_write_alone"): "rolls back and raises again",
+    ("recollect.store.sqlite.writer", "_transaction"): "rolls back and raises again",
     ("recollect.store", "open_store"): "closes the engine and raises again",
     ("recollect.store.postgres.engine", "__init__"): "closes the pool and raises again",
     ("recollect.store.postgres.link", "_watch"): "without this thread a server that went away would stay away for ever",

@@ -83,7 +83,7 @@ MADE_FROM: Mapping[str, Callable[[str], Any]] = {
 
 
 def policy_modules() -> Sequence[ModuleType]:
-    return [import_module(f"recollect.policy.{found.name}") for found in pkgutil.iter_modules(policy.__path__)]
+    return [import_module(found.name) for found in pkgutil.walk_packages(policy.__path__, "recollect.policy.")]
 
 
 def called_with_text(function: Callable[..., Any]) -> Callable[[str], Any] | None:
@@ -127,10 +127,10 @@ def digested(text: str) -> object:
 
 EMBEDDER = StaticEmbedder()
 ELSEWHERE: Mapping[str, Callable[[str], Any]] = {
-    "policy.question.Asked": lambda text: ParsedQuery.read(text, NOW),
-    "policy.digest.Digest": digested,
-    "store.encoding.encode_terms": lambda text: encode_terms(terms(text)),
-    "store.postgres_index.tsvector_literal": lambda text: tsvector_literal(terms(text)),
+    "policy.recall.question.ParsedQuery": lambda text: ParsedQuery.read(text, NOW),
+    "policy.details.digest.TextDigester": digested,
+    "store.search.encoding.encode_terms": lambda text: encode_terms(terms(text)),
+    "store.postgres.index.tsvector_literal": lambda text: tsvector_literal(terms(text)),
     "store.content": chunked,
     "providers.static": lambda text: EMBEDDER.embed([text]).tobytes(),
     "providers.readers.read_markdown": read_markdown,
@@ -141,14 +141,14 @@ FUNCTIONS = functions_of_text()
 MUST_BE_LISTED = {
     "policy.text.terms",
     "policy.history.history_terms",
-    "policy.merging.strength",
-    "policy.duplicates.similarity_of",
-    "policy.importance.categorise",
-    "policy.relevance.keywords",
-    "policy.secrets.find_secrets",
-    "policy.word_forms.other_forms",
-    "policy.dates.spans",
-    "policy.loop.is_echo",
+    "policy.recall.ranking.source_strength",
+    "policy.memories.duplicates.compute_similarity",
+    "policy.memories.importance.categorise",
+    "policy.prompt.relevance.keywords",
+    "policy.secrets.scan.find_secrets",
+    "policy.recall.question.other_forms",
+    "policy.recall.dates.spans",
+    "policy.memories.loop_guard.is_echo",
 }
 
 

@@ -118,11 +118,10 @@ def test_who_is_cancelled_waits_for_the_end_of_the_work() -> None:
 
     async def cancelled() -> bool:
         task = asyncio.create_task(Threads(most=1).run(work))
-        while not begun.is_set():
-            await asyncio.sleep(0.01)
+        assert await asyncio.to_thread(begun.wait, PATIENCE)
         task.cancel()
-        await asyncio.sleep(0.05)
-        assert not task.done()
+        ended, _ = await asyncio.wait([task], timeout=0.05)
+        assert not ended
         go_on.set()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -110,11 +110,8 @@ def build_services(
     """Build the services of one store from the settings."""
     summary, fast = _guard_models(outside.models, now)
     tokens, skills = outside.tokens, outside.skills
-    echoes, retrieved, guard = (
-        LoopGuard(),
-        _build_marks(store, settings),
-        SecretGuard(store, now, mode=settings.secrets),
-    )
+    echoes, retrieved = LoopGuard(), _build_marks(store, settings)
+    guard = SecretGuard(store, now, mode=settings.secrets)
     details = Details(store, guard, Describe(fast if settings.detail_summary == "model" else None), now)
     limits = {Kind.NOTE: settings.max_total}
     remember = Remember(store, embedding, guard, echoes, now, max_counts=limits, suspicious=settings.suspicious)
@@ -123,6 +120,7 @@ def build_services(
     judge = partial(judge_memory, mode=settings.suspicious)
     recall = _build_recall(store, embedding, echoes, retrieved, judge, now, settings)
     inject = _build_inject(store, embedding, echoes, judge, now, settings)
+    passages = PassageSearch(store, words_share=settings.similarity_words)
     context_calls = ContextCalls(store, keep=settings.context_calls_kept)
     consolidate = _build_consolidate(store, remember, guard, summary, now, settings)
     keys, waiting = ApiKeys(store, now), (retrieved, context_calls)
@@ -155,20 +153,13 @@ def build_services(
         keys=keys,
         idempotency=Idempotency(store, now),
         ingest=Ingest(store, embedding, guard, outside.files, now),
-        search_knowledge=SearchKnowledge(
-            PassageSearch(store, words_share=settings.similarity_words), embedding, echoes
-        ),
+        search_knowledge=SearchKnowledge(passages, embedding, echoes),
         assemble=assemble,
         context_calls=context_calls,
         seen=InspectContextCall(store, skills, context_calls),
         erase=Erase(store, consolidate, now, waiting=waiting, caches=[echoes, assemble, context_calls, keys]),
         export=Export(store, outside.archives, now),
-        import_=_build_import(
-            outside,
-            Restore(store, embedding, outside.archives, now, secrets=settings.secrets, audit_key=settings.audit_key),
-            ForeignImport(store, remember, transcripts, guard, now, max_notes=settings.max_total),
-            settings,
-        ),
+        import_=_build_import(store, embedding, remember, transcripts, guard, outside, now, settings),
     )
 
 
@@ -184,8 +175,20 @@ def _build_marks(store: Store, settings: Settings) -> RetrievalMarks:
     return RetrievalMarks(store, unmarked=() if settings.workspace is None else (Kind.NOTE,))
 
 
-def _build_import(outside: Dependencies, restore: Restore, foreign: ForeignImport, settings: Settings) -> Import:
-    return Import(outside.archives, restore, foreign, outside.formats, agent=settings.agent)
+def _build_import(
+    store: Store,
+    embedding: Embedding,
+    remember: Remember,
+    transcripts: TranscriptWriter,
+    guard: SecretGuard,
+    outside: Dependencies,
+    now: Clock,
+    settings: Settings,
+) -> Import:
+    archives = outside.archives
+    restore = Restore(store, embedding, archives, now, secrets=settings.secrets, audit_key=settings.audit_key)
+    foreign = ForeignImport(store, remember, transcripts, guard, now, max_notes=settings.max_total)
+    return Import(archives, restore, foreign, outside.formats, agent=settings.agent)
 
 
 def _build_assemble(

@@ -21,7 +21,7 @@ def shape_messages(messages: Sequence[Json], *, stable: int = 0, also: Sequence[
     `also` are blocks to show with the last message. `stable` is the number of leading messages that the next prompt
     will share; all others go to the last message.
 
-    >>> shaped([{"role": "system", "content": "Be kind."}, {"role": "system", "content": "A skill."},
+    >>> shape_messages([{"role": "system", "content": "Be kind."}, {"role": "system", "content": "A skill."},
     ...         {"role": "user", "content": "Hi"}])
     [{'role': 'system', 'content': 'Be kind.\\n\\nA skill.'}, {'role': 'user', 'content': 'Hi'}]
     """

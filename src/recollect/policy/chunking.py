@@ -64,8 +64,8 @@ class _Piece:
 def split_passages(title: str, parts: Iterable[DocumentPart]) -> list[str]:
     """Split a document into passages, in order, each below its line of headings.
 
-    >>> passages("Refunds", [Part(kind=PartKind.HEADING, text="Deadline", level=2),
-    ...                      Part(kind=PartKind.PARAGRAPH, text="Within 14 days.")])
+    >>> split_passages("Refunds", [DocumentPart(kind=PartKind.HEADING, text="Deadline", level=2),
+    ...                      DocumentPart(kind=PartKind.PARAGRAPH, text="Within 14 days.")])
     ['Refunds > Deadline\\n\\nWithin 14 days.']
     """
     found: list[str] = []
@@ -95,7 +95,7 @@ def heading_line(path: Sequence[str]) -> str:
 def retitle_passage(passage: str, old: str, new: str) -> str:
     """Change the document's title in the heading line of a passage.
 
-    >>> retitled("Refunds > Deadline\\n\\nWithin 14 days.", "Refunds", "Returns")
+    >>> retitle_passage("Refunds > Deadline\\n\\nWithin 14 days.", "Refunds", "Returns")
     'Returns > Deadline\\n\\nWithin 14 days.'
     """
     head, blank, body = passage.partition("\n\n")

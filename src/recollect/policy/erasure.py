@@ -46,7 +46,7 @@ SUBJECT_HELP = (
 def parse_subject(subject: str, tenant: str) -> Subject | None:
     """Parse a subject; return None for words without a kind in front, which may be anything.
 
-    >>> parsed_subject("memory:atlas/m-7", "acme").id, parsed_subject("Mara Lindqvist", "acme")
+    >>> parse_subject("memory:atlas/m-7", "acme").id, parse_subject("Mara Lindqvist", "acme")
     ('m-7', None)
 
     Raises: Invalid.
@@ -131,7 +131,7 @@ class Needle:
 def foreign_words(texts: Iterable[str]) -> str:
     """Return the words of our own events that are not our own words.
 
-    >>> ids_in(["Session mara-1 was begun."])
+    >>> foreign_words(["Session mara-1 was begun."])
     'mara-1'
     """
     words = " ".join(texts).replace('"', " ").split()
@@ -149,7 +149,7 @@ def has_name_line(texts: Iterable[str], names: Collection[str]) -> bool:
 
     A passage is named by its document and position, so a document's name matches its passages as well.
 
-    >>> names_in(["m-7\\nplan#3"], ["plan"]), names_in(["m-71"], ["m-7"])
+    >>> has_name_line(["m-7\\nplan#3"], ["plan"]), has_name_line(["m-71"], ["m-7"])
     (True, False)
     """
     lines = {line for text in texts for line in text.split("\n")}
@@ -159,7 +159,7 @@ def has_name_line(texts: Iterable[str], names: Collection[str]) -> bool:
 def add_counts(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
     """Add two sets of counts and drop zeros.
 
-    >>> added({"memories": 1}, {"memories": 2, "details": 0})
+    >>> add_counts({"memories": 1}, {"memories": 2, "details": 0})
     {'memories': 3}
     """
     both = {name: first.get(name, 0) + second.get(name, 0) for name in (*first, *second)}

@@ -44,7 +44,7 @@ def key_text(tenant: str, id: str, secret: bytes) -> str:
 def parse_key(key: str) -> tuple[str, str] | None:
     """Parse the tenant and the id of a key; return None for anything that is not a key.
 
-    >>> named_by(key_text("acme", "aaaaaaaa", bytes(32))), named_by("hunter2")
+    >>> parse_key(key_text("acme", "aaaaaaaa", bytes(32))), parse_key("hunter2")
     (('acme', 'aaaaaaaa'), None)
     """
     match = _KEY.fullmatch(key)
@@ -94,7 +94,7 @@ def check_limits(agents: object, trust: object, scope: KeyScope) -> tuple[tuple[
 def is_allowed(scope: KeyScope, needed: KeyScope) -> bool:
     """Return True if a scope includes the required one.
 
-    >>> allows(KeyScope.WRITE, KeyScope.READ), allows(KeyScope.WRITE, KeyScope.ADMIN)
+    >>> is_allowed(KeyScope.WRITE, KeyScope.READ), is_allowed(KeyScope.WRITE, KeyScope.ADMIN)
     (True, False)
     """
     return _SCOPE_ORDER.index(scope) >= _SCOPE_ORDER.index(needed)

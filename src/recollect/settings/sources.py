@@ -77,7 +77,7 @@ def from_table(
 def _flatten(content: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     """Flatten nested tables into dotted keys.
 
-    >>> list(_flat({"openai": {"baseURL": "http://localhost"}, "port": 1}))
+    >>> list(_flatten({"openai": {"baseURL": "http://localhost"}, "port": 1}))
     [('openai.baseURL', 'http://localhost'), ('port', 1)]
     """
     for key, value in content.items():

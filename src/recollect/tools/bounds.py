@@ -18,7 +18,7 @@ CUT = "…"
 def shorten(text: str, most: int = MAX_CHARS) -> str:
     """Cut `text` to at most `most` characters without splitting a reference.
 
-    >>> shortened("a long story", 7)
+    >>> shorten("a long story", 7)
     'a long…'
     """
     return text if len(text) <= most else text[: safe_cut(text, most - len(CUT))].rstrip() + CUT

@@ -57,7 +57,7 @@ def reference(key: str, description: str = "") -> str:
 def format_replacement(placeholder: str, *, command: str = "", status: str = "") -> str:
     """Build the text that replaces a stored output; for a command it names the command and its status.
 
-    >>> replacement("[MemoryRef: npm-x7k2 - log, 50 lines]", command="npm install", status="success")
+    >>> format_replacement("[MemoryRef: npm-x7k2 - log, 50 lines]", command="npm install", status="success")
     "Command 'npm install' executed. Output stored in [MemoryRef: npm-x7k2 - log, 50 lines]. Status: success."
     """
     clean_command, clean_status = _defuse(command, MAX_SOURCE_CHARS), _defuse(status, MAX_SOURCE_CHARS)

@@ -105,7 +105,7 @@ class Fingerprint:
 def compute_similarity(a: str | Fingerprint, b: str | Fingerprint) -> float:
     """Return the similarity of two texts from 0 to 1, independent of word order.
 
-    >>> similarity_of("The team meets on Mondays", "On Mondays the team meets")
+    >>> compute_similarity("The team meets on Mondays", "On Mondays the team meets")
     1.0
     """
     one, other = _to_fingerprint(a), _to_fingerprint(b)

@@ -100,7 +100,7 @@ def categorise(text: str, role: Role) -> Category:
 def find_category(name: str | None) -> Category | None:
     """Return the category that a caller's name refers to; None for custom names.
 
-    >>> known_category("error"), known_category("approval"), known_category("gossip")
+    >>> find_category("error"), find_category("approval"), find_category("gossip")
     (<Category.ERROR: 'error'>, <Category.DECISION: 'decision'>, None)
     """
     if name is None:
@@ -111,9 +111,9 @@ def find_category(name: str | None) -> Category | None:
 def rate_importance(text: str, role: Role, category: Category) -> float:
     """Rate how much `text` matters, 0 to 1; exactly 1 for explicit requests, below `LOW` for small talk.
 
-    >>> importance_of("Thanks, see you tomorrow!", Role.USER, Category.ROUTINE)
+    >>> rate_importance("Thanks, see you tomorrow!", Role.USER, Category.ROUTINE)
     0.1
-    >>> importance_of("The board approved 40,000 EUR", Role.USER, Category.DECISION)
+    >>> rate_importance("The board approved 40,000 EUR", Role.USER, Category.DECISION)
     0.9
     """
     if category is Category.EXPLICIT:

@@ -49,9 +49,9 @@ def decide_fate(
 ) -> Fate:
     """Decide what maintenance does with an episode at `now`.
 
-    >>> fate(0.5, datetime(2025, 1, 1), None, None, now=datetime(2025, 2, 1))
+    >>> decide_fate(0.5, datetime(2025, 1, 1), None, None, now=datetime(2025, 2, 1))
     <Fate.KEPT: 'kept'>
-    >>> fate(0.5, datetime(2025, 1, 1), None, None, now=datetime(2026, 1, 1))
+    >>> decide_fate(0.5, datetime(2025, 1, 1), None, None, now=datetime(2026, 1, 1))
     <Fate.FADED: 'faded'>
     """
     if expires_at is not None and expires_at <= now:

@@ -39,7 +39,7 @@ UNVERIFIED = "unverified"
 def lower_origin(origin: Origin, highest: Origin | None) -> Origin:
     """Return the origin a memory gets from a key trusted up to `highest` (None: any).
 
-    >>> lowered(Origin.USER, Origin.TOOL).value, lowered(Origin.MODEL, Origin.TOOL).value
+    >>> lower_origin(Origin.USER, Origin.TOOL).value, lower_origin(Origin.MODEL, Origin.TOOL).value
     ('tool', 'model')
     """
     return origin if is_within(origin, highest) else highest or origin
@@ -110,7 +110,7 @@ def check_decision(highest: Origin | None) -> None:
 def find_hold_reason(kind: Kind, origin: Origin) -> str | None:
     """Return the reason why a memory must wait for approval, or None.
 
-    >>> reason_to_hold(Kind.CORE, Origin.TOOL), reason_to_hold(Kind.NOTE, Origin.TOOL)
+    >>> find_hold_reason(Kind.CORE, Origin.TOOL), find_hold_reason(Kind.NOTE, Origin.TOOL)
     ('low trust', None)
     """
     return LOW_TRUST if kind is Kind.CORE and TRUST[origin] < MIN_CORE_TRUST else None

@@ -104,7 +104,7 @@ _MAGIC: Mapping[str, Callable[[bytes], bool]] = {
 def check_image(content: bytes, *, number: int = 1) -> Image:
     """Check an image by its first bytes and its size; `number` identifies it in error messages.
 
-    >>> checked_image(b"GIF89a...").media_type
+    >>> check_image(b"GIF89a...").media_type
     'image/gif'
 
     Raises: Invalid.

@@ -81,7 +81,7 @@ def strip_reasoning(answer: str) -> str:
 def find_problem(answer: str, *, source_chars: int) -> str:
     """Explain why `answer` is no summary of `source_chars` characters of text; empty if it is one.
 
-    >>> problem("I'm sorry, but I can't help with that.", source_chars=9000)
+    >>> find_problem("I'm sorry, but I can't help with that.", source_chars=9000)
     'it refused'
     """
     text = strip_reasoning(answer)
@@ -103,7 +103,7 @@ def find_problem(answer: str, *, source_chars: int) -> str:
 def append_references(text: str, sources: Iterable[str]) -> str:
     """Append every reference of `sources` that `text` does not mention.
 
-    >>> print(with_references("The build broke.", ["see [MemoryRef: npm-1 - output of npm]"]))
+    >>> print(append_references("The build broke.", ["see [MemoryRef: npm-1 - output of npm]"]))
     The build broke.
     <BLANKLINE>
     References:

@@ -21,7 +21,7 @@ _TAIL_CHARS = 64
 def estimate_tokens(text: str) -> int:
     """Estimate tokens as UTF-8 bytes / 4 rounded up, plus 10 % for text that looks like JSON.
 
-    >>> estimated_tokens(""), estimated_tokens("abcd"), estimated_tokens("naïve"), estimated_tokens('{"a": [1, 2]}')
+    >>> estimate_tokens(""), estimate_tokens("abcd"), estimate_tokens("naïve"), estimate_tokens('{"a": [1, 2]}')
     (0, 1, 2, 5)
     """
     return estimate_tokens_of_size(byte_size(text), is_json=looks_like_json(text))

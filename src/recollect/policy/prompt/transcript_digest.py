@@ -44,7 +44,7 @@ def digest(turns: Iterable[tuple[str, str]], *, before: str = "", max_chars: int
 def clip_middle(text: str, max_chars: int) -> str:
     """Cut out the middle of a long text; its beginning and end are the most informative.
 
-    >>> clipped("The build failed after a long while: disk full", 24)
+    >>> clip_middle("The build failed after a long while: disk full", 24)
     'The build fail … sk full'
     """
     if len(text) <= max_chars:

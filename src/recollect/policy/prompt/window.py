@@ -165,7 +165,7 @@ def parse_layout(layout: str) -> Layout:
 def render_clock(now: datetime) -> str:
     """Render the current date and time for a prompt.
 
-    >>> clock_text(datetime(2026, 3, 1, 12, 5))
+    >>> render_clock(datetime(2026, 3, 1, 12, 5))
     'The date and time now: Sun 2026-03-01 12:05 UTC.'
     """
     return f"The date and time now: {DAYS[now.weekday()]} {now:%Y-%m-%d %H:%M} UTC."

@@ -17,7 +17,7 @@ METRICS = ("recall@5", "recall@10", "hit@5", "hit@10", "ndcg@10", "mrr")
 def compute_metrics(ranked: Sequence[str], expected: Collection[str]) -> dict[str, float]:
     """Compute each of `METRICS` for one question.
 
-    >>> {name: round(value, 2) for name, value in metrics(["b", "a", "c"], ["a", "z"]).items()}
+    >>> {name: round(value, 2) for name, value in compute_metrics(["b", "a", "c"], ["a", "z"]).items()}
     {'recall@5': 0.5, 'recall@10': 0.5, 'hit@5': 1.0, 'hit@10': 1.0, 'ndcg@10': 0.39, 'mrr': 0.5}
     """
     relevant = set(expected)

@@ -275,11 +275,11 @@ def find_purposes(prompt: str, *, is_first: bool, has_tools: bool) -> Sequence[s
     `is_first` marks the first prompt of a conversation, which starts a task. `has_tools` says that the agent can choose
     a tool.
 
-    >>> purposes_for("Should we approve the refund?", is_first=False, has_tools=True)
+    >>> find_purposes("Should we approve the refund?", is_first=False, has_tools=True)
     ['decision_memo']
-    >>> purposes_for("Deploy the release", is_first=True, has_tools=True)
+    >>> find_purposes("Deploy the release", is_first=True, has_tools=True)
     ['task_intake', 'tool_selection']
-    >>> purposes_for("Thank you!", is_first=False, has_tools=True)
+    >>> find_purposes("Thank you!", is_first=False, has_tools=True)
     []
     """
     names = ["task_intake"] if is_first else []

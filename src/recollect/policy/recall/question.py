@@ -89,7 +89,7 @@ class ParsedQuery:
         """Parse a query.
 
         >>> from datetime import UTC
-        >>> question = Asked.read("Which hotel did you recommend last May?", datetime(2026, 3, 1, tzinfo=UTC))
+        >>> question = ParsedQuery.read("Which hotel did you recommend last May?", datetime(2026, 3, 1, tzinfo=UTC))
         >>> question.terms, question.speaker, [str(span.first) for span in question.spans]
         (['hotel', 'recommend', 'last'], <Role.ASSISTANT: 'assistant'>, ['2025-05-01'])
         """

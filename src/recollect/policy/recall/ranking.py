@@ -59,7 +59,7 @@ def weighted_sum(parts: Mapping[str, float], weights: Mapping[str, float]) -> fl
     """Compute the final score as a weighted sum.
 
     >>> weights = {"similarity": 0.5, "recency": 0.2, "importance": 0.2, "source": 0.1}
-    >>> round(weighted({"similarity": 0.8, "recency": 0.5, "importance": 0.5, "source": 1.0}, weights), 3)
+    >>> round(weighted_sum({"similarity": 0.8, "recency": 0.5, "importance": 0.5, "source": 1.0}, weights), 3)
     0.7
     """
     score = 0.0
@@ -96,9 +96,9 @@ def source_strength(question: str, best_texts: Iterable[str], cosines: Iterable[
 def source_scales(strengths: Mapping[str, float]) -> dict[str, float]:
     """Return the factor for each source's similarities, relative to the strongest source.
 
-    >>> scales({"memory": 0.8, "audit": 0.2})
+    >>> source_scales({"memory": 0.8, "audit": 0.2})
     {'memory': 1.0, 'audit': 0.25}
-    >>> scales({"memory": 0.0})
+    >>> source_scales({"memory": 0.0})
     {'memory': 1.0}
     """
     strongest = max(strengths.values(), default=0.0)
@@ -110,9 +110,9 @@ def drop_duplicates(hashes: Iterable[str], *, most: int | None = None) -> tuple[
 
     `hashes` are ordered best first; the scan stops once `most` distinct hashes were seen.
 
-    >>> without_doubles(["a", "b", "a", "a", "c"])
+    >>> drop_duplicates(["a", "b", "a", "a", "c"])
     ([0, 1, 4], {2: 0, 3: 0})
-    >>> without_doubles(["a", "a", "b", "c"], most=2)
+    >>> drop_duplicates(["a", "a", "b", "c"], most=2)
     ([0, 2], {1: 0})
     """
     first: dict[str, int] = {}

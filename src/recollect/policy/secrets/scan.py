@@ -115,7 +115,7 @@ def find_secrets(text: str) -> list[SecretFinding]:
     """Find all credentials in `text`, in order and without overlaps; redacting them leaves nothing to find.
 
     >>> find_secrets("my password is hunter2, the token is economics")
-    [Finding(rule='password', start=15, end=22)]
+    [SecretFinding(rule='password', start=15, end=22)]
     """
     found: list[SecretFinding] = []
     rest = text
@@ -131,7 +131,7 @@ def find_secrets(text: str) -> list[SecretFinding]:
 def redact(text: str, findings: Iterable[SecretFinding]) -> str:
     """Replace every finding by a mark.
 
-    >>> redact("the wifi password is hunter2", [Finding("password", 21, 28)])
+    >>> redact("the wifi password is hunter2", [SecretFinding("password", 21, 28)])
     'the wifi password is [secret removed: password]'
     """
     parts, done = [], 0

@@ -222,7 +222,7 @@ class Explain:
 def parse_source(id: str) -> Source | None:
     """Return the source that an id belongs to.
 
-    >>> [str(source_of(id)) for id in ("m-7", "a-12", "refund-run/1", "handbook#3", "x")]
+    >>> [str(parse_source(id)) for id in ("m-7", "a-12", "refund-run/1", "handbook#3", "x")]
     ['memory', 'audit', 'workflow', 'knowledge', 'None']
     """
     return next((source for source, fits in ID_SHAPES.items() if fits(id)), None)
@@ -242,7 +242,7 @@ def find_exclusion(memory: Memory, now: datetime, *, is_past: bool) -> Outcome |
 def find_shared_words(question: str, text: str) -> tuple[str, ...]:
     """Return the words of the question that a text contains in any form, as the question spells them.
 
-    >>> shared_words("Which refunds were approved?", "A refund was approved")
+    >>> find_shared_words("Which refunds were approved?", "A refund was approved")
     ('refunds', 'approved')
     """
     held = set(terms(text))

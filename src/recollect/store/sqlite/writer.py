@@ -1,0 +1,223 @@
+"""Write transactions of SQLite: one writing connection, and group commit."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
+from datetime import datetime
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+import apsw
+
+from recollect.deadline import check_read_limit
+from recollect.errors import StoreError
+from recollect.store.engine import CLOSED, Row, Unit
+from recollect.store.sqlite.errors import translate_errors
+from recollect.store.tables.rows import stamp
+
+T = TypeVar("T")
+
+MAX_JOBS_PER_COMMIT = 512
+NO_THREAD = 0
+"""Value of a thread id when no thread is writing."""
+
+Queries = Mapping[str, tuple[str, tuple[str, ...]]]
+
+
+class SqliteUnit:
+    """One transaction or savepoint."""
+
+    __slots__ = ("_connection", "_queries", "began", "tenant")
+
+    def __init__(self, connection: apsw.Connection, queries: Queries, tenant: str) -> None:
+        self._connection = connection
+        self._queries = queries
+        self.tenant = tenant
+        self.began = time.monotonic()
+
+    def take_snapshot(self) -> None:
+        """Fix what this transaction sees: BEGIN alone leaves that to the first statement."""
+        self._connection.execute("SELECT count(*) FROM sqlite_schema WHERE rowid = 1").fetchall()
+
+    def all(self, name: str, /, **values: Any) -> Sequence[Row]:
+        check_read_limit()
+        sql, names = self._queries[name]
+        return self._connection.execute(sql, _bind(values, names)).fetchall()
+
+    def one(self, name: str, /, **values: Any) -> Row | None:
+        check_read_limit()
+        sql, names = self._queries[name]
+        row: Row | None = self._connection.execute(sql, _bind(values, names)).fetchone()
+        return row
+
+    def run(self, name: str, /, **values: Any) -> int:
+        sql, names = self._queries[name]
+        self._connection.execute(sql, _bind(values, names))
+        return self._connection.changes()
+
+    def run_many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        sql, names = self._queries[name]
+        self._connection.executemany(sql, (_bind(values, names) for values in rows))
+
+
+def _bind(values: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
+    return [stamp(value) if type(value) is datetime else value for value in map(values.__getitem__, names)]
+
+
+@dataclass(slots=True)
+class _Job:
+    """Work of one caller and its outcome. The lock is released when the outcome is durable."""
+
+    tenant: str
+    work: Callable[[Unit], Any]
+    context: Context = field(default_factory=copy_context)  # of the caller, entered on the writer thread
+    done: threading.Lock = field(default_factory=threading.Lock)
+    result: Any = None
+    error: BaseException | None = None
+
+
+class SqliteWriter:
+    """Owner of the only writing connection, which one thread uses at a time.
+
+    Waking another thread and waiting for it costs as much as the write itself, so a caller that finds the connection
+    free writes on its own thread. As soon as a caller has to wait, jobs queue for the writer thread, which commits them
+    together.
+    """
+
+    def __init__(self, connection: apsw.Connection, queries: Queries) -> None:
+        self._connection = connection
+        self._queries = queries
+        self._turn = threading.Lock()  # held while using the connection
+        self._writing = NO_THREAD  # id of the thread that uses the connection
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._gate = threading.Lock()  # guards `_waiting` and `_is_stopped`
+        self._waiting = 0  # jobs queued and not yet done
+        self._is_stopped = False
+        self._thread = threading.Thread(target=self._serve, name="recollect-writer", daemon=True)
+        self._thread.start()
+
+    def run(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        if self._writing == threading.get_ident():
+            raise StoreError("A transaction cannot start another write and wait for it.")
+        # Queued jobs go first: a busy caller must not overtake them repeatedly.
+        if not self._waiting and self._turn.acquire(blocking=False):
+            try:
+                return self._write_alone(tenant, work)
+            finally:
+                self._turn.release()
+        result: T = self._queue(_Job(tenant, work))
+        return result
+
+    def alone(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work` outside a transaction while all writers wait."""
+        with self.paused(), translate_errors():
+            return work(self._connection)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Block the writers of this process."""
+        if self._writing == threading.get_ident():
+            raise StoreError("The file cannot be rewritten inside a transaction.")
+        with self._turn:
+            if self._is_stopped:
+                raise StoreError(CLOSED)
+            yield
+
+    def stop(self) -> None:
+        with self._gate:
+            self._is_stopped = True
+            self._jobs.put(None)
+        self._thread.join()
+        with self._turn:
+            self._connection.close()
+
+    def _write_alone(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        if self._is_stopped:
+            raise StoreError(CLOSED)
+        self._writing = threading.get_ident()
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            result = work(SqliteUnit(self._connection, self._queries, tenant))
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            with translate_errors():
+                raise
+        finally:
+            self._writing = NO_THREAD
+        return result
+
+    def _queue(self, job: _Job) -> Any:
+        job.done.acquire()
+        with self._gate:
+            # A job queued after the None that ends the thread would wait forever.
+            if self._is_stopped:
+                raise StoreError(CLOSED)
+            self._waiting += 1
+            self._jobs.put(job)
+        job.done.acquire()
+        if job.error is not None:
+            raise job.error
+        return job.result
+
+    def _serve(self) -> None:
+        self_id = threading.get_ident()
+        while (job := self._jobs.get()) is not None:
+            group = [job]
+            with self._turn:
+                self._writing = self_id
+                try:
+                    with translate_errors(), self._transaction():
+                        self._run_group(group)
+                except BaseException as error:  # noqa: BLE001  raised in every caller of the group
+                    for each in group:
+                        each.error = each.error or error
+                self._writing = NO_THREAD
+            with self._gate:
+                self._waiting -= len(group)
+            for each in group:
+                each.done.release()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            # A full disk may have ended the transaction already.
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    def _run_group(self, group: list[_Job]) -> None:
+        """Run the first job and all that are queued after it."""
+        self._run_job(group[0])
+        while len(group) < MAX_JOBS_PER_COMMIT and not self._jobs.empty():
+            job = self._jobs.get()
+            # Keep the stop signal for the main loop, after this commit.
+            if job is None:
+                self._jobs.put(None)
+                return
+            group.append(job)
+            self._run_job(job)
+
+    def _run_job(self, job: _Job) -> None:
+        self._connection.execute("SAVEPOINT job")
+        try:
+            with translate_errors():
+                unit = SqliteUnit(self._connection, self._queries, job.tenant)
+                job.result = job.context.run(job.work, unit)
+        except BaseException as error:  # raised again in the caller's thread
+            job.error = error
+            # A full disk may have ended the whole transaction.
+            if not self._connection.in_transaction:
+                raise
+            self._connection.execute("ROLLBACK TO job")
+        self._connection.execute("RELEASE job")
