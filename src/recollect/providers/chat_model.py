@@ -28,7 +28,7 @@ from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from recollect.errors import ModelError
 from recollect.model import Json
 from recollect.ports import Model as CompletingModel
-from recollect.providers.endpoint import DEFAULT_BASE_URL, Endpoint, Refused
+from recollect.providers.endpoint import DEFAULT_BASE_URL, Endpoint, EndpointRefusal
 from recollect.settings import Settings
 
 NAME = "recollect"
@@ -55,7 +55,7 @@ class OpenedModel:
         """Describe the failure in a sentence that says what to check. It contains neither key nor text."""
         subject = f"The model {self.name!r}" if self.endpoint is None else self.endpoint.named
         if isinstance(error, exceptions.ModelHTTPError) and self.endpoint is not None:
-            return self.endpoint.explain(Refused(error.status_code, None))
+            return self.endpoint.explain(EndpointRefusal(error.status_code, None))
         if isinstance(error, exceptions.ModelTimeoutError | exceptions.ModelRequestTimeout | exceptions.RunTimedOut):
             return ModelError(f"{subject} did not answer in time.")
         if isinstance(error, exceptions.ModelConnectionError):

@@ -1,7 +1,8 @@
 """HTTP client for OpenAI-compatible endpoints.
 
 The endpoint is not trusted: it may be slow, busy or unreachable, redirect, or send more than fits into memory. Each of
-these ends in a ModelError, whose message contains neither key nor text, or in `Refused`, which the caller may handle.
+these ends in a ModelError, whose message contains neither key nor text, or in `EndpointRefusal`, which the caller may
+handle.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Patience:
     total: float = math.inf  # for all attempts and the pauses between them
 
 
-class Refused(Exception):
+class EndpointRefusal(Exception):
     """The endpoint answered with another status than 200."""
 
     def __init__(self, status: int, retry_after: float | None) -> None:
@@ -99,7 +100,7 @@ class Endpoint:
     def ask(self, question: Json, patience: Patience, *, max_bytes: int = MAX_ANSWER_BYTES) -> bytes:
         """Send a request, with retries, and return the body of the answer.
 
-        Raises: Refused, ModelError.
+        Raises: EndpointRefusal, ModelError.
         """
         deadline = time.monotonic() + patience.total
         for attempt in range(patience.retries + 1):
@@ -107,7 +108,7 @@ class Endpoint:
             pause = min(self._first_pause * 2**attempt, LONGEST_PAUSE) * random.uniform(0.5, 1.5)
             try:
                 return self._post(question, min(patience.seconds, max(deadline - time.monotonic(), 0.001)), max_bytes)
-            except Refused as refusal:
+            except EndpointRefusal as refusal:
                 retry_after = refusal.retry_after or 0.0
                 if refusal.status not in BUSY or retry_after > LONGEST_PAUSE:
                     raise
@@ -121,7 +122,7 @@ class Endpoint:
             time.sleep(pause)
         raise AssertionError("the last attempt answers or raises")
 
-    def explain(self, refusal: Refused) -> ModelError:
+    def explain(self, refusal: EndpointRefusal) -> ModelError:
         """Describe the refusal in a sentence that says what to check."""
         status = refusal.status
         if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
@@ -132,13 +133,13 @@ class Endpoint:
         return kind(f"{self.named} answered with status {status}{advice}.")
 
     def _post(self, question: Json, seconds: float, max_bytes: int) -> bytes:
-        """Raises: Refused, ModelError, httpx2.RequestError."""
+        """Raises: EndpointRefusal, ModelError, httpx2.RequestError."""
         deadline = time.monotonic() + seconds
         with self._get_client().stream(
             "POST", self._url, json=question, headers=self._headers, timeout=seconds, follow_redirects=False
         ) as response:
             if response.status_code != HTTPStatus.OK:
-                raise Refused(response.status_code, _retry_after(response.headers))
+                raise EndpointRefusal(response.status_code, _retry_after(response.headers))
             answer = bytearray()
             for part in response.iter_bytes():
                 answer += part

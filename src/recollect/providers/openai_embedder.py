@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.errors import ModelError
-from recollect.providers.endpoint import ABOUT_THE_TEXT, DEFAULT_BASE_URL, Endpoint, Patience, Refused
+from recollect.providers.endpoint import ABOUT_THE_TEXT, DEFAULT_BASE_URL, Endpoint, EndpointRefusal, Patience
 
 BATCH = 64
 MAX_CHARS = 8_000  # such endpoints refuse texts of more than about 8,000 tokens
@@ -73,7 +73,7 @@ class OpenAIEmbedder:
         """
         try:
             vectors = self._parse_vectors(self._request([_prepare(text)], self._query_patience), 1)
-        except Refused as refusal:
+        except EndpointRefusal as refusal:
             raise self._endpoint.explain(refusal) from None
         vector: NDArray[np.float32] = vectors[0]
         return vector
@@ -85,7 +85,7 @@ class OpenAIEmbedder:
         """
         try:
             return self._parse_vectors(self._request(texts, self._patience), len(texts))
-        except Refused as refusal:
+        except EndpointRefusal as refusal:
             if refusal.status not in ABOUT_THE_TEXT or (len(texts) == 1 and len(texts[0]) <= MIN_CHARS):
                 raise self._endpoint.explain(refusal) from None
         # Endpoints differ in how many texts they accept at once and how long, and few document it.
@@ -95,7 +95,7 @@ class OpenAIEmbedder:
         return np.concatenate([self._embed_batch(texts[:middle]), self._embed_batch(texts[middle:])])
 
     def _request(self, texts: Sequence[str], patience: Patience) -> bytes:
-        """Raises: Refused, ModelError."""
+        """Raises: EndpointRefusal, ModelError."""
         return self._endpoint.ask({"model": self._model, "input": list(texts)}, patience)
 
     def _parse_vectors(self, answer: bytes, count: int) -> NDArray[np.float32]:

@@ -8,7 +8,7 @@ from json import loads
 
 from recollect.errors import ModelError
 from recollect.model import Json
-from recollect.providers.endpoint import Endpoint, Patience, Refused
+from recollect.providers.endpoint import Endpoint, EndpointRefusal, Patience
 
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 LIMITS = ("max_tokens", "max_completion_tokens")
@@ -61,18 +61,18 @@ class OpenAIModel:
             if max_tokens is None:
                 return self._parse_text(self._endpoint.ask(question, patience, max_bytes=MAX_ANSWER_BYTES))
             return self._parse_text(self._ask_limited(question, max_tokens, patience))
-        except Refused as refusal:
+        except EndpointRefusal as refusal:
             raise self._endpoint.explain(refusal) from None
 
     def _ask_limited(self, question: Json, max_tokens: int, patience: Patience) -> bytes:
         """Ask with a token limit; try its other name if the endpoint refuses the first.
 
-        Raises: Refused, ModelError.
+        Raises: EndpointRefusal, ModelError.
         """
         limit = self._limit
         try:
             return self._endpoint.ask({**question, limit: max_tokens}, patience, max_bytes=MAX_ANSWER_BYTES)
-        except Refused as refusal:
+        except EndpointRefusal as refusal:
             if refusal.status != HTTPStatus.BAD_REQUEST or limit != LIMITS[0]:
                 raise
         answer = self._endpoint.ask({**question, LIMITS[1]: max_tokens}, patience, max_bytes=MAX_ANSWER_BYTES)

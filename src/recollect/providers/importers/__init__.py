@@ -43,4 +43,4 @@ class Importers:
         except OSError as error:
             raise Invalid(f"{path}: cannot be read ({error.strerror}).") from error
         known = ", ".join([OWN, *self.names])
-        raise Invalid(f"{path.name}: is not a known format; name it: {known}.")
+        raise Invalid(f"{path.name}: is not in a format that can be imported; name the format: {known}.")

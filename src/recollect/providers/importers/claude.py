@@ -40,7 +40,7 @@ def _read_file(stream: IO[str], where: str) -> Iterator[ForeignItem]:
                 yield from _parse_memories(f"{where}entry {number}", entry)
             else:
                 yield from _parse_conversation(f"{where}conversation {number}", entry)
-    except files.Damaged as error:
+    except files.DamagedFile as error:
         yield RefusedItem(place=f"{where}after entry {number}", reason=f"{error}.")
 
 

@@ -41,7 +41,7 @@ _INVALID_ID_CHARS = re.compile(r"[^\w.@:+-]+")
 _GAP = re.compile(r"[\s,\x1e\ufeff]*")
 
 
-class Damaged(Exception):
+class DamagedFile(Exception):
     """The rest of a file cannot be read; the message says why."""
 
 
@@ -105,7 +105,7 @@ def read_head(path: Path, member: re.Pattern[str]) -> str:
 def iter_values(stream: IO[str]) -> Iterator[Any]:
     """Yield the entries of a JSON array, or consecutive JSON values such as lines, with only one in memory.
 
-    Raises: Damaged after the last one that can be read.
+    Raises: DamagedFile after the last one that can be read.
     """
     decoder, buffer, at, size = json.JSONDecoder(), stream.read(CHUNK_CHARS), 0, CHUNK_CHARS
     at = _GAP.match(buffer).end()  # type: ignore[union-attr]  # always matches
@@ -121,17 +121,17 @@ def iter_values(stream: IO[str]) -> Iterator[Any]:
             if end == len(buffer) and not isinstance(value, dict | list):
                 raise ValueError("the number may continue")
         except RecursionError as error:
-            raise Damaged("it is nested too deeply") from error
+            raise DamagedFile("it is nested too deeply") from error
         except ValueError as error:
             more = stream.read(size)
             # Read doubling steps while an entry continues, so that long entries take linear time.
             buffer, at, size = buffer[at:] + more, 0, 2 * size if at < len(buffer) else CHUNK_CHARS
             if not more:
                 if buffer.strip() or is_array:
-                    raise Damaged("the file is cut off here, or is not valid JSON from here on") from error
+                    raise DamagedFile("the file is cut off here, or is not valid JSON from here on") from error
                 return
             if len(buffer) > MAX_ENTRY_CHARS or count_json_parts(buffer) > MAX_ENTRY_PARTS:
-                raise Damaged("the entry is too long, or the file is not valid JSON from here on") from error
+                raise DamagedFile("the entry is too long, or the file is not valid JSON from here on") from error
             continue
         yield value
         buffer, at, size = (buffer[end:], 0, CHUNK_CHARS) if end > CHUNK_CHARS else (buffer, end, size)
@@ -140,7 +140,7 @@ def iter_values(stream: IO[str]) -> Iterator[Any]:
 def iter_entries(stream: IO[str], names: Sequence[str]) -> Iterator[Any]:
     """Yield values like `iter_values`; for an object with a list under one of these names, its entries instead.
 
-    Raises: Damaged.
+    Raises: DamagedFile.
     """
     for value in iter_values(stream):
         lists = [value[name] for name in names if isinstance(value.get(name), list)] if isinstance(value, dict) else []
@@ -170,7 +170,7 @@ def read_items(
                 for entry in iter_entries(stream, names):
                     number += 1
                     yield from parse(f"{what} {number}", entry)
-            except Damaged as error:
+            except DamagedFile as error:
                 yield RefusedItem(place=f"after {what} {number}", reason=f"{error}.")
 
 
