@@ -18,7 +18,7 @@ from recollect.model import Kind, Owner, Role
 from recollect.ports import Store
 from recollect.store.migrations import Migration, load_migrations
 from recollect.store.postgres import engine as postgres
-from recollect.store.sqlite import schema
+from recollect.store.sqlite import engine as schema
 from tests.conformance.conftest import Place
 from tests.conformance.examples import EARLIER, NOW, event, messages, note, owner, session
 from tests.postgres_server import PostgresServer

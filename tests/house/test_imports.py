@@ -215,7 +215,7 @@ def test_the_rules_find_what_they_look_for() -> None:
     """Otherwise a slip in this file would let everything pass."""
     settings, sqlite, schema, api = (
         next(module for module in MODULES if module.name == f"recollect.{name}")
-        for name in ("settings.choices", "store.sqlite.engine", "store.sqlite.schema", "api.recollect")
+        for name in ("settings.choices", "store.sqlite.engine", "store.sqlite.engine", "api.recollect")
     )
     assert [
         name for node in settings.nodes if isinstance(node, ast.Attribute) and (name := dotted(node)) == "os.environ"

@@ -19,7 +19,7 @@ BROAD = {"Exception", "BaseException"}
 MAY_CATCH_ALL = {
     ("recollect.store.sqlite.writer", "_serve"): "hands the error to every caller of the group that was not committed",
     ("recollect.store.sqlite.writer", "_run_job"): "hands the error to the caller's thread, where it is raised again",
-    ("recollect.store.sqlite.schema", "migrate"): "rolls back and raises again",
+    ("recollect.store.sqlite.engine", "migrate"): "rolls back and raises again",
     ("recollect.store.sqlite.writer", "_write_alone"): "rolls back and raises again",
     ("recollect.store.sqlite.writer", "_transaction"): "rolls back and raises again",
     ("recollect.store", "open_store"): "closes the engine and raises again",

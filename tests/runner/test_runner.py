@@ -15,8 +15,8 @@ import pytest
 from recollect import Conflict, Invalid, ModelError, OverBudget, Recollect, Settings
 from recollect.api.recollect import AgentMemory
 from recollect.model import AgentAnswer, AgentQuestion, Delta, Image, RunEvent, ToolUse
-from recollect.policy.chat_shape import MEMORY_HEADING, MESSAGE_HEADING
 from recollect.runner import AgentRunner
+from recollect.runner.prompt import MEMORY_HEADING, MESSAGE_HEADING
 from tests.model_server import (
     ModelServer,
     breaks_off,

@@ -33,13 +33,12 @@ from recollect.services.prompt.gather import Gather
 from recollect.services.prompt.prompt_log import ContextCalls, InspectContextCall
 from recollect.services.prompt.references import OffloadPieces
 from recollect.services.prompt.transcripts import TranscriptWriter
-from recollect.services.recall.audit_source import Audit
-from recollect.services.recall.knowledge_source import Knowledge
+from recollect.services.recall.history_source import AuditSource, StepSource
+from recollect.services.recall.knowledge_source import KnowledgeSource
 from recollect.services.recall.marks import RetrievalMarks
-from recollect.services.recall.memory_source import OwnMemories
+from recollect.services.recall.memory_source import MemorySource
 from recollect.services.recall.question import RecallSource
 from recollect.services.recall.recall import Recall
-from recollect.services.recall.steps_source import Steps
 from recollect.services.transfer.export import Export
 from recollect.services.transfer.foreign import ForeignImport
 from recollect.services.transfer.importing import Import
@@ -229,10 +228,10 @@ def _build_recall(
     settings: Settings,
 ) -> Recall:
     sources: Sequence[RecallSource] = (
-        OwnMemories(store, judge, words_share=settings.similarity_words),
-        Audit(store),
-        Steps(store),
-        Knowledge(PassageSearch(store, words_share=settings.similarity_words)),
+        MemorySource(store, judge, words_share=settings.similarity_words),
+        AuditSource(store),
+        StepSource(store),
+        KnowledgeSource(PassageSearch(store, words_share=settings.similarity_words)),
     )
     weights = {name: getattr(settings, f"weight_{name}") for name in PARTS}
     return Recall(

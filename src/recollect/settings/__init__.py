@@ -8,9 +8,8 @@ nearest known one, so a typing mistake never becomes a silent default.
 from __future__ import annotations
 
 from recollect.settings.choices import Settings, default_url, table
-from recollect.settings.heaps import share_heaps
 from recollect.settings.sources import FILES
-from recollect.settings.values import MASK, SettingRow, markdown, masked, setting, use_one_thread_each
+from recollect.settings.values import MASK, SettingRow, markdown, masked, setting, share_heaps, use_one_thread_each
 
 __all__ = [
     "FILES",

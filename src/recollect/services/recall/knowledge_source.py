@@ -25,7 +25,7 @@ IMPORTANCE = 0.5
 """Nobody has said how much a passage matters."""
 
 
-class Knowledge:
+class KnowledgeSource:
     """Passages of published documents, in the categories the agent may see."""
 
     name = Source.KNOWLEDGE

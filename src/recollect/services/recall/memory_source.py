@@ -18,7 +18,7 @@ STEP, MOST = 4, 2000
 So many times more are read, up to `MOST`, while flagged memories take the places of others."""
 
 
-class OwnMemories:
+class MemorySource:
     """An agent's memories of every kind, by words, meaning, conversation, speaker and date."""
 
     name = Source.MEMORY

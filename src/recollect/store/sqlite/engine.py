@@ -1,9 +1,4 @@
-"""SQLite engine: many readers, one writer thread, and group commit.
-
-A write that finds no other write in progress runs immediately on the caller's thread. All others queue for the writer
-thread. It opens a transaction, runs all waiting jobs (each in its own savepoint, so that a failing job affects no
-other), commits once, and then releases the callers. Meanwhile the next jobs queue up. So a single writer pays one fsync
-per write, and sixteen concurrent ones share one.
+"""SQLite engine: many readers, one writer (see `store.sqlite.writer`), and the search index.
 
 Several processes may use one file: each has its own writer thread, and SQLite's lock lets one commit at a time.
 """
@@ -16,7 +11,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,14 +20,20 @@ import apsw
 
 from recollect.deadline import is_read_overdue
 from recollect.errors import StoreError
+from recollect.model import Match
+from recollect.ports import Vector
+from recollect.store import adopt_chat_tables
 from recollect.store.engine import CLOSED, FORKED, RegisteredEmbedder, Unit
+from recollect.store.migrations import Migration, check_applied, load_migrations
 from recollect.store.queries import as_numbered, load_queries
+from recollect.store.search.encoding import COMPACT_ENCODING, encode_terms, encode_vector, has_same_terms
+from recollect.store.search.index import ALWAYS, RowFilter
+from recollect.store.search.index_cache import IndexKey, Read
+from recollect.store.search.memory_search import MemorySearch
 from recollect.store.snapshots import Snapshots
 from recollect.store.sqlite import scrub
 from recollect.store.sqlite.errors import find_disk_problems, translate_errors
 from recollect.store.sqlite.files import CONTENTS_SUFFIX, EMPTY, claim_contents, create_database_file, has_contents
-from recollect.store.sqlite.index import SqliteIndex
-from recollect.store.sqlite.schema import migrate, read_applied
 from recollect.store.sqlite.writer import SqliteUnit, SqliteWriter
 
 T = TypeVar("T")
@@ -200,3 +201,80 @@ class SqliteEngine:
                 time.sleep(WAL_RETRY_PAUSE)
             else:
                 return
+
+
+class SqliteIndex(MemorySearch):
+    """Implementation of `engine.SearchIndex` over rows of bytes."""
+
+    def __init__(self, read: Read, *, numbers: Callable[[Sequence[int]], Any], max_bytes: int) -> None:
+        super().__init__(read, encoding=COMPACT_ENCODING, numbers=numbers, max_bytes=max_bytes)
+
+    def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
+        self._embedder.check(vectors)
+        return [
+            {
+                "terms": encode_terms(words),
+                "embedder_id": None if vector is None else self._embedder.id,
+                "vector": None if vector is None else encode_vector(vector),
+            }
+            for words, vector in zip(terms, vectors, strict=True)
+        ]
+
+    def has_words(self, stored: Any, terms: Sequence[str]) -> bool:
+        return has_same_terms(stored, terms)
+
+    def search_chunks(
+        self, tenant: str, terms: Sequence[str], *, categories: Collection[str], limit: int
+    ) -> Sequence[Match]:
+        return self._indexes.current(IndexKey(tenant)).search(terms, RowFilter(categories, ALWAYS), limit)
+
+    def nearest_chunks(
+        self, tenant: str, vector: Vector, *, categories: Collection[str], limit: int
+    ) -> Sequence[Match]:
+        return self._indexes.current(IndexKey(tenant)).nearest(vector, RowFilter(categories, ALWAYS), limit)
+
+
+def migrate(connection: apsw.Connection) -> None:
+    """Apply pending migrations, each under the write lock; other processes wait and find it applied."""
+    migrations = load_migrations("sqlite")
+    while check_applied(migrations, read_applied(connection)) or adopt_chat_tables.lacks_summary(
+        _columns_of(connection)
+    ):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            _apply_next(connection, migrations)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+def read_applied(connection: apsw.Connection) -> Mapping[int, str]:
+    if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations'").fetchone():
+        return {}
+    return {row[0]: row[1] for row in connection.execute("SELECT number, checksum FROM schema_migrations")}
+
+
+def _columns_of(connection: apsw.Connection, table: str = adopt_chat_tables.SESSIONS) -> set[str]:
+    return {name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+
+
+def _apply_next(connection: apsw.Connection, migrations: Sequence[Migration]) -> None:
+    applied = read_applied(connection)
+    before, after = adopt_chat_tables.adoption_statements(
+        "sqlite", applied, _columns_of(connection), _columns_of(connection, adopt_chat_tables.MESSAGES)
+    )
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS schema_migrations "
+        "(number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL) STRICT"
+    )
+    for statement in before:
+        connection.execute(statement)
+    for migration in check_applied(migrations, applied)[:1]:
+        for statement in (*migration.statements, *after):
+            connection.execute(statement)
+        connection.execute(
+            "INSERT INTO schema_migrations (number, name, checksum) VALUES (?, ?, ?)",
+            (migration.number, migration.name, migration.checksum),
+        )

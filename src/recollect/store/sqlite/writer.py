@@ -1,4 +1,10 @@
-"""Write transactions of SQLite: one writing connection, and group commit."""
+"""SQLite transactions: one writer thread, and group commit.
+
+A write that finds no other write in progress runs immediately on the caller's thread. All others queue for the writer
+thread. It opens a transaction, runs all waiting jobs (each in its own savepoint, so that a failing job affects no
+other), commits once, and then releases the callers. Meanwhile the next jobs queue up. So a single writer pays one fsync
+per write, and sixteen concurrent ones share one.
+"""
 
 from __future__ import annotations
 
