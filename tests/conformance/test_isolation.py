@@ -220,6 +220,8 @@ BY_A_TENANT: dict[str, Attempt] = {
 }
 
 OF_THE_WHOLE_DATABASE = {
+    "problems": "tells whether the database can be written, and nothing about anybody",
+    "embed_notes_with": "sets a function, and touches no record",
     "use_embedder": "names the one embedder of all tenants",
     "change_embedder": "is for the person who runs the database",
     "list_tenants": "is for the person who runs the database",

@@ -240,7 +240,7 @@ def test_a_tenant_leaves_the_audit_log_and_its_keys(fresh_place: Place, opened: 
     assert empty_before == [], "a table that is never filled here could be forgotten"
     opened.agent("bob", "other").remember("Stays")
 
-    with pytest.raises(Invalid, match="say tenant:acme"):
+    with pytest.raises(Invalid, match="use tenant:acme"):
         alone.erase("tenant:other")
     receipt = alone.erase("tenant:acme", compact=True)
 

@@ -19,9 +19,9 @@ PROGRAM = f"""
 import sys
 from recollect import Recollect, Settings
 from recollect.errors import Invalid
-from recollect.providers.otlp import exporting
+from recollect.providers.otlp import export_spans
 
-with exporting(sys.argv[1]), Recollect(":memory:", settings=Settings(embedder="off")) as store:
+with export_spans(sys.argv[1]), Recollect(":memory:", settings=Settings(embedder="off")) as store:
     ann = store.agent("ann", "acme")
     ann.remember("a private matter")
     ann.remember_many(["one more", "and another"])

@@ -25,6 +25,6 @@ def test_what_is_kept_in_memory_stays_within_its_limit_and_is_counted_right(tmp_
     for number in (*range(8), 3, 7, 0):
         assert len(store.search_memories(Owner("acme", f"agent-{number}"), "note", kinds=tuple(Kind), now=NOW)) == 10
         kept = index._cached.values()
-        assert index._total == sum(each.held[1].nbytes for each in kept) <= 1024 * 1024
+        assert index._total == sum(each.held.index.nbytes for each in kept) <= 1024 * 1024
         assert 1 <= len(kept) < 8
     store.close()
