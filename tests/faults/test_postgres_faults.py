@@ -156,7 +156,7 @@ def test_a_pool_without_a_free_connection_is_a_reason_to_try_again(
     holder.start()
     assert inside.wait(100)
     with monkeypatch.context() as impatient:
-        impatient.setattr(store._engine._link._pool, "timeout", 0.3)  # type: ignore[attr-defined]
+        impatient.setattr(store._engine._link, "_busy_timeout", 0.3)  # type: ignore[attr-defined]
         with pytest.raises(StoreBusy) as caught:
             store.add_memory(note("now", ann))
     leave.set()
