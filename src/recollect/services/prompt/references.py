@@ -1,4 +1,4 @@
-"""Store pieces that do not fit a prompt as details, and put a one-line reference in their cache_key.
+"""Store pieces that do not fit a prompt as details, and put a one-line reference in their place.
 
 Equal pieces of a session are stored once, as long as this process runs and the detail exists.
 """
