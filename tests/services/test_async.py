@@ -106,7 +106,7 @@ def test_a_closed_store_says_so_and_closing_waits_for_what_was_asked(fresh_place
             assert (await asked).id == "m-1"
             await closing
             verbs: list[Any] = [memory.recall("anything"), tenant.list_agents(), tenant.audit.list()]
-            for verb in (*verbs, store.maintain()):  # type: ignore[misc]
+            for verb in (*verbs, store.maintain()):
                 with pytest.raises(StoreError, match=CLOSED):
                     await verb
             await store.close()  # a second time, which does nothing; and a third at the end

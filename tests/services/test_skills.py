@@ -215,6 +215,6 @@ def test_the_library_has_them_for_every_tenant(folder: Path, write: Write) -> No
 
     async def awaited() -> list[str]:
         async with AsyncRecollect(":memory:", settings=settings) as recollect:
-            return [each.name for each in await recollect.skills()]  # type: ignore[misc]
+            return [each.name for each in await recollect.skills()]
 
     assert asyncio.run(awaited()) == ["one"]

@@ -221,7 +221,8 @@ class AsyncRecollect:
         Raises: Invalid, StoreError, SchemaMismatch.
         """
         self._sync = Recollect(url, **options)
-        self._threads = _Threads(THREADS, thread_name_prefix="recollect")
+        # Declared as in `_Wrapped`: mypy accepts no subtype for an attribute that can be assigned.
+        self._threads: ThreadPoolExecutor = _Threads(THREADS, thread_name_prefix="recollect")
 
     @property
     def sync(self) -> Recollect:
