@@ -40,7 +40,7 @@ def rewrite(connection: apsw.Connection, tenant: str) -> None:
         event: AuditEvent = event_from([*row[:5], message, *row[6:]])
         hash = event_hash(event, before)
         connection.execute(
-            "UPDATE audit_log SET message = ?, folded = lower(?), previous_hash = ?, hash = ? "
+            "UPDATE audit_log SET message = ?, folded_message = lower(?), previous_hash = ?, hash = ? "
             "WHERE tenant_id = ? AND id = ?",
             [message, message, before, hash, tenant, row[1]],
         )

@@ -151,7 +151,7 @@ def test_recomputed_chain_shows_with_a_key(lasting_place: Place, store: Store, t
         tamper(
             lasting_place,
             tenant,
-            "UPDATE audit_log SET message = 'other', folded = 'other' WHERE tenant_id = '{tenant}' AND id = 3",
+            "UPDATE audit_log SET message = 'other', folded_message = 'other' WHERE tenant_id = '{tenant}' AND id = 3",
         )
         recompute(lasting_place, store, tenant, first=first)
 
@@ -249,7 +249,7 @@ def test_recomputed_or_cut_chain_does_not_fit_its_heads(lasting_place: Place, st
     tamper(
         lasting_place,
         tenant,
-        "UPDATE audit_log SET message = 'other', folded = 'other' WHERE tenant_id = '{tenant}' AND id = 2",
+        "UPDATE audit_log SET message = 'other', folded_message = 'other' WHERE tenant_id = '{tenant}' AND id = 2",
     )
     recompute(lasting_place, store, tenant)
     tamper(lasting_place, tenant, "DELETE FROM audit_log WHERE tenant_id = '{tenant}' AND id = 4")

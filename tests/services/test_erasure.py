@@ -35,6 +35,7 @@ HANDLE = "qvarnstrom"
 REGISTRIES = {"tenants", "embedders", "leases", "schema_migrations"}
 NOT_WORDS = {
     *("tenant_id", "agent_id", "kind", "scope", "role", "origin", "state", "content_hash", "hash", "previous_hash"),
+    "secret_hash",
     *(
         "created_at",
         "updated_at",
@@ -60,7 +61,7 @@ KEYS = {
 }
 """Ids we make, or those of another row, which is searched itself."""
 
-COPIES = {("memories", "folded"), ("memories", "folded_tags"), ("details", "folded"), ("audit_log", "folded")}
+COPIES = {("memories", "folded"), ("memories", "folded_tags"), ("details", "folded"), ("audit_log", "folded_message")}
 """Made from what stands beside them."""
 
 

@@ -220,7 +220,7 @@ CHANGES = {
     "agent_id": "'eve'",
     "agent_id to nothing": "NULL",
     "message": "'Nothing happened.'",
-    "folded": "'nothing happened.'",
+    "folded_message": "'nothing happened.'",
     "meta": """'{"id": "m-666"}'""",
     "meta to nothing": "'{}'",
     "meta to a word": """'"word"'""",
@@ -297,13 +297,14 @@ def test_every_column_is_tried(place: Place) -> None:
         ("UPDATE shelves SET last_hash = '0000' WHERE tenant_id = '{0}' AND shelf = 'audit'", 5),
         ("DELETE FROM shelves WHERE tenant_id = '{0}' AND shelf = 'audit'", 5),
         (
-            "INSERT INTO audit_log SELECT tenant_id, 5, at, action, agent_id, message, folded, meta, hash, hash "
-            "FROM audit_log WHERE tenant_id = '{0}' AND id = 4",
+            "INSERT INTO audit_log "
+            "SELECT tenant_id, 5, at, action, agent_id, message, folded_message, meta, hash, hash FROM audit_log "
+            "WHERE tenant_id = '{0}' AND id = 4",
             5,
         ),
         (
             "UPDATE audit_log SET message = (SELECT message FROM audit_log WHERE tenant_id = '{0}' AND id = 1), "
-            "folded = (SELECT folded FROM audit_log WHERE tenant_id = '{0}' AND id = 1) "
+            "folded_message = (SELECT folded_message FROM audit_log WHERE tenant_id = '{0}' AND id = 1) "
             "WHERE tenant_id = '{0}' AND id = 4",
             4,
         ),

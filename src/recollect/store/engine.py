@@ -23,7 +23,10 @@ T = TypeVar("T")
 CLOSED = "This store is closed; open a new one."
 FORKED = "This store was opened before a fork; open a new one in the child process."
 UNSTORABLE = "A number or text is too large for the database; use a smaller one."
-SCHEMA_INCOMPLETE = "The database lacks a table or column. Run `recollect doctor` to see which."
+SCHEMA_INCOMPLETE = (
+    "The database lacks a table or column. If a newer recollect has opened it, stop this one and start the newer; "
+    "otherwise run `recollect doctor` to see what is missing."
+)
 Row = Sequence[Any]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -38,8 +39,8 @@ UNWRITTEN = frozenset(
 LITTLE_FREE = 8 * 1024 * 1024
 """Free bytes below which writes may fail: the write-ahead log alone may take half of this before a checkpoint."""
 
-LOST = ("no such table", "no such column")
-"""Start of the messages that report a missing part of the schema."""
+LOST = re.compile("no such (table|column)|table .* has no column")
+"""Messages that report a missing part of the schema."""
 
 
 @contextmanager
@@ -70,7 +71,7 @@ def translate_errors() -> Iterator[None]:
         message = f"Disk I/O failed ({error}): the disk may be full, failing or gone."
         raise (ReadOnly if getattr(error, "extendedresult", 0) in UNWRITTEN else StoreError)(message) from error
     except apsw.Error as error:
-        if isinstance(error, apsw.SQLError) and str(error).startswith(LOST):
+        if isinstance(error, apsw.SQLError) and LOST.match(str(error)):
             raise SchemaMismatch(SCHEMA_INCOMPLETE) from error
         raise StoreError(f"SQLite failed: {error}.") from error
 

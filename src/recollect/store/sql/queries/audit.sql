@@ -8,20 +8,20 @@ UPDATE shelves SET last_hash = :hash WHERE tenant_id = :tenant AND shelf = 'audi
 SELECT last_id, last_hash FROM shelves WHERE tenant_id = :tenant AND shelf = 'audit'
 
 -- name: add_event
-INSERT INTO audit_log ({event}, folded) VALUES ({:event}, :folded)
+INSERT INTO audit_log ({event}, folded_message) VALUES ({:event}, :folded)
 
 -- name: list_events
 SELECT {event} FROM audit_log
-WHERE tenant_id = :tenant AND id < :before AND folded LIKE :needle ESCAPE '!'
+WHERE tenant_id = :tenant AND id < :before AND folded_message LIKE :needle ESCAPE '!'
 ORDER BY id DESC LIMIT :limit
 
 -- name: list_events_of_agents
 SELECT {event} FROM audit_log
-WHERE tenant_id = :tenant AND id < :before AND folded LIKE :needle ESCAPE '!' AND agent_id {in_names}
+WHERE tenant_id = :tenant AND id < :before AND folded_message LIKE :needle ESCAPE '!' AND agent_id {in_names}
 ORDER BY id DESC LIMIT :limit
 
 -- name: events_after
-SELECT {event}, folded FROM audit_log WHERE tenant_id = :tenant AND id > :id ORDER BY id LIMIT :limit
+SELECT {event}, folded_message FROM audit_log WHERE tenant_id = :tenant AND id > :id ORDER BY id LIMIT :limit
 
 -- name: erasures
 SELECT {event} FROM audit_log WHERE tenant_id = :tenant AND action = 'erase.run' ORDER BY id

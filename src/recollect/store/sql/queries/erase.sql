@@ -161,7 +161,7 @@ UPDATE chat_sessions SET summary = '', summarized_count = 0 WHERE tenant_id = :t
 UPDATE api_keys SET name = '' WHERE tenant_id = :tenant AND id {in_names}
 
 -- name: clear_audit_log
-UPDATE audit_log SET message = :mark, folded = :mark, meta = '{}' WHERE tenant_id = :tenant AND id {in_numbers}
+UPDATE audit_log SET message = :mark, folded_message = :mark, meta = '{}' WHERE tenant_id = :tenant AND id {in_numbers}
 
 -- name: seal_event
 UPDATE audit_log SET previous_hash = :previous_hash, hash = :hash WHERE tenant_id = :tenant AND id = :id

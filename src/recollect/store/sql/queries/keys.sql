@@ -1,8 +1,8 @@
 -- name: add_key
-INSERT INTO api_keys ({key}, hash) VALUES ({:key}, :hash) ON CONFLICT (tenant_id, id) DO NOTHING
+INSERT INTO api_keys ({key}, secret_hash) VALUES ({:key}, :hash) ON CONFLICT (tenant_id, id) DO NOTHING
 
 -- name: find_key
-SELECT {key}, hash FROM api_keys WHERE tenant_id = :tenant AND id = :id
+SELECT {key}, secret_hash FROM api_keys WHERE tenant_id = :tenant AND id = :id
 
 -- name: list_keys
 SELECT {key} FROM api_keys
