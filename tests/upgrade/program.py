@@ -1,0 +1,66 @@
+"""Child process that opens a store and answers calls, one JSON line each.
+
+It imports the recollect on PYTHONPATH, so it may use only what both editions have.
+"""
+
+import dataclasses
+import json
+import sys
+from typing import Any
+
+if "--first-edition" in sys.argv:
+    # snowballstemmer prefers PyStemmer if it finds it; the first edition did not install it.
+    sys.modules["Stemmer"] = None  # type: ignore[assignment]
+
+from recollect import Recollect, RecollectError
+
+TENANT = "acme"
+AGENT = "atlas"
+
+
+def main(url: str) -> None:
+    """Open the store at `url` and answer calls until standard input ends."""
+    try:
+        store = Recollect(url)
+    except RecollectError as error:
+        answer_refusal(error)
+        return
+    with store:
+        answer({"result": None})
+        tenant = store.tenant(TENANT)
+        targets: dict[str, Any] = {
+            "store": store,
+            "tenant": tenant,
+            "audit": tenant.audit,
+            "agent": tenant.agent(AGENT),
+        }
+        for line in sys.stdin:
+            target, method, args, options = json.loads(line)
+            try:
+                result = getattr(targets[target], method)(*args, **options)
+            except RecollectError as error:
+                answer_refusal(error)
+            else:
+                answer({"result": result})
+
+
+def answer(values: dict[str, Any]) -> None:
+    """Write one line of JSON."""
+    sys.stdout.write(json.dumps(values, default=to_json) + "\n")
+    sys.stdout.flush()
+
+
+def answer_refusal(error: RecollectError) -> None:
+    """Write the name and the sentence of an error."""
+    answer({"refused": f"{type(error).__name__}: {error}"})
+
+
+def to_json(value: Any) -> Any:
+    """Convert a record to a dictionary, anything else to text."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+    return str(value)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

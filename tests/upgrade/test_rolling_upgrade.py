@@ -1,0 +1,279 @@
+"""The first edition and this one on the same database: it refuses, and nothing it wrote before is lost."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import select
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from subprocess import PIPE
+from typing import Any, Self
+
+import pytest
+
+import recollect
+from tests.postgres_server import PostgresServer
+
+pytestmark = [pytest.mark.slow, pytest.mark.proves("T2")]
+
+ROOT = Path(__file__).parents[2]
+FIRST_EDITION = "16d1f2e"
+"""Last commit of the first edition."""
+STEMMER = "snowballstemmer==3.1.1"
+"""Dependency of the first edition that this one does not have."""
+PROGRAM = Path(__file__).with_name("program.py")
+MANY = 7
+"""More than five: then psycopg has prepared the statements, which the upgrade changes."""
+MOST_NOTES = 400
+"""Fewer than an agent keeps, so that none makes room for another."""
+
+Start = Callable[[], "Program"]
+Change = tuple[str, str, tuple[Any, ...], dict[str, Any]]
+
+
+class Refused(Exception):
+    """The error that a program answered with."""
+
+
+class Program:
+    """A process that has the store open."""
+
+    def __init__(self, url: str, sources: Sequence[Path], *options: str) -> None:
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sources))}
+        self._process = subprocess.Popen(
+            [sys.executable, PROGRAM, url, *options], stdin=PIPE, stdout=PIPE, text=True, env=environment
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+
+    def has_answered(self) -> bool:
+        assert self._process.stdout is not None
+        return bool(select.select([self._process.stdout], [], [], 0)[0])
+
+    def wait_until_open(self) -> Self:
+        self._read_answer()
+        return self
+
+    def call(self, target: str, method: str, *args: Any, **options: Any) -> Any:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps([target, method, args, options]) + "\n")
+        self._process.stdin.flush()
+        return self._read_answer()
+
+    def _read_answer(self) -> Any:
+        assert self._process.stdout is not None
+        answer = json.loads(self._process.stdout.readline())
+        if "refused" in answer:
+            raise Refused(answer["refused"])
+        return answer["result"]
+
+
+@pytest.fixture(scope="session")
+def first_edition(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Path]:
+    """Folders of the first edition and of its stemmer."""
+    folder = tmp_path_factory.mktemp("first-edition")
+    archive = subprocess.run(["git", "archive", FIRST_EDITION, "src"], cwd=ROOT, capture_output=True)
+    if archive.returncode:
+        pytest.fail(
+            f"Commit {FIRST_EDITION} is not in this clone. Fetch the whole history: git fetch --unshallow "
+            f"({archive.stderr.decode().strip()})"
+        )
+    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
+        files.extractall(folder, filter="data")
+    stemmer = folder / "stemmer"
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", f"{stemmer}", STEMMER]
+    subprocess.run(install, check=True)
+    return [folder / "src", stemmer]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """URL of a new database."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/memory.db"
+        return
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    created = server.create_database()
+    yield created
+    server.drop_database(created)
+
+
+@pytest.fixture
+def start_old(url: str, first_edition: Sequence[Path]) -> Iterator[Start]:
+    """Start the first edition."""
+    with ExitStack() as running:
+        yield lambda: running.enter_context(Program(url, first_edition, "--first-edition"))
+
+
+@pytest.fixture
+def start_new(url: str) -> Iterator[Start]:
+    """Start this edition."""
+    sources = [Path(recollect.__file__).parents[1]]
+    with ExitStack() as running:
+        yield lambda: running.enter_context(Program(url, sources))
+
+
+def make_changes(name: str) -> list[Change]:
+    """List one change of each kind, as arguments of `Program.call`."""
+    return [
+        ("agent", "remember", (f"The launches of {name} run on Tuesdays",), {}),
+        (
+            "agent",
+            "log_turn",
+            (f"session-{name}",),
+            {"user": f"Is {name} ready?", "assistant": "Yes.", "remember": True},
+        ),
+        ("agent", "store_detail", (f"{name} has a long log\n" * 100,), {"description": f"Log of {name}"}),
+        ("tenant", "ingest_text", (f"# Handbook\n\n{name} bills on Fridays.",), {"title": f"Handbook of {name}"}),
+        ("tenant", "record_step", (), {"workflow": "deploy", "step": f"Test {name}", "output": "passed"}),
+        ("audit", "record", ("custom.event", f"Looked at {name}"), {"meta": {"b": 1, "a": [0.5, name]}}),
+        ("tenant", "add_key", ("write",), {"name": name}),
+    ]
+
+
+def write_all(program: Program, name: str, count: int) -> None:
+    for number in range(count):
+        for target, method, args, options in make_changes(f"{name} {number}"):
+            program.call(target, method, *args, **options)
+
+
+def read_records(program: Program) -> dict[str, Any]:
+    """Read everything that both editions can show, without fields that only one of them has."""
+    agent, tenant = ("agent", "tenant")
+    sessions = program.call(agent, "sessions")
+    details = program.call(agent, "list_details")
+    documents = program.call(tenant, "list_documents")
+    workflows = program.call(tenant, "list_workflows")
+    return {
+        "memories": pick(program.call(agent, "list", limit=200), "id", "kind", "text", "origin", "created_at"),
+        "messages": [
+            pick(program.call(agent, "messages", each["id"]), "position", "role", "content") for each in sessions
+        ],
+        "details": {each["key"]: program.call(agent, "read_detail", each["key"])["content"] for each in details},
+        "documents": pick(documents, "id", "title"),
+        "passages": [pick(program.call(tenant, "list_passages", each["id"]), "text") for each in documents],
+        "steps": [
+            pick(program.call(tenant, "list_steps", each["id"]), "position", "name", "output") for each in workflows
+        ],
+        "found": pick(program.call(agent, "search", "LAUNCHES of", limit=50), "id"),
+        "knowledge": len(program.call(tenant, "search_knowledge", "bills Fridays", limit=50)),
+    }
+
+
+def recall_best(program: Program, query: str) -> str:
+    """Return the text of the best hit."""
+    return program.call("agent", "recall", query, limit=1)[0]["text"]
+
+
+def read_events(program: Program) -> list[dict[str, Any]]:
+    return pick(program.call("tenant", "audit_events", limit=100), "id", "action", "message", "meta", "hash")
+
+
+def pick(records: Sequence[dict[str, Any]], *fields: str) -> list[dict[str, Any]]:
+    """Keep only these fields of each record."""
+    return [{field: each[field] for field in fields} for each in records]
+
+
+def find_problems(program: Program) -> list[dict[str, Any]]:
+    """Return the failed checks of `doctor`. PostgreSQL runs without fsync in tests."""
+    return [each for each in program.call("store", "check") if not each["is_ok"] and each["name"] != "durability"]
+
+
+def test_an_upgrade_keeps_everything(start_old: Start, start_new: Start) -> None:
+    old = start_old().wait_until_open()
+    write_all(old, "old", MANY)
+    records, events = read_records(old), read_events(old)
+    assert (len(records["memories"]), len(records["found"]), records["knowledge"]) == (3 * MANY, MANY, MANY)
+
+    new = start_new().wait_until_open()
+
+    assert read_records(new) == records
+    assert read_events(new) == events
+    assert new.call("audit", "verify")["is_intact"]
+    assert find_problems(new) == []
+
+
+def test_an_open_first_edition_refuses_changes(start_old: Start, start_new: Start) -> None:
+    old = start_old().wait_until_open()
+    write_all(old, "old", MANY)
+    before = read_records(old)
+
+    new = start_new().wait_until_open()
+    refusals = []
+    for number in range(3):
+        for target, method, args, options in make_changes(f"late {number}"):
+            with pytest.raises(Refused) as refused:
+                old.call(target, method, *args, **options)
+            refusals.append(str(refused.value))
+        write_all(new, f"new {number}", 1)
+
+    records = read_records(new)
+    assert all("lacks a table or column" in each or "has no column named" in each for each in refusals), refusals
+    assert "late" not in json.dumps([records, read_events(new)])
+    assert [each for each in records["memories"] if each in before["memories"]] == before["memories"]
+    assert len({each["id"] for each in records["memories"]}) == len(records["memories"]) == 3 * (MANY + 3)
+    # Reading does no harm, and each finds what the other wrote.
+    assert read_records(old) == records
+    assert recall_best(old, "When do the launches of new 2 run?") == "The launches of new 2 0 run on Tuesdays"
+    assert recall_best(new, "When do the launches of old 5 run?") == "The launches of old 5 run on Tuesdays"
+    assert new.call("audit", "verify")["is_intact"]
+    assert find_problems(new) == []
+
+
+def test_an_open_first_edition_accepts_no_key(start_old: Start, start_new: Start) -> None:
+    old = start_old().wait_until_open()
+    issued = old.call("tenant", "add_key", "write")["key"]
+    assert old.call("store", "verify_key", issued)["scope"] == "write"
+
+    new = start_new().wait_until_open()
+    limited = new.call("tenant", "add_key", "write", agents=["other"], trust="tool")["key"]
+
+    # The first edition would ignore the limits.
+    for key in (limited, new.call("tenant", "add_key", "read")["key"]):
+        with pytest.raises(Refused, match="lacks a table or column"):
+            old.call("store", "verify_key", key)
+    assert new.call("store", "verify_key", issued)["agents"] == []
+    assert new.call("store", "verify_key", limited)["agents"] == ["other"]
+
+
+def test_a_first_edition_that_starts_later_names_the_upgrade(start_old: Start, start_new: Start) -> None:
+    start_new().wait_until_open()
+
+    with pytest.raises(Refused, match=r"SchemaMismatch: .* used by a newer recollect: run pip install -U recollect"):
+        start_old().wait_until_open()
+
+
+def test_an_upgrade_between_two_writes_loses_neither(start_old: Start, start_new: Start) -> None:
+    old = start_old().wait_until_open()
+    stored: list[tuple[str, str]] = []
+    refused: list[str] = []
+
+    def remember() -> None:
+        text = f"Launch {len(stored) + len(refused)} is on a Tuesday"
+        try:
+            stored.append((old.call("agent", "remember", text)["id"], text))
+        except Refused:
+            refused.append(text)
+
+    remember()
+    new = start_new()
+    while not new.has_answered() and len(stored) < MOST_NOTES:
+        remember()
+    new.wait_until_open()
+    remember()
+
+    found = new.call("agent", "list", limit=MOST_NOTES + 10)
+    assert refused
+    assert sorted((each["id"], each["text"]) for each in found) == sorted(stored)
+    assert new.call("audit", "verify")["is_intact"]
+    assert find_problems(new) == []
