@@ -28,8 +28,12 @@ WORTH_KEEPING = 0.8
 EXPIRES_SOON = timedelta(days=3)
 MAX_ASKED = 60
 MAX_ASKED_CHARS = 12_000
+"""Maximum number of memories, and of their characters, in one request to a model."""
+
 MAX_PROPOSED = 20
 MAX_FOLDED = 50
+"""Maximum number of memories that one proposal replaces."""
+
 SHARED_WORDS = 0.5
 """Share of the shorter text's words that two memories must share to be compared."""
 
@@ -115,9 +119,9 @@ INSTRUCTIONS = (
 
 
 def parse_answer(answer: str, memories: Sequence[Memory]) -> list[Suggestion]:
-    """Parse the suggestions in a model's answer to `question(memories)`.
+    """Parse the suggestions in a model's answer to `build_messages(memories)`.
 
-    Raises: Invalid when the answer is not what was asked for; nothing of it is used then.
+    Raises: Invalid when any part of the answer is invalid; then none of it is used.
     """
     by_id = {memory.id: memory for memory in memories}
     found: list[Suggestion] = []

@@ -1,9 +1,9 @@
 """Detect near-duplicate memories without a model.
 
 Texts are compared as bags of stemmed words. Similarity alone is not enough: "port 5432" and "port 5433" differ in one
-letter but state opposite facts. A near-duplicate must also agree in everything that carries a fact (numbers, codes,
-days, names, negation, tense, "only", who does what to whom), and neither text may have a word in the position where the
-other has a different one. English only.
+digit but state different facts. A near-duplicate must also agree in everything that carries a fact (numbers, codes,
+days, names, negation, tense, "only", who does what to whom), and only one of the texts may have words that the other
+lacks. English only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ WORDS_WEIGHT = 0.7
 """Share of whole words in the similarity; the rest is character n-grams, which tolerate spelling variants."""
 
 GRAM = 3
+"""Length of the character n-grams."""
+
 MIN_TYPO_CHARS = 6
+"""Minimum length of a word that may miss a letter; a word with another letter must be longer."""
+
 MAX_TYPO_WORDS = 8
 """Maximum number of differing words checked for typos; texts with more differ by more than spelling."""
 

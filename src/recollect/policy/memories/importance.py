@@ -46,6 +46,7 @@ CATEGORY_ALIASES = {"approval": Category.DECISION, "failure": Category.ERROR}
 LOW = 0.2
 """Importance below which an episode is evicted first."""
 
+# Importance by category or, for routine episodes, by content.
 EXPLICIT = 1.0
 SMALL_TALK = 0.1
 QUESTION = 0.3
@@ -53,7 +54,7 @@ TOOL_OUTPUT = 0.3  # can be reproduced
 ROUTINE = 0.4
 PERSONAL = 0.5
 WEIGHTY = 0.7  # mentions money or an approval
-MONEY_BONUS = 0.1
+MONEY_BONUS = 0.1  # added to the importance of a category
 
 BY_CATEGORY: Mapping[Category, float] = {
     Category.TASK_COMPLETION: 0.7,

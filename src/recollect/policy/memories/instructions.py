@@ -157,7 +157,8 @@ _SECRET = re.compile(
 _ADDRESS = re.compile(_PLACE)
 _SENTENCE_END = re.compile("[!?]")
 _STOPS = {".", ";"}
-_REACH = 80  # characters between what is sent and the words before and behind it
+# Maximum number of characters between the secret and the verb before it, or the address after it.
+_REACH = 80
 _ROLE_LINE = re.compile(
     r"^[\W_]{0,8}(?:system|assistant|developer)(?: (?:message|prompt))? ?[:>] ?(?:you\b|ignore|obey|from now|do not|"
     r"don't|always|never|must|override|reveal|disregard|forget|new\b|sure\b)"
@@ -200,6 +201,7 @@ def _is_sent_away(text: str) -> bool:
             before, behind = bisect_right(verbs, secret.start()), bisect_left(addresses, secret.end())
             if before and behind < len(addresses) and addresses[behind] - secret.end() <= _REACH:
                 between = sentence[verbs[before - 1] : secret.start()]
+                # A file is often named by a path, so a dot before it does not end the sentence.
                 if len(between) <= _REACH and not (_STOPS if secret["word"] else {";"}).intersection(between):
                     return True
     return False

@@ -39,6 +39,8 @@ LEAD_INS = frozenset(
 """Words that introduce a quotation and carry no information."""
 
 MAX_LEAD_IN_WORDS = 12
+"""Maximum number of lead-in words; a longer rest may be a sentence with a meaning."""
+
 MAX_WRAPPED_LINES = 20
 """Maximum number of lines that one item may be wrapped into."""
 

@@ -16,7 +16,7 @@ else:
     instructions = LazyModule("recollect.policy.memories.instructions")
 
 Judge: TypeAlias = Callable[[Memory], Memory]
-"""Function that returns a memory with its current flag: `judged` with the setting `suspicious`."""
+"""Function that returns a memory with its current flag: `judge_memory` with the setting `suspicious`."""
 
 TRUST: Mapping[Origin, float] = {
     Origin.USER: 1.0,
@@ -75,7 +75,7 @@ def check_change(origin: Origin, highest: Origin | None) -> None:
 
 
 def check_removal(highest: Origin | None) -> None:
-    """Refuse to delete or hide a conversation or a long text: nobody knows where it came from, so it counts as trusted.
+    """Refuse to delete or hide a conversation or a long text: its origin is unknown, so it counts as trusted.
 
     Raises: Forbidden.
     """

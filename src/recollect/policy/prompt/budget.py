@@ -2,8 +2,8 @@
 
 The first four steps cost little: turns beyond the newest 20 are folded into one message, recalled memories shrink from
 5 to 3, knowledge from 5 to 2, and the oldest tool results and turns move behind references that the agent can read.
-If that is not enough, the remaining parts follow, the most personal last. The system prompt, the skills and the new
-message are never touched. No piece is ever cut in the middle.
+If that is not enough, the remaining parts follow, the most personal last. The system prompt, the clock, the skills and
+the new message are never touched. No piece is ever cut in the middle.
 
 The budget is what the provider counts: every message with its role and framing, plus the start of the reply.
 """
@@ -33,7 +33,7 @@ KEPT_TURNS = 20
 KEPT_MEMORIES = 3
 KEPT_KNOWLEDGE = 2
 FOUND = 5
-"""Number of memories, and of passages, in a prompt before fitter."""
+"""Number of memories, and of passages, in a prompt before fitting."""
 
 LARGE_TOKENS = 500
 """Size in tokens above which a tool result moves first."""
@@ -274,6 +274,7 @@ def _move_results(fitter: _Fitter, *, larger_than: int = 0) -> None:
 
 
 def _move_newest(fitter: _Fitter) -> None:
+    """Move the turns and tool results that the steps before have spared, oldest first."""
     for turn in fitter.turns() if fitter.excess > 0 else ():
         fitter.move(PromptPart.CONVERSATION, turn, _describe_turns(turn))
     for piece in fitter.of(PromptPart.TOOL_RESULTS, Form.ITEM):

@@ -30,6 +30,8 @@ FALLBACK_COUNT = 5
 
 MIN_WORD_CHARS = 3
 RECENCY_SCALE = 0.1
+"""Recency bonus of a note that is one hour old; a shared word counts 1."""
+
 MIN_AGE_HOURS = 0.1
 MAX_RECENCY_BONUS = 1.0
 
@@ -40,7 +42,7 @@ RECENCY_SHARE = 0.1
 """Weight of the recency bonus in a hybrid score."""
 
 MEANING_FLOOR = 0.3
-"""Lowest cosine that counts; unrelated sentences reach lower values too."""
+"""Minimum cosine of a note that shares no word with the message; unrelated sentences reach nearly this."""
 
 STOPWORDS = frozenset(
     """
@@ -198,13 +200,13 @@ def _hybrid_scores(
 
 def _take_first(notes: Iterable[Memory], count: int) -> list[Memory]:
     """Return the first `count` notes, suspicious ones last."""
-    clear: list[Memory] = []
+    unflagged: list[Memory] = []
     suspicious: list[Memory] = []
     for note in notes:
-        if len(clear) == count:
+        if len(unflagged) == count:
             break
-        (suspicious if is_suspicious(note) else clear).append(note)
-    return [*clear, *suspicious][:count]
+        (suspicious if is_suspicious(note) else unflagged).append(note)
+    return [*unflagged, *suspicious][:count]
 
 
 def _take_fitting(notes: Iterable[Memory], *, max_chars: int, max_count: int) -> list[Memory]:

@@ -44,8 +44,11 @@ _REFUSAL = re.compile(
 )
 _PAGE = re.compile(r"\s*(?:<!doctype|<html|<\?xml|\{\s*\"error\")", re.IGNORECASE)
 MAX_REFUSAL_CHARS = 600
+"""Length up to which an answer that starts like a refusal is one; a longer one may quote it."""
+
 MIN_LOOP_WORDS = 60
 MIN_DISTINCT = 0.2
+"""An answer of at least `MIN_LOOP_WORDS` words is a loop if fewer than this share of them are distinct."""
 
 
 def build_messages(summary: str, turns: Sequence[tuple[str, str]], *, max_chars: int) -> list[Json]:

@@ -26,6 +26,10 @@ _NAME = re.compile(r"(?<=[^\s.!?…:])\s+[A-ZÀ-ÖØ-Þ][\w'’-]+")
 _LINE = re.compile(r"- (\w+): ")
 
 REFERENCE_WEIGHT, DECISION_WEIGHT, NUMBER_WEIGHT, NAME_WEIGHT, FIRST_WEIGHT, USER_WEIGHT = 10.0, 2.0, 1.5, 1.0, 0.5, 0.5
+"""Weights of a sentence that holds a reference, a word of decision, a number or a name, starts a turn, or is a user's.
+
+A reference outweighs all others together, because nothing else leads to what is stored behind it.
+"""
 
 
 def digest(turns: Iterable[tuple[str, str]], *, before: str = "", max_chars: int = MAX_CHARS) -> str:
@@ -51,6 +55,7 @@ def clip_middle(text: str, max_chars: int) -> str:
         return text
     mark = f" {CUT} "
     room = max(max_chars - len(mark), 0)
+    # The beginning gets two thirds, the end one.
     tail = room // 3
     head, rest = safe_cut(text, room - tail), safe_cut(text, len(text) - tail, is_end=False)
     return text[:head] + mark + text[rest:]

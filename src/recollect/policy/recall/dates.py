@@ -52,6 +52,7 @@ NUMBERS: Mapping[str, int] = {
     for word in words.split()
 }
 UNIT_DAYS: Mapping[str, float] = {"day": 1, "week": 7, "weekend": 7, "month": 30.4, "year": 365.25}
+"""Average length of each unit. Weekends are a week apart."""
 
 FADE_DAYS = 3.0
 """Half-life in days outside a span. People mention an event on the day or soon after it."""
@@ -72,7 +73,7 @@ class Span:
         return (self.last - self.first).days + 1
 
     def closeness(self, days: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Return 1 inside the span and a value that halves every few days outside it.
+        """Return 1 inside the span and a value that halves every few days outside it, slower outside a long span.
 
         `days` are `date.toordinal` values with the time of day as the fraction.
         """
@@ -123,9 +124,10 @@ def _month_span(year: int, month: int, months: int = 1) -> Span:
     return Span(date(year, month, 1), date(after // 12, after % 12 + 1, 1) - timedelta(days=1))
 
 
-def _year_of(month: int, day: int, given: str | None, today: date) -> int:
-    """Return the given year, or the year of the most recent such day."""
-    return int(given) if given else today.year - (date(today.year, month, min(day, 28)) > today)
+def _year_of(month: int, day: int, year: str | None, today: date) -> int:
+    """Return the year as a number, or without one the year of the most recent such day."""
+    # Day 28 exists in every month of every year, unlike 29 February.
+    return int(year) if year else today.year - (date(today.year, month, min(day, 28)) > today)
 
 
 def _parse_day(match: re.Match[str], today: date) -> Span:
@@ -186,6 +188,7 @@ def _shift(span: Span, match: re.Match[str]) -> Span:
 
 def _span_around(at: date, unit: str) -> Span:
     """Return a span of about one unit around a day, because people count in round numbers."""
+    # Half a unit on each side of the day: 0, 3, 15 and 182 days for a day, a week, a month and a year.
     slack = timedelta(days=round(UNIT_DAYS[unit] / 2 - 0.6))
     return Span(at - slack, at + slack)
 
@@ -209,6 +212,7 @@ def _narrow(whole: Span, part: str | None) -> Span:
         return whole
     *words, unit = part.removesuffix(" of ").split()
     days = (whole.last - whole.first).days + 1
+    # The beginning, the middle and the end are about a third each.
     if unit in ("beginning", "start"):
         return Span(whole.first, whole.first + timedelta(days=days // 3))
     if unit in ("end",):
@@ -226,12 +230,12 @@ def _narrow(whole: Span, part: str | None) -> Span:
 
 
 def _parse_season(match: re.Match[str], today: date) -> Span | None:
-    month, given = SEASONS[match["season"]], match["year"]
-    if not given and match["before"] is None:
+    month, stated_year = SEASONS[match["season"]], match["year"]
+    if not stated_year and match["before"] is None:
         return None
-    year = int(given) if given else _year_of(month, 1, None, today)
+    year = _year_of(month, 1, stated_year, today)
     span = _month_span(year, month, 3)
-    if match["before"] == "last " and not given and span.last >= today:
+    if match["before"] == "last " and not stated_year and span.last >= today:
         span = _month_span(year - 1, month, 3)
     return span
 

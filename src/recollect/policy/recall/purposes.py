@@ -54,7 +54,7 @@ class Purpose:
     """One kind of question, with its sources, weights and filter.
 
     A memory matches by its role, category or words. An event or step matches unless it is our own bookkeeping; if
-    `is_narrow`, `words` must also occur in its text, action or status.
+    `is_narrow`, it matches only if `words` occur in its text, action or status, bookkeeping or not.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Purpose:
     categories: Collection[str] = ()
     words: re.Pattern[str] | None = None  # None matches no memory by its words
     is_narrow: bool = False  # apply `words` to events and steps as well
-    failures_first: bool = False
+    failures_first: bool = False  # among the hits that are returned
     by_agent: bool = False  # one hit per agent, scored by its success rate
 
 
@@ -132,6 +132,11 @@ PURPOSES: Mapping[str, Purpose] = {
         ),
     )
 }
+"""Purposes by name.
+
+All weights favour similarity. The rest goes to what the purpose depends on: recent results for `content`, important
+decisions for `decision_memo`, and for `delegation` the success rate, which replaces the importance.
+"""
 
 
 def check_purpose(name: str | None) -> Purpose | None:

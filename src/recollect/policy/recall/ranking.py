@@ -20,6 +20,7 @@ SOURCE_PRIORITY: Mapping[Source, float] = {
     Source.WORKFLOW: 0.6,
     Source.KNOWLEDGE: 0.5,
 }
+"""Score part `source`: at equal similarity, an agent's own memories rank above shared history and documents."""
 
 RECENCY_HALF_LIFE = timedelta(days=180)
 """Half-life of the recency score."""

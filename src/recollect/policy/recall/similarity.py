@@ -1,9 +1,9 @@
 """Similarity of memories to a question, 0 to 1, from words, meaning, conversation, speaker and time.
 
 The word score is BM25 in which a turn also holds part of the words of its neighbours, because an answer rarely repeats
-its question. It is relative to the highest score the question could reach, so a question about unknown topics scores
-low everywhere. The meaning score is a cosine, measured from the owner's average to 1. The whole conversation adds to
-the score; a different speaker or time than the question asks for lowers it.
+its question. It is relative to the score of an average record that holds every word of the question once, so a question
+about unknown topics scores low everywhere. The meaning score is a cosine, measured from the owner's average to 1. The
+whole conversation adds to the score; a different speaker or time than the question asks for lowers it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PAUSE = 1800
 """Seconds of silence that separate conversations of turns without a session."""
 
 WORDS_FULL = 0.8
-"""Share of the highest reachable word score that counts as a full match."""
+"""Share of the score of a record with every word of the question that counts as a full match."""
 
 MEANING_FULL = 0.4
 """Share of the way from the owner's average cosine to 1 that counts as a full match."""
@@ -222,11 +222,11 @@ def _field(strength: Floats) -> tuple[float, float]:
 def timeliness(question: ParsedQuery, since: NDArray[np.float64]) -> Floats:
     """Return the score multiplier for each time: 1 inside one of the question's spans, lower with the distance."""
     days = since / 86_400 + FIRST_DAY
-    worth = np.zeros(len(days), np.float32)
+    multiplier = np.zeros(len(days), np.float32)
     for span in question.spans:
         other = np.float32(OTHER_DAY if span.days <= NAMED_DAYS else OTHER_TIME)
-        worth = np.maximum(worth, other + (1 - other) * span.closeness(days))
-    return worth
+        multiplier = np.maximum(multiplier, other + (1 - other) * span.closeness(days))
+    return multiplier
 
 
 def _meaning_scores(cosines: Floats) -> Floats:
@@ -251,6 +251,7 @@ def _word_scores(evidence: Evidence, question: ParsedQuery) -> tuple[Floats, Flo
     scores, around, reach = np.zeros(total, np.float32), np.zeros(talks, np.float32), 0.0
     for share, (rows, counts) in zip(question.weights, _merge_forms(evidence.occurrences, question.forms), strict=True):
         weight = share * _rarity(total, len(rows))
+        # A record of average length that holds the word once scores exactly its weight.
         reach += weight
         if not len(rows):
             continue

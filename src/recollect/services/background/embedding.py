@@ -24,8 +24,11 @@ from recollect.services.background.refusals import Key, Refusals, text_key
 from recollect.services.background.resting import CircuitBreaker
 
 BATCH = 64
+"""Number of texts per call of the embedder."""
+
 FIRST_RETRY = 1.0
 LONGEST_RETRY = 300.0
+"""Seconds between a failed pass and the next; the pause doubles from the first value to the second."""
 
 PATIENCE = 30.0
 """Seconds without progress after which maintenance stops waiting for the thread."""
@@ -34,7 +37,7 @@ PROBE = "recollect"
 """Text that no embedder has a reason to refuse."""
 
 MAX_EXAMINED = 20
-"""Number of waiting texts that `find_refused` tries."""
+"""Number of waiting texts that `find_refused` tries, and of refused texts that are logged."""
 
 STORE_FAILURES = 2
 """Number of tenants that may fail in the store before a pass ends; each may have waited for a timeout."""
@@ -102,9 +105,9 @@ class Embedding:
         """
         if self._embedder is None or not self._breaker.allows():
             return None
-        ask: Callable[[str], Vector] | None = getattr(self._embedder, "embed_query", None)
+        embed_query: Callable[[str], Vector] | None = getattr(self._embedder, "embed_query", None)
         try:
-            vector = self._embed([text])[0] if ask is None else self._track(lambda: ask(text))
+            vector = self._embed([text])[0] if embed_query is None else self._track(lambda: embed_query(text))
             self._register()
         except ModelRefused as error:
             log.warning("Searched by words alone: %s", error)
@@ -300,9 +303,9 @@ class Embedding:
         """
         embedder = self._embedder
         assert embedder is not None
-        ask: Callable[[str], Vector] | None = getattr(embedder, "embed_query", None)
+        embed_query: Callable[[str], Vector] | None = getattr(embedder, "embed_query", None)
         try:
-            self._track(lambda: embedder.embed([PROBE]) if ask is None else ask(PROBE))
+            self._track(lambda: embedder.embed([PROBE]) if embed_query is None else embed_query(PROBE))
         except ModelError as error:
             if self.is_remote:
                 self._breaker.trip(str(error))
@@ -313,10 +316,10 @@ class Embedding:
         assert embedder is not None
         return self._track(lambda: embedder.embed(texts))
 
-    def _track(self, ask: Callable[[], Vector]) -> Vector:
+    def _track(self, call: Callable[[], Vector]) -> Vector:
         """Call the embedder and update `problem`."""
         try:
-            vectors = ask()
+            vectors = call()
         except ModelError as error:
             self.problem = str(error)
             raise

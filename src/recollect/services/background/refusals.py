@@ -13,6 +13,7 @@ from recollect.ports import Unembedded
 
 FIRST_REST = 60.0
 LONGEST_REST = 3600.0
+"""Seconds until the first retry of a refused text, and the longest delay between retries."""
 
 MAX_KNOWN = 10_000
 """Maximum number of remembered refusals; the oldest is dropped first and will be refused again."""
@@ -43,7 +44,7 @@ class Refusals:
         with self._lock:
             before = self._known.pop(text_key(text), None)
             tries = 1 if before is None else before.tries + 1
-            # The delay doubles with each refusal; the exponent is capped to keep the number small.
+            # The delay doubles with each refusal; the cap on the exponent avoids huge numbers after many tries.
             rest = min(FIRST_REST * 2 ** min(tries - 1, 10), LONGEST_REST)
             self._known[text_key(text)] = _Refusal(tries, time.monotonic() + rest, problem)
             if len(self._known) > MAX_KNOWN:
@@ -83,13 +84,13 @@ class Refusals:
             known = [(key, each) for key, each in self._known.items() if tenant in (None, key[0])]
         return [
             RefusedText(
-                tenant=of,
+                tenant=tenant_id,
                 agent=agent,
                 id=memory_id(seq) if agent else f"passage {seq}",
                 tries=each.tries,
                 problem=each.problem,
             )
-            for (of, agent, seq, _), each in known
+            for (tenant_id, agent, seq, _), each in known
         ]
 
 

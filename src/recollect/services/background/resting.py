@@ -15,6 +15,8 @@ from recollect.model import Json
 from recollect.ports import Clock, Model
 
 REST = timedelta(seconds=30)
+"""Time to skip calls after a failure."""
+
 ALL_CALLS = ""
 """Key of the failure that blocks every call."""
 
@@ -103,7 +105,7 @@ class GuardedModel:
         `about` identifies the subject of the call, to block a repetition after a failure. `find_problem` returns a
         description of what is wrong with an answer, or an empty string.
 
-        Raises: ModelResting, ModelError.
+        Raises: ModelPaused when the call was skipped; ModelError.
         """
         if not self._breaker.allows(about):
             raise ModelPaused(

@@ -19,7 +19,7 @@ T = TypeVar("T")
 Job = tuple[Callable[[], Any], Future[Any]]
 
 MAX_THREADS = 128
-"""Threads are started when needed, and kept. Once this many hang, further work waits for one of them."""
+"""Maximum number of threads, which are started on demand and kept. Once all of them hang, further jobs wait."""
 
 
 class Workers:
@@ -63,14 +63,14 @@ class Workers:
     def _serve(self) -> None:
         while (job := self._jobs.get()) is not None:
             run_job(*job)
-            # Do not keep a question and its answer until the next one comes.
+            # Do not keep the arguments and the result in memory until the next job.
             del job
             with self._lock:
                 self._free += 1
 
 
 class JobOutcome(Protocol):
-    """Takes the result of some work, or its error."""
+    """Receiver of the result or the error of a job."""
 
     def set_result(self, result: Any, /) -> None: ...
 

@@ -69,8 +69,8 @@ class BackgroundWriter(Generic[K, V]):
         """Set up the queue; the thread is not started yet.
 
         `write` stores the value of one key and returns False if it cannot be written yet. `merge` joins an older value
-        with a newer one. When the sum of `size` over all values exceeds `max_size`, the keys that have waited longest
-        are dropped. `failed` starts every log line.
+        with a newer one. While the sum of `size` over all values exceeds `max_size`, values are dropped: those that
+        failed first, then those that cannot be written yet, then the oldest. `failed` starts every log line.
         """
         self.name = name
         self._write = write
@@ -98,6 +98,7 @@ class BackgroundWriter(Generic[K, V]):
         """Queue a value and return at once. After `close`, write it immediately."""
         with self._lock:
             self._enqueue({key: _Entry(value)})
+            # Counting keys is cheap; `flush` compares the sum of their sizes.
             is_too_long = len(self._waiting) > self._max_size
         self._wake()
         if is_too_long:
@@ -109,14 +110,14 @@ class BackgroundWriter(Generic[K, V]):
             found = [each[key].value for each in (self._in_hand, self._waiting) if key in each]
         return None if not found else found[0] if len(found) == 1 else self._merge(*found)
 
-    def forget(self, is_wanted: Callable[[K], bool]) -> None:
-        """Drop the queued values of the keys for which `is_relevant` returns True."""
+    def forget(self, matches: Callable[[K], bool]) -> None:
+        """Drop the queued values of the keys for which `matches` returns True."""
         # Wait for a running flush: a value it fails to write would return to the queue.
         with self._writing, self._lock:
-            self._waiting = {key: entry for key, entry in self._waiting.items() if not is_wanted(key)}
+            self._waiting = {key: entry for key, entry in self._waiting.items() if not matches(key)}
 
-    def flush(self, is_wanted: Callable[[K], bool] = lambda key: True) -> StoreError | None:
-        """Write the queued values of all keys, or some, and return the last error of the store.
+    def flush(self, matches: Callable[[K], bool] = lambda key: True) -> StoreError | None:
+        """Write the queued values of all keys, or of those that match, and return the last error of the store.
 
         Failures are logged, counted and kept for the next round instead of raised: they may concern other callers'
         values.
@@ -124,7 +125,7 @@ class BackgroundWriter(Generic[K, V]):
         # The lock also makes the caller wait for values that another thread is writing.
         with self._writing:
             with self._lock:
-                self._in_hand = {key: entry for key, entry in self._waiting.items() if is_wanted(key)}
+                self._in_hand = {key: entry for key, entry in self._waiting.items() if matches(key)}
                 self._waiting = {key: entry for key, entry in self._waiting.items() if key not in self._in_hand}
             untried, kept = dict(self._in_hand), dict[K, _Entry[V]]()
             errors: list[StoreError] = []

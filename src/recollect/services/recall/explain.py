@@ -22,7 +22,7 @@ from recollect.services.prompt.prompt_log import ContextCalls
 from recollect.services.recall.recall import Ranking, Recall, RecallRequest
 
 DEEPEST = 200
-"""Factor of candidates over those of a recall, to find the rank of a record that was not proposed."""
+"""Factor on the number of candidates of a recall, to find the rank of a record that was not among them."""
 
 MAX_WAITING = 10_000
 """Maximum number of texts without a vector that are searched for the record."""
@@ -41,7 +41,7 @@ ID_SHAPES: Mapping[Source, Callable[[str], object]] = {
     Source.KNOWLEDGE: _PASSAGE.fullmatch,
     Source.WORKFLOW: _STEP.fullmatch,
 }
-"""Predicates for the ids of each source; the first that fits decides."""
+"""Predicates for the ids of each source; the first one that matches decides."""
 
 GONE: Mapping[Outcome, str] = {
     Outcome.ARCHIVED: "It was archived, because it faded, expired or exceeded the quota, and is no longer recalled.",
@@ -98,16 +98,17 @@ class Explain:
                 )
 
     def _explain_rank(self, ranking: Ranking, request: RecallRequest, id: str) -> Explanation | None:
-        """Explain the rank of a record that is among the hits, and the last hit shown if it ranks too low."""
+        """Explain the rank of a record among the hits; if it is too low, compare it with the lowest score returned."""
         place = next((place for place, hit in enumerate(ranking.hits, 1) if hit.id == id), None)
         if place is None:
             return None
-        hit, shown = ranking.hits[place - 1], ranking.hits[: request.limit]
-        last = min(shown, key=lambda each: each.score)
+        hit, returned = ranking.hits[place - 1], ranking.hits[: request.limit]
+        # Not always the last in order: hits that read like instructions come last whatever they score.
+        last = min(returned, key=lambda each: each.score)
         if place <= request.limit:
             outcome, sentence = (
                 Outcome.RECALLED,
-                f"It is recalled, as number {place} of {len(shown)}.",
+                f"It is recalled, as number {place} of {len(returned)}.",
             )
         else:
             outcome = Outcome.OUT_RANKED
@@ -146,9 +147,9 @@ class Explain:
             sentence = f"It does not help with {request.purpose.name}, by what it is and says."
             return _make_explanation(id, Outcome.FILTERED, sentence, ranking)
         if source not in request.list_sources():
-            asked = ", ".join(request.list_sources())
+            searched = ", ".join(request.list_sources())
             return _make_explanation(
-                id, Outcome.FILTERED, f"Its source, {source.value}, was not asked; asked were {asked}.", ranking
+                id, Outcome.FILTERED, f"Its source, {source.value}, was not asked; asked were {searched}.", ranking
             )
         late = [each for each in ranking.unanswered if each.source == source]
         if late:
@@ -162,9 +163,9 @@ class Explain:
     ) -> Explanation | None:
         memory = self._store.get_memory(owner, id)
         if request.kinds is not None and memory.kind not in request.kinds:
-            asked = ", ".join(request.kinds)
+            kinds = ", ".join(request.kinds)
             return _make_explanation(
-                id, Outcome.FILTERED, f"It is of the kind {memory.kind}; asked were {asked}.", ranking
+                id, Outcome.FILTERED, f"It is of the kind {memory.kind}; asked were {kinds}.", ranking
             )
         outcome = find_exclusion(
             memory, self._now() if request.as_of is None else request.as_of, is_past=request.as_of is not None
@@ -172,7 +173,7 @@ class Explain:
         return None if outcome is None else _make_explanation(id, outcome, GONE[outcome], ranking)
 
     def _explain_deep_rank(self, owner: Owner, request: RecallRequest, id: str) -> Explanation | None:
-        """Explain the rank that a record would have if every candidate was proposed."""
+        """Explain the rank that a record has among `DEEPEST` times as many candidates."""
         return self._explain_rank(self._recall.rank(owner, request, depth=DEEPEST), request, id)
 
     def _explain_mismatch(self, owner: Owner, request: RecallRequest, id: str) -> Explanation:
@@ -186,14 +187,14 @@ class Explain:
         return Explanation(id=id, outcome=Outcome.NO_MATCH, sentence=sentence)
 
     def _exists(self, owner: Owner, source: Source, id: str) -> bool:
-        looks: Mapping[Source, Callable[[], object]] = {
+        lookups: Mapping[Source, Callable[[], object]] = {
             Source.MEMORY: lambda: self._store.get_memory(owner, id),
             Source.AUDIT: lambda: self._find_event(owner.tenant, id),
             Source.WORKFLOW: lambda: self._find_step(owner.tenant, id),
             Source.KNOWLEDGE: lambda: self._find_passage(owner, id),
         }
         try:
-            return bool(looks[source]())
+            return bool(lookups[source]())
         except NotFound:
             return False
 
@@ -245,10 +246,12 @@ def find_shared_words(question: str, text: str) -> tuple[str, ...]:
     >>> find_shared_words("Which refunds were approved?", "A refund was approved")
     ('refunds', 'approved')
     """
-    held = set(terms(text))
+    text_terms = set(terms(text))
     words = {word: terms(word) for word in _WORD.findall(question)}
     return tuple(
-        word for word, stems in words.items() if any(held.intersection((stem, *other_forms(stem))) for stem in stems)
+        word
+        for word, stems in words.items()
+        if any(text_terms.intersection((stem, *other_forms(stem))) for stem in stems)
     )
 
 

@@ -20,7 +20,7 @@ R = TypeVar("R", AuditEvent, WorkflowStep)
 
 
 class AuditSource:
-    """The audit log of a tenant. It holds no content, so every agent may search it unless its key is limited."""
+    """Audit log of a tenant. It holds no content, so an agent finds events of all agents, if the caller's key may."""
 
     name = Source.AUDIT
 
@@ -34,12 +34,12 @@ class AuditSource:
             lambda limit: self._store.search_events(tenant, question.text, limit=limit),
             lambda seqs: self._store.find_events(tenant, seqs),
             lambda event: _is_event_visible(event, question),
-            _event_candidate,
+            _make_event_candidate,
         )
 
 
 class StepSource:
-    """Workflow steps of a tenant, by any agent."""
+    """Workflow steps of a tenant, by all agents that the caller's key may see."""
 
     name = Source.WORKFLOW
 
@@ -53,31 +53,31 @@ class StepSource:
             lambda limit: self._store.search_steps(tenant, question.text, limit=limit),
             lambda seqs: self._store.find_steps(tenant, seqs),
             lambda step: _is_step_visible(step, question),
-            _step_candidate,
+            _make_step_candidate,
         )
 
 
 def _search(
-    wanted: int,
+    needed: int,
     search: Callable[[int], Sequence[Match]],
     fetch: Callable[[Sequence[int]], Mapping[int, R]],
     is_visible: Callable[[R], bool],
     to_candidate: Callable[[R, float], Candidate],
 ) -> SourceAnswer:
-    """Search deeper until `wanted` visible records are found or there are no more."""
-    limit = wanted
+    """Search deeper until `needed` visible records are found or there are no more."""
+    limit = needed
     while True:
         matches = search(limit)
         records = fetch([match.seq for match in matches])
         found = [(match.score, record) for match in matches if (record := records.get(match.seq)) is not None]
         visible = [pair for pair in found if is_visible(pair[1])]
-        if len(visible) >= wanted or len(matches) < limit:
+        if len(visible) >= needed or len(matches) < limit:
             break
         limit *= PAST_STEP
-    # Similarity is relative to the best match; its score tells how well the source answers as a whole.
+    # Similarities are relative to the best match; its own score is the strength of the source.
     best = max((score for score, _ in visible), default=0.0)
     return SourceAnswer(
-        candidates=[to_candidate(record, score / best) for score, record in visible[:wanted]], strength=best
+        candidates=[to_candidate(record, score / best) for score, record in visible[:needed]], strength=best
     )
 
 
@@ -93,7 +93,7 @@ def _is_step_visible(step: WorkflowStep, question: Question) -> bool:
     return is_allowed and (not question.is_past or step.completed_at <= question.now)
 
 
-def _event_candidate(event: AuditEvent, similarity: float) -> Candidate:
+def _make_event_candidate(event: AuditEvent, similarity: float) -> Candidate:
     return Candidate(
         source=Source.AUDIT,
         id=event_id(event.id),
@@ -106,7 +106,7 @@ def _event_candidate(event: AuditEvent, similarity: float) -> Candidate:
     )
 
 
-def _step_candidate(step: WorkflowStep, similarity: float) -> Candidate:
+def _make_step_candidate(step: WorkflowStep, similarity: float) -> Candidate:
     output = step.output if len(step.output) <= MAX_OUTPUT_CHARS else f"{step.output[:MAX_OUTPUT_CHARS]}…"
     return Candidate(
         source=Source.WORKFLOW,

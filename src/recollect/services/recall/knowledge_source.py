@@ -1,4 +1,4 @@
-"""What the tenant's documents say."""
+"""Recall source for the documents of a tenant."""
 
 from __future__ import annotations
 
@@ -18,15 +18,20 @@ else:
     instructions = LazyModule("recollect.policy.memories.instructions")
 
 CANDIDATES = 10
+"""Minimum number of passages to read."""
+
 STEP, MOST = 4, 200
-"""So many times more passages are read, up to `MOST`, while some that read like instructions take others' places."""
+"""Passages that read like instructions rank last, so more are read to replace them.
+
+The number read grows by the factor `STEP` until enough others are found or it has reached `MOST`.
+"""
 
 IMPORTANCE = 0.5
-"""Nobody has said how much a passage matters."""
+"""Importance of every passage: the middle of the range, because documents have no rating."""
 
 
 class KnowledgeSource:
-    """Passages of published documents, in the categories the agent may see."""
+    """Passages of published documents in the categories that the agent may see."""
 
     name = Source.KNOWLEDGE
 
@@ -41,18 +46,20 @@ class KnowledgeSource:
             if len(texts) < limit or limit >= MOST or _has_enough(texts, question.limit):
                 break
             limit *= STEP
-        candidates = [_candidate(passage) for passage in found.passages]
-        known = [each for each in candidates if not question.is_past or each.created_at <= question.now]
-        texts = [each.text for each in known[: ranking.STRENGTH_SAMPLE]]
-        return SourceAnswer(candidates=known, strength=ranking.source_strength(question.text, texts, found.nearness))
+        candidates = [_make_candidate(passage) for passage in found.passages]
+        # A document edited since is left out: its earlier text is not kept.
+        visible = [each for each in candidates if not question.is_past or each.created_at <= question.now]
+        texts = [each.text for each in visible[: ranking.STRENGTH_SAMPLE]]
+        return SourceAnswer(candidates=visible, strength=ranking.source_strength(question.text, texts, found.nearness))
 
 
-def _has_enough(texts: Iterable[str], wanted: int) -> bool:
-    clear = (text for text in texts if instructions.find_instruction(text) is None)
-    return len(list(islice(clear, wanted))) == wanted
+def _has_enough(texts: Iterable[str], needed: int) -> bool:
+    """Return True if at least `needed` texts do not read like instructions."""
+    unflagged = (text for text in texts if instructions.find_instruction(text) is None)
+    return len(list(islice(unflagged, needed))) == needed
 
 
-def _candidate(passage: Passage) -> Candidate:
+def _make_candidate(passage: Passage) -> Candidate:
     return Candidate(
         source=Source.KNOWLEDGE,
         id=passage.id,

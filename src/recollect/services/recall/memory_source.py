@@ -1,4 +1,4 @@
-"""What the agent itself has kept."""
+"""Recall source for the memories of an agent."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ from recollect.ports import MemoryStore, MemorySummary
 from recollect.services.recall.question import Candidate, Question, SourceAnswer
 
 CANDIDATES = similarity.FIELD
+"""Minimum number of memories to rank. All others share the lowest tenth of the similarities and seldom rank high."""
+
 STEP, MOST = 4, 2000
-"""How many are read and ranked, at least: those behind them share a tenth of the room, and nothing lifts them out.
-So many times more are read, up to `MOST`, while flagged memories take the places of others."""
+"""Suspicious memories rank last, so more are read to replace them.
+
+The number read grows by the factor `STEP` until enough others are found or it has reached `MOST`.
+"""
 
 
 class MemorySource:
-    """An agent's memories of every kind, by words, meaning, conversation, speaker and date."""
+    """Memories of an agent, searched by words, meaning, conversation, speaker and date."""
 
     name = Source.MEMORY
 
@@ -29,10 +33,10 @@ class MemorySource:
         self._words_share = words_share
 
     def find(self, question: Question, *, depth: int = 1) -> SourceAnswer:
-        asked = ParsedQuery.read(question.text, question.now)
+        query = ParsedQuery.read(question.text, question.now)
         evidence = self._store.weigh_memories(
             question.owner,
-            asked.terms,
+            query.terms,
             question.vector,
             kinds=question.kinds,
             now=question.now,
@@ -40,9 +44,9 @@ class MemorySource:
         )
         limit = max(CANDIDATES, question.limit) * depth
         while True:
-            likeness = similarity.find_best(evidence, asked, words_share=self._words_share, limit=limit)
-            candidates = self._candidates(question, likeness)
-            if len(likeness) < limit or limit >= MOST or self._has_enough(candidates, question.limit):
+            similarities = similarity.find_best(evidence, query, words_share=self._words_share, limit=limit)
+            candidates = self._make_candidates(question, similarities)
+            if len(similarities) < limit or limit >= MOST or self._has_enough(candidates, question.limit):
                 break
             limit *= STEP
         texts = [each.text for each in candidates[: ranking.STRENGTH_SAMPLE]]
@@ -50,35 +54,36 @@ class MemorySource:
             candidates=candidates, strength=ranking.source_strength(question.text, texts, similarity.nearest(evidence))
         )
 
-    def _candidates(self, question: Question, likeness: Mapping[int, float]) -> Sequence[Candidate]:
-        glimpses = self._store.find_glimpses(question.owner, list(likeness))
+    def _make_candidates(self, question: Question, similarities: Mapping[int, float]) -> Sequence[Candidate]:
+        summaries = self._store.find_glimpses(question.owner, list(similarities))
+        # The index compares times in whole seconds, so compare the exact time here.
         return [
-            _candidate(question.owner, glimpse, similarity)
-            for seq, similarity in likeness.items()
-            if (glimpse := glimpses.get(seq)) is not None and (not question.is_past or glimpse.since <= question.now)
+            _make_candidate(question.owner, summary, each)
+            for seq, each in similarities.items()
+            if (summary := summaries.get(seq)) is not None and (not question.is_past or summary.since <= question.now)
         ]
 
-    def _has_enough(self, candidates: Iterable[Candidate], wanted: int) -> bool:
-        """Return True if so many are not flagged as suspicious, or if none of them is."""
-        clear, is_any_flagged = 0, False
+    def _has_enough(self, candidates: Iterable[Candidate], needed: int) -> bool:
+        """Return True if at least `needed` candidates are not suspicious, or if none is suspicious."""
+        unflagged, is_any_flagged = 0, False
         for each in candidates:
             memory = each.memory
             if memory is not None and is_suspicious(self._judge(memory)):
                 is_any_flagged = True
-            elif (clear := clear + 1) == wanted:
+            elif (unflagged := unflagged + 1) == needed:
                 return True
         return not is_any_flagged
 
 
-def _candidate(owner: Owner, glimpse: MemorySummary, similarity: float) -> Candidate:
+def _make_candidate(owner: Owner, summary: MemorySummary, similarity: float) -> Candidate:
     return Candidate(
         source=Source.MEMORY,
-        id=memory_id(glimpse.seq),
-        text=glimpse.text,
+        id=memory_id(summary.seq),
+        text=summary.text,
         similarity=similarity,
-        importance=glimpse.importance,
-        created_at=glimpse.created_at,
-        seq=glimpse.seq,
-        whole=glimpse.whole,
+        importance=summary.importance,
+        created_at=summary.created_at,
+        seq=summary.seq,
+        whole=summary.whole,
         agent_id=owner.agent,
     )

@@ -1,4 +1,4 @@
-"""What a source is asked, and what it answers."""
+"""Interface of recall sources: the question, the candidates and the answer of a source."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ from recollect.policy.text import content_hash
 from recollect.ports import Vector
 
 PAST_STEP = 8
-"""How much further a question about the past looks, each time it found too little that is old enough."""
+"""Factor by which a search grows while too few of its results are visible, by their time or agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One question, the same for all sources."""
+    """Question that is passed to every source."""
 
     owner: Owner
     text: str
     now: datetime
-    is_past: bool = False  # `now` lies in the past: what came later is not known yet
+    is_past: bool = False  # leave out records later than `now`
     kinds: Collection[Kind] = tuple(Kind)
-    limit: int = 5  # how many hits are wanted of all sources together
-    agents: Collection[str] = ()  # of whose work events and steps may tell; empty: everybody's
-    vector: Vector | None = None  # None: words must do
+    limit: int = 5  # number of hits to return, from all sources together
+    agents: Collection[str] = ()  # only events and steps of these agents; empty: of all agents
+    vector: Vector | None = None  # None: search by words alone
 
 
 class Candidate(NamedTuple):
-    """One thing a source proposes. Most are never shown, so it is cheap to make and its record is made on demand."""
+    """Record that a source proposes. Most candidates are never returned, so the memory is built on demand."""
 
     source: Source
     id: str
     text: str
-    similarity: float  # 0 to 1, the source's best being 1
+    similarity: float  # 0 to 1, relative to the other candidates of the source
     importance: float  # 0 to 1
     created_at: datetime
-    said: str = ""  # what is compared to tell doubles, if that is not the text
-    seq: int = 0  # of a memory: of equals the newest comes first
-    whole: Callable[[], Memory] | None = None  # the memory, if it is one
+    said: str = ""  # text to compare for duplicates, if it is not `text`
+    seq: int = 0  # number of a memory; of equal scores, the highest comes first
+    whole: Callable[[], Memory] | None = None  # builds the memory; None for other sources
     document: Document | None = None
     agent_id: str | None = None
-    action: str = ""  # what was done, or how it ended; empty for what was only said
+    action: str = ""  # action of an event, or final status of a step
 
     @property
     def content_hash(self) -> str:
-        """The same for texts that say the same."""
+        """Hash that is equal for equal texts, to detect duplicates."""
         return content_hash(self.said or self.text)
 
     @property
@@ -56,7 +56,7 @@ class Candidate(NamedTuple):
         return None if self.whole is None else self.whole()
 
     def facts(self) -> Facts:
-        """What a purpose looks at."""
+        """Return the fields that a purpose filters by."""
         memory = self.memory
         return Facts(
             source=self.source,
@@ -71,21 +71,24 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceAnswer:
-    """A source's candidates. `strength` says how well the best of them answers the question, 0 to 1, and is what the
-    sources are compared by: each knows only its own best."""
+    """Candidates of one source, best first.
+
+    `strength` rates how well the best of them answers the question, from 0 to 1. It makes sources comparable, because
+    similarities are relative to the source.
+    """
 
     candidates: Sequence[Candidate] = ()
     strength: float = 0.0
 
 
 class RecallSource(Protocol):
-    """One place to look."""
+    """Source that recall searches."""
 
     @property
     def name(self) -> Source: ...
 
     def find(self, question: Question, *, depth: int = 1) -> SourceAnswer:
-        """The best candidates; `depth` times as many as usual.
+        """Return the best candidates, `depth` times as many as usual.
 
         Raises: StoreError.
         """

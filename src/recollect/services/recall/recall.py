@@ -1,8 +1,9 @@
-"""Recall: find what fits a question in four sources, and rank it together.
+"""Recall: search memories, documents, the audit log and workflow steps, and merge the results into one ranking.
 
-The sources are asked one after the other on the caller's thread, in one read transaction. The database drivers stop a
-source that takes too long (see `recollect.deadline.limit_reads`). A source that fails or runs out of time is named in
-the answer, and the others' answers stand. Only an embedder that may hang gets a thread.
+The sources are searched in sequence on the caller's thread, in one read transaction if the store supports it. The
+database drivers interrupt a source that takes too long (see `recollect.deadline.limit_reads`). A source that fails or
+times out is listed in the result, and the results of the others are kept. Only an embedder that may hang runs on a
+separate thread, so that the search can continue without it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from recollect.policy.memories.trust import Judge
 from recollect.policy.names import memory_seq
 from recollect.policy.numbers import check_whole
 from recollect.policy.recall import purposes, ranking
-from recollect.policy.recall import ranking as merging
 from recollect.policy.recall.purposes import Purpose
 from recollect.policy.text import check_text
 from recollect.ports import Clock, Store, Vector
@@ -37,13 +37,13 @@ MAX_QUERY_CHARS = 10_000
 
 EMBEDDER = "embedder"
 EMBEDDER_SHARE = 0.75
-"""Share of the deadline to wait for the question's vector before searching by words alone."""
+"""Share of the deadline to wait for the question's vector. The rest is left for a search by words alone."""
 
 RESERVED_SHARE = 0.1
-"""Share of the time for reading that is kept for each source that has not been asked yet."""
+"""Share of the reading time reserved for each source still to be searched, so that a slow one cannot use it all."""
 
 WITH_MEANING = frozenset({Source.MEMORY, Source.KNOWLEDGE})
-"""The sources that compare meanings, and so need the question's vector."""
+"""Sources that search by meaning and therefore need the question's vector."""
 
 EMBEDDER_LATE = Unanswered(
     source=EMBEDDER, reason="It did not answer in time, so memories and documents were searched by words alone."
@@ -54,17 +54,17 @@ Answers = dict[Source, SourceAnswer | RecollectError]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallRequest:
-    """A question and where to look for its answer."""
+    """Parameters of a recall."""
 
     query: str
     limit: int = 5
-    kinds: Collection[Kind] | None = None  # asking for kinds means asking for memories
+    kinds: Collection[Kind] | None = None  # without `sources` and `purpose`, also limits the search to memories
     sources: Collection[Source] | None = None
     purpose: Purpose | None = None
     as_of: datetime | None = None
 
     def list_sources(self) -> Sequence[Source]:
-        """Return the sources to ask."""
+        """Return the sources to search."""
         if self.purpose is not None:
             return [each for each in self.purpose.sources if self.sources is None or each in self.sources]
         return tuple(self.sources or ((Source.MEMORY,) if self.kinds is not None else Source))
@@ -72,17 +72,17 @@ class RecallRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """Everything the sources proposed, best first, before it is cut to the limit."""
+    """Ranked candidates of all sources, best first, before they are cut to the limit."""
 
     hits: Sequence[Hit]
-    doubles: Mapping[str, str] = field(default_factory=dict)  # by id, the better hit that says the same
-    unwanted: Collection[str] = ()  # ids that the purpose has no use for
-    counted: Mapping[str, str] = field(default_factory=dict)  # by id, the hit of its agent that it is part of
+    doubles: Mapping[str, str] = field(default_factory=dict)  # by id of a duplicate: the better hit
+    unwanted: Collection[str] = ()  # ids rejected by the filter of the purpose
+    counted: Mapping[str, str] = field(default_factory=dict)  # by id of a merged hit: its agent's hit
     unanswered: Sequence[Unanswered] = ()
 
 
 class Recall:
-    """Asks the sources and ranks by the weighted sum of similarity, recency, importance and source."""
+    """Service that searches the sources and ranks by a weighted sum of similarity, recency, importance and source."""
 
     def __init__(
         self,
@@ -109,23 +109,28 @@ class Recall:
         self._workers = Workers()
 
     def __call__(self, owner: Owner, request: RecallRequest) -> Recalled:
-        """Return the best hits, those that read like instructions last. Mark them as retrieved, and remember them as
-        shown, so that they are recognised when an agent stores them again.
+        """Return the best hits; those that read like instructions come last.
 
-        Raises: Invalid; StoreError when no source could answer.
+        The texts are recorded in the loop guard, which recognises them if the agent stores them again. Recalled
+        memories are marked as retrieved, unless the request is about the past.
+
+        Raises: Invalid; RecollectError when every source failed, but not when all of them timed out.
         """
-        ranking = self.rank(owner, request, most=request.limit)
-        best = ranking.hits[: request.limit]
+        ranked = self.rank(owner, request, most=request.limit)
+        best = ranked.hits[: request.limit]
         self._echoes.shown(owner, [hit.text for hit in best])
         if request.as_of is None:
             seqs = [memory_seq(hit.id) or 0 for hit in best if hit.source is Source.MEMORY]
             self._retrieved.mark(owner, seqs, self._now())
-        return Recalled(best, ranking.unanswered, request.purpose.heading if request.purpose is not None else "")
+        return Recalled(best, ranked.unanswered, request.purpose.heading if request.purpose is not None else "")
 
     def rank(self, owner: Owner, request: RecallRequest, *, depth: int = 1, most: int | None = None) -> Ranking:
-        """Rank what the sources propose, `depth` times as much as a recall looks at; return at most `most` hits.
+        """Search the sources and rank their candidates, `depth` times as many as usual.
 
-        Raises: Invalid; StoreError when no source could answer.
+        `most` is the number of hits the caller needs. Ranking may stop there, but returns all hits if it has to reorder
+        them for a purpose or because some of them read like instructions.
+
+        Raises: Invalid; RecollectError when every source failed, but not when all of them timed out.
         """
         until = monotonic() + self._deadline
         check_limit(request.limit)
@@ -144,17 +149,17 @@ class Recall:
             vector=vector,
         )
         depth *= 1 if request.purpose is None else purposes.DEPTH
-        found, unanswered = self._sort_answers(self._ask(sources, question, depth=depth, until=until))
+        found, unanswered = self._split_answers(self._search(sources, question, depth=depth, until=until))
         if is_embedder_late:
             unanswered.append(EMBEDDER_LATE)
         return self._merge(found, question.now, request, unanswered, most=most)
 
     def close(self) -> None:
-        """Let the embedder's threads end, without waiting for them."""
+        """Stop the embedder's threads without waiting for them."""
         self._workers.close()
 
     def _embed(self, query: str) -> tuple[Vector | None, bool]:
-        """Return the question's vector, and True if the embedder did not answer in time.
+        """Return the question's vector, if there is one, and True if the embedder did not answer in time.
 
         Raises: SchemaMismatch.
         """
@@ -166,43 +171,44 @@ class Recall:
         except TimeoutError:
             return None, True
 
-    def _ask(self, names: Sequence[Source], question: Question, *, depth: int, until: float) -> Answers:
-        """Ask the sources in turn, each until `until` less what is kept for those after it.
+    def _search(self, names: Sequence[Source], question: Question, *, depth: int, until: float) -> Answers:
+        """Search the sources in sequence until the time `until`, reserving some of it for those that follow.
 
-        Raises: SchemaMismatch.
+        Raises: SchemaMismatch; TimedOut, Cancelled when the request itself is over.
         """
         answers: Answers = {}
         reserved = RESERVED_SHARE * (until - monotonic())
 
-        def seconds_for(place: int) -> float:
-            return until - monotonic() - reserved * (len(names) - 1 - place)
+        def seconds_for(position: int) -> float:
+            # Time left, less the reserve of every source after this one.
+            return until - monotonic() - reserved * (len(names) - 1 - position)
 
-        def ask_all() -> None:
-            for place, name in enumerate(names):
+        def search_all() -> None:
+            for position, name in enumerate(names):
                 try:
-                    with limit_reads(seconds_for(place)):
+                    with limit_reads(seconds_for(position)):
                         answers[name] = self._sources[name].find(question, depth=depth)
                 except (SchemaMismatch, TimedOut):
-                    # With a wrong schema every other answer would be wrong too, and a request that is over needs none.
+                    # A wrong schema affects every source, and a request that is over needs no answer.
                     raise
                 except RecollectError as error:
                     answers[name] = error
 
         try:
             with limit_reads(seconds_for(0)):
-                self._store.read_together(question.owner.tenant, ask_all)
+                self._store.read_together(question.owner.tenant, search_all)
         except SchemaMismatch:
             raise
         except StoreError as error:
-            # There was no connection, or it broke. Answers that came before stand.
+            # No connection, or it broke: keep the answers that arrived before.
             for name in names:
                 answers.setdefault(name, error)
         return answers
 
-    def _sort_answers(self, answers: Answers) -> tuple[dict[Source, SourceAnswer], list[Unanswered]]:
-        """Tell what was found from what did not answer, and why.
+    def _split_answers(self, answers: Answers) -> tuple[dict[Source, SourceAnswer], list[Unanswered]]:
+        """Split answers into results and failures, with the reason of each failure.
 
-        Raises: RecollectError when nothing was found because sources failed.
+        Raises: RecollectError when no source answered and at least one failed for another reason than its timeout.
         """
         found: dict[Source, SourceAnswer] = {}
         unanswered, failures = list[Unanswered](), list[RecollectError]()
@@ -227,44 +233,45 @@ class Recall:
         *,
         most: int | None,
     ) -> Ranking:
-        """Merge what all sources found into one list, without doubles and without what the purpose has no use for."""
+        """Merge the candidates of all sources into one ranking; leave out duplicates and those outside the purpose."""
         purpose = request.purpose
         weights = self._weights if purpose is None else purpose.weights
-        scales = merging.source_scales({name: each.strength for name, each in found.items() if each.candidates})
+        scales = ranking.source_scales({name: each.strength for name, each in found.items() if each.candidates})
         proposed = [(each, scales[name]) for name, answer in found.items() for each in answer.candidates]
-        wanted = [pair for pair in proposed if purpose is None or purposes.is_relevant(purpose, pair[0].facts())]
-        scored = [_Scored.of(each, scale, now, weights) for each, scale in wanted]
+        relevant = [pair for pair in proposed if purpose is None or purposes.is_relevant(purpose, pair[0].facts())]
+        scored = [_Scored.of(each, scale, now, weights) for each, scale in relevant]
+        # Ties go to the newest memory.
         scored.sort(key=lambda each: (-each.score, -each.candidate.seq))
-        # Doing the same twice counts twice.
-        is_counted = purpose is not None and purpose.by_agent
+        # A success rate counts every run, so runs with the same text are not duplicates.
+        keeps_duplicates = purpose is not None and purpose.by_agent
 
         def take_best(most: int | None) -> tuple[Sequence[int], Mapping[int, int], Sequence[Hit]]:
-            hashes = (each.candidate.id if is_counted else each.candidate.content_hash for each in scored)
-            singles, doubles = merging.drop_duplicates(hashes, most=most)
-            return singles, doubles, [scored[each].hit(weights, self._judge) for each in singles]
+            hashes = (each.candidate.id if keeps_duplicates else each.candidate.content_hash for each in scored)
+            distinct, duplicates = ranking.drop_duplicates(hashes, most=most)
+            return distinct, duplicates, [scored[each].to_hit(weights, self._judge) for each in distinct]
 
-        singles, doubles, hits = take_best(most if purpose is None else None)
+        distinct, duplicates, hits = take_best(most if purpose is None else None)
         if any(map(purposes.is_unverified, hits)):
-            # Unverified hits only get the places that all others leave.
-            singles, doubles, hits = take_best(None)
+            # Unverified hits rank below all others, so take the whole list before sorting.
+            distinct, duplicates, hits = take_best(None)
             hits = sorted(hits, key=purposes.is_unverified)
         counted: Mapping[str, str] = {}
         if purpose is not None:
-            candidates = [scored[each].candidate for each in singles]
+            candidates = [scored[each].candidate for each in distinct]
             failed = {each.id for each in candidates if purposes.is_failure(each.facts())}
             hits, counted = purposes.arrange_hits(purpose, hits, failed, limit=request.limit)
-        kept = {each.id for each, _ in wanted}
+        relevant_ids = {each.id for each, _ in relevant}
         return Ranking(
             hits=hits,
-            doubles={scored[each].candidate.id: scored[first].candidate.id for each, first in doubles.items()},
-            unwanted=[each.id for each, _ in proposed if each.id not in kept] if purpose is not None else (),
+            doubles={scored[each].candidate.id: scored[first].candidate.id for each, first in duplicates.items()},
+            unwanted=[each.id for each, _ in proposed if each.id not in relevant_ids] if purpose is not None else (),
             counted=counted,
             unanswered=unanswered,
         )
 
 
 class _Scored(NamedTuple):
-    """A candidate and its score. Few candidates become hits, so the hit is made on demand."""
+    """Candidate with its score. Few candidates become hits, so a hit is built on demand."""
 
     candidate: Candidate
     score: float
@@ -272,6 +279,7 @@ class _Scored(NamedTuple):
 
     @classmethod
     def of(cls, candidate: Candidate, scale: float, now: datetime, weights: Mapping[str, float]) -> _Scored:
+        # Similarities are relative to their source; `scale` makes them comparable between sources.
         parts = {
             "similarity": candidate.similarity * scale,
             "recency": ranking.recency(candidate.created_at, now=now),
@@ -280,7 +288,7 @@ class _Scored(NamedTuple):
         }
         return cls(candidate, ranking.weighted_sum(parts, weights), parts)
 
-    def hit(self, weights: Mapping[str, float], judge: Judge) -> Hit:
+    def to_hit(self, weights: Mapping[str, float], judge: Judge) -> Hit:
         candidate, memory = self.candidate, self.candidate.memory
         return Hit(
             source=candidate.source,
@@ -297,7 +305,10 @@ class _Scored(NamedTuple):
 
 
 def check_query(query: str) -> str:
-    """Raises: Invalid."""
+    """Return a query without surrounding white space, cut to `MAX_QUERY_CHARS`.
+
+    Raises: Invalid.
+    """
     query = check_text(query, what="query").strip()
     if not query:
         raise Invalid("The query is blank; say what to look for.")
@@ -305,12 +316,15 @@ def check_query(query: str) -> str:
 
 
 def check_limit(limit: object, *, most: int = MAX_LIMIT) -> int:
-    """Raises: Invalid."""
+    """Return a limit if it is a whole number from 1 to `most`.
+
+    Raises: Invalid.
+    """
     return check_whole(limit, "The limit", least=1, most=most)
 
 
 def parse_sources(names: Collection[str] | None) -> Sequence[Source] | None:
-    """Return the sources of these names; None means all of them.
+    """Look up sources by name; None stays None, for the default.
 
     Raises: Invalid.
     """
