@@ -1,7 +1,7 @@
-"""The output of a command, described once for three readers.
+"""Output of commands, described once for three kinds of readers.
 
-A command builds an `Output` and does not know who reads it: a program that asked for JSON, the next program in a pipe,
-or a person at a terminal. A `Printer` prints the part meant for its reader.
+A command builds an `Output` without knowing its reader: a program that requested JSON, the next program in a pipe, or a
+person at a terminal. A `Printer` prints the part meant for its reader.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Span = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Styled:
-    """Text for a terminal: `text` in `style`, then `spans` in styles of their own."""
+    """Text for a terminal: `text` in `style`, then `spans`, each in its own style."""
 
     text: str = ""
     style: str = ""
@@ -45,14 +45,14 @@ Cell = str | Styled
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. `style` is that of cells without their own."""
+    """A column of a table. `style` applies to cells that have none."""
 
     header: str
     style: str = ""
     wide_only: bool = False
     whole: bool = False  # wrapped only as a last resort
     number: bool = False  # aligned to the right
-    fill: str = ""  # style of the padding, too
+    fill: str = ""  # style that also covers the padding
     overflow: str = "fold"
 
 
@@ -89,7 +89,7 @@ class Unwrapped:
 
 
 Block = Cell | tuple[Cell, ...] | Table | Grid | Indented | Unwrapped
-"""Part of what a terminal shows. The cells of a tuple share a line."""
+"""Part of the output on a terminal. The cells of a tuple share a line."""
 
 
 class OutputNote(str):
@@ -104,7 +104,7 @@ Line = str | Sequence[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """The result of a command for each kind of reader.
+    """Result of a command for each kind of reader.
 
     Iterables are consumed once, and only by the reader they are for.
     """
@@ -149,7 +149,10 @@ class Printer(Protocol):
         """Print a piece of a text that is still being produced."""
 
     def progress(self, label: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
-        """Show the progress of long work; call the function with each number of steps done. 0: total unknown."""
+        """Show the progress of long work. Call the function with the number of steps done since the last call.
+
+        A `total` of 0 means that it is unknown.
+        """
 
 
 def pick_printer(*, as_json: bool) -> Printer:

@@ -40,7 +40,7 @@ def open_workspace(store: SqlStore, workspace: Path, *, max_notes: int, suspicio
 
     Raises: Invalid when the workspace is not a folder; `store` is then closed.
     """
-    # Imported here and not above: it brings NumPy, and most programs have no workspace.
+    # Import late: this imports NumPy, and most programs have no workspace.
     router = import_module("recollect.store.notes.router")
     try:
         return cast(Store, router.route_notes(store, workspace, max_notes=max_notes, suspicious=suspicious))

@@ -63,8 +63,8 @@ class RegisteredEmbedder:
             if vector is not None and not self.id:
                 raise Invalid("A vector was given but no embedder is known; call use_embedder first.")
             if vector is not None and vector.shape != (self.dimensions,):
-                given = " by ".join(map(str, vector.shape))
-                raise Invalid(f"The embedder {self.name!r} makes vectors of {self.dimensions} dimensions, not {given}.")
+                shape = " by ".join(map(str, vector.shape))
+                raise Invalid(f"The embedder {self.name!r} makes vectors of {self.dimensions} dimensions, not {shape}.")
 
 
 class SearchIndex(Protocol):
@@ -125,10 +125,11 @@ class Engine(Protocol):
         """
 
     def read_together(self, tenant: str, work: Callable[[], T]) -> T:
-        """Run `work`; every `read` it makes of this tenant, on this thread, uses one snapshot.
+        """Run `work`; all its reads of this tenant on this thread share one snapshot, if the engine supports that.
 
-        A read that fails leaves the others their chance: where the database gives the transaction up, the next read
-        begins another one. Raises: StoreError.
+        A failed read does not affect the others: if it ended the transaction, the next read begins a new one.
+
+        Raises: StoreError.
         """
 
     def write(self, tenant: str, work: Callable[[Unit], T]) -> T:

@@ -34,7 +34,7 @@ class CreatedObject:
     statement: str
 
 
-_MADE = re.compile(r"CREATE (?:UNIQUE )?(?P<what>TABLE|INDEX|VIEW) (?:IF NOT EXISTS )?(?P<name>\w+)")
+_CREATED = re.compile(r"CREATE (?:UNIQUE )?(?P<what>TABLE|INDEX|VIEW) (?:IF NOT EXISTS )?(?P<name>\w+)")
 _RENAMED = re.compile(r"ALTER (?:TABLE|INDEX|VIEW) (?P<name>\w+) RENAME TO (?P<new>\w+)")
 _DROPPED = re.compile(r"DROP (?:TABLE|INDEX|VIEW) (?:IF EXISTS )?(?P<name>\w+)")
 
@@ -53,15 +53,15 @@ def _parse_migration(file_name: str, script: str) -> Migration:
 
 def list_created(migrations: Sequence[Migration]) -> Mapping[str, CreatedObject]:
     """Return the tables, indexes and views that exist after all migrations, by name."""
-    made: dict[str, CreatedObject] = {}
+    created: dict[str, CreatedObject] = {}
     for statement in (each for migration in migrations for each in migration.statements):
-        if found := _MADE.match(statement):
-            made[found["name"]] = CreatedObject(found["what"].lower(), statement)
+        if found := _CREATED.match(statement):
+            created[found["name"]] = CreatedObject(found["what"].lower(), statement)
         elif found := _RENAMED.match(statement):
-            made[found["new"]] = made.pop(found["name"])
+            created[found["new"]] = created.pop(found["name"])
         elif found := _DROPPED.match(statement):
-            made.pop(found["name"], None)
-    return made
+            created.pop(found["name"], None)
+    return created
 
 
 def check_applied(migrations: Sequence[Migration], applied: Mapping[int, str]) -> Sequence[Migration]:

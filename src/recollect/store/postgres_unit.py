@@ -1,4 +1,4 @@
-"""One transaction on PostgreSQL, and the time its reads may take."""
+"""Transactions on PostgreSQL, with a time limit for reads."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PostgresUnit:
         check_read_limit()
         self.began = time.monotonic()
         self._timeout = read_seconds_left()
-        limit = "" if self._timeout is None else f"; {_timeout_of(self._timeout)}"
+        limit = "" if self._timeout is None else f"; {_timeout_statement(self._timeout)}"
         self._send(f"{self._begin}{limit}")
 
     def begin_again_if_failed(self) -> None:
@@ -53,16 +53,17 @@ class PostgresUnit:
         if self._connection.pgconn.transaction_status == TransactionStatus.INERROR:
             self._connection.rollback()
 
-    def _keep_to_limit(self) -> None:
-        """Have the server end the next statement when the time for reading is over.
+    def _update_timeout(self) -> None:
+        """Set the statement timeout to the time left for reading, if it is not close to it already.
 
-        Raises: StoreTimeout when it is over already.
+        Raises: StoreTimeout when no time is left.
         """
         check_read_limit()
         left = read_seconds_left()
+        # Keep a timeout of at least half the time left: setting another costs a round trip.
         if left is not None and not (self._timeout and left / 2 <= self._timeout <= left + TIMEOUT_SLACK):
             self._timeout = left
-            self._send(_timeout_of(left))
+            self._send(_timeout_statement(left))
 
     def _send(self, sql: str, values: Mapping[str, Any] | None = None) -> psycopg.Cursor[tuple[Any, ...]]:
         left = read_seconds_left()
@@ -73,11 +74,11 @@ class PostgresUnit:
             return self._connection.execute(sql, values, prepare=prepare)
 
     def all(self, name: str, /, **values: Any) -> Sequence[Row]:
-        self._keep_to_limit()
+        self._update_timeout()
         return self._send(self._queries[name], values).fetchall()
 
     def one(self, name: str, /, **values: Any) -> Row | None:
-        self._keep_to_limit()
+        self._update_timeout()
         return self._send(self._queries[name], values).fetchone()
 
     def run(self, name: str, /, **values: Any) -> int:
@@ -88,6 +89,6 @@ class PostgresUnit:
             cursor.executemany(self._queries[name], rows)
 
 
-def _timeout_of(seconds: float) -> str:
+def _timeout_statement(seconds: float) -> str:
     # 0 would mean that there is no limit.
     return f"SET LOCAL statement_timeout = {max(1, int(seconds * 1000))}"

@@ -1,4 +1,4 @@
-"""Read transactions that all reads of a thread share."""
+"""Read transactions shared by all reads of a thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ U = TypeVar("U", bound=Unit)
 
 
 class Snapshots(Generic[U]):
-    """The shared read transaction of each thread, where it has opened one."""
+    """Shared read transaction of each thread, if it has one."""
 
     def __init__(self) -> None:
         self._current = threading.local()

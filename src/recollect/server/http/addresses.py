@@ -29,6 +29,8 @@ MAX_SUSPECTS = 8
 """Concurrent look-ups of unknown keys for addresses that have sent too many wrong ones."""
 
 MAX_GOOD = 10_000
+"""Maximum number of valid keys that are remembered, as hashes."""
+
 MAX_FILES = 65_536
 RESERVED_FILES = 128
 """Open files left for the database and for what requests read and write."""
@@ -43,13 +45,13 @@ def network_of(host: str) -> str:
     >>> network_of("192.0.2.7"), network_of("2001:db8::1:2:3:4"), network_of("::ffff:192.0.2.7")
     ('192.0.2.7', '2001:db8::/64', '192.0.2.7')
     """
-    address = _ip(host)
+    address = _parse_ip(host)
     if isinstance(address, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((address, 64), strict=False))
     return host if address is None else str(address)
 
 
-def _ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _parse_ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     # A Unix socket has no address.
@@ -59,7 +61,10 @@ def _ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def parse_proxies(names: Iterable[str]) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
-    """Raises: Invalid when a name is neither an address nor a network."""
+    """Parse the setting `trusted_proxies`.
+
+    Raises: Invalid when a name is neither an address nor a network.
+    """
     try:
         return [ipaddress.ip_network(name) for name in names]
     except ValueError as error:
@@ -70,13 +75,14 @@ def raise_open_file_limit() -> None:
     """Raise the limit on open files as far as the system allows; each connection is one."""
     try:
         resource = import_module("resource")
-    except ImportError:  # Windows has no such limit
+    # Windows has no such limit.
+    except ImportError:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
+    target = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
+    if soft != resource.RLIM_INFINITY and soft < target:
         with suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
 
 
 def _open_file_limit() -> int:
@@ -119,7 +125,7 @@ class Connections:
             del self._open[address]
 
     def _is_proxy(self, host: str) -> bool:
-        address = _ip(host)
+        address = _parse_ip(host)
         return address is not None and any(address in network for network in self._proxies)
 
 

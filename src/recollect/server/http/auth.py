@@ -38,7 +38,7 @@ from recollect.server.threads import Threads
 NO_KEY = "This route requires a key; send the header Authorization: Bearer <key>."
 TOO_FAST = "This key sends too many requests; wait a moment."
 KEY_WITHIN = HEALTH_WITHIN * 2 / 3
-"""Seconds that `GET /health` waits for the store to look up a key."""
+"""Seconds that `GET /health` waits for the store to look up a key; the rest is left to check the store."""
 
 FOR_OPERATORS = " The operator of the server can create one: recollect keys create --scope operator"
 NO_SUCH_AGENT = "There is no such agent."
@@ -56,7 +56,7 @@ class Access:
 
     @property
     def caller(self) -> Caller:
-        """The same as the library and the audit log need it."""
+        """Caller for the library and the audit log."""
         return Caller(actor=self.key_id or OPERATOR, scope=self.scope, agents=self.agents, trust=self.trust)
 
 
@@ -86,7 +86,7 @@ class AuthMiddleware:
             # Other protocols are not served.
             return
         state = scope.setdefault("state", {})
-        route = self._table.find(scope["method"], scope["path"]) or self._unlisted(scope)
+        route = self._table.find(scope["method"], scope["path"]) or self._find_unlisted(scope)
         state["route"] = route
         refusal = None
         if self._operator is None:
@@ -104,7 +104,7 @@ class AuthMiddleware:
         state["access"] = None
         state["holder"] = NO_KEY_HOLDER
         try:
-            key = await (self._key_for_health(scope) if scope["path"] == HEALTH else self._key(scope))
+            key = await (self._find_health_key(scope) if scope["path"] == HEALTH else self._find_key(scope))
         except Unauthorized as error:
             return None if route.scope is None else error_response(401, str(error), error.code, headers=CHALLENGE)
         except HTTPException as error:
@@ -113,7 +113,7 @@ class AuthMiddleware:
             if route.scope is None:
                 return None
             return error_response(STATUS[error.code], str(error), error.code, headers=retry_after(error))
-        # Set before the refusals below: their pages in the console show who is logged in.
+        # Set this before the refusals below: their pages in the console show the login.
         state["access"] = access = Access(
             tenant=key.tenant, scope=key.scope, key_id=key.id, agents=key.agents, trust=key.trust
         )
@@ -125,9 +125,9 @@ class AuthMiddleware:
         if route.scope is not None and not is_allowed(key.scope, route.scope):
             sentence = f"This key has the scope {key.scope.value}; this route requires the scope {route.scope.value}."
             return error_response(403, sentence + (FOR_OPERATORS * (route.scope is KeyScope.OPERATOR)), "forbidden")
-        return self._other_agent(scope, route, access.caller)
+        return self._refuse_other_agent(scope, route, access.caller)
 
-    def _other_agent(self, scope: Scope, route: Route, caller: Caller) -> JSONResponse | None:
+    def _refuse_other_agent(self, scope: Scope, route: Route, caller: Caller) -> JSONResponse | None:
         """Refuse agents the key is not for: reading is answered as for a missing agent, writing is forbidden."""
         agent = unicodedata.normalize("NFC", route.agent_in(scope["path"]))
         try:
@@ -138,15 +138,18 @@ class AuthMiddleware:
             return error_response(404, NO_SUCH_AGENT) if is_read else error_response(403, str(error))
         return None
 
-    async def _key(self, scope: Scope) -> ApiKey:
-        """Raises: Unauthorized, HTTPException, StoreError."""
+    async def _find_key(self, scope: Scope) -> ApiKey:
+        """Return the key of a request, or of a login to the console.
+
+        Raises: Unauthorized, HTTPException, StoreError.
+        """
         # Browsers send the cookie of the console only there.
         if is_console(scope["path"]):
             sent = cookie_parser(header(scope, b"cookie") or "").get(COOKIE, "")
             return await run_sync(self._logins.key, sent)
-        return await self._keys.verify(_bearer(scope), scope)
+        return await self._keys.verify(_parse_bearer(scope), scope)
 
-    async def _key_for_health(self, scope: Scope) -> ApiKey:
+    async def _find_health_key(self, scope: Scope) -> ApiKey:
         """Return the key that was sent.
 
         If the store does not answer, a key that was valid before still counts: it only shows what is wrong with the
@@ -154,7 +157,7 @@ class AuthMiddleware:
 
         Raises: Unauthorized.
         """
-        sent = _bearer(scope)
+        sent = _parse_bearer(scope)
         key = self._recollect.recent_key(sent)
         if key is None:
             began = asyncio.get_running_loop().time()
@@ -170,14 +173,17 @@ class AuthMiddleware:
             raise Unauthorized(NO_KEY)
         return key
 
-    def _unlisted(self, scope: Scope) -> Route:
+    def _find_unlisted(self, scope: Scope) -> Route:
         """Return the rule for a request outside the table: routes added later require an admin key."""
         exists = any(each.matches(scope)[0] is Match.FULL for each in scope["app"].router.routes)
         return UNLISTED if exists else UNKNOWN
 
 
-def _bearer(scope: Scope) -> str:
-    """Raises: Unauthorized."""
+def _parse_bearer(scope: Scope) -> str:
+    """Return the key in the Authorization header.
+
+    Raises: Unauthorized.
+    """
     kind, _, sent = (header(scope, b"authorization") or "").partition(" ")
     if kind.lower() != "bearer" or not sent.strip():
         raise Unauthorized(NO_KEY)
@@ -273,4 +279,4 @@ DEPENDENCIES: Mapping[object, Callable[[RequestScope], Any]] = {
     current_tenant: _tenant,
     current_agent: _agent,
 }
-"""The same for `json_routes`, by the dependency a signature names."""
+"""Implementation of each dependency for `json_routes`, which does not use the framework's."""

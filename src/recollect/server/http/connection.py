@@ -19,11 +19,15 @@ from recollect.server.http.errors import error_response
 from recollect.server.http.headers import add_protection
 
 MAX_HEADER_SECONDS = 10.0
+"""Seconds that a client has to send the headers of a request."""
+
 EXCESS_SECONDS = 1.0
-"""The same for connections over the limit, which are kept only to be refused."""
+"""Seconds for the headers on connections over the limit, which are open only to be refused."""
 
 MAX_HEADER_BYTES = 64 * 1024
 MAX_STALL_SECONDS = 60.0
+"""Seconds without progress after which a client that does not read its answer is disconnected."""
+
 TOO_MANY = "This address has too many open connections; reuse one of them, or wait."
 NOT_HTTP = "This is not a valid HTTP/1.1 request, or its headers are too long."
 
@@ -53,7 +57,7 @@ class ImpatientProtocol(HttpToolsProtocol):
         return self.client[0] if self.client else ""
 
     def data_received(self, data: bytes) -> None:
-        # Refused only now: closing the socket with unread data would discard the answer.
+        # Refuse only after reading: closing the socket with unread data would discard the answer.
         if self._is_excess:
             self._refuse(429, TOO_MANY, headers={"Retry-After": str(math.ceil(MAX_HEADER_SECONDS))})
             return

@@ -1,7 +1,7 @@
 """Deadlines of requests, which also end when the client hangs up.
 
-Routes run in threads and check their deadline as they go (see `recollect.deadline`). Whether the client is still
-connected is watched only once a request has taken a moment.
+Routes run in threads and check their deadline as they go (see `recollect.deadline`). The connection is watched only
+for requests that take longer than `MOMENT`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _Watch:
         if self._unread is not None:
             message, self._unread = self._unread, None
             return message
-        # The application expects one.
+        # The application waits for a body, whatever the headers announced.
         self._has_body = True
         message = await self._receive()
         if message["type"] == "http.disconnect":
@@ -83,14 +83,14 @@ class _Watch:
 
     def _begin(self) -> None:
         loop = asyncio.get_running_loop()
-        # The body is the application's to read.
+        # Do not consume a body that the application has yet to read.
         if self._has_body and not self._is_whole:
             self._timer = loop.call_later(MOMENT, self._begin)
         else:
             self._task = loop.create_task(self._listen())
 
     async def _listen(self) -> None:
-        # An empty body, which the application may still read.
+        # Keep the empty body for the application, which may still read it.
         if not self._is_whole:
             message = await self._receive()
             self._is_whole = True

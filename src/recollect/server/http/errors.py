@@ -40,7 +40,7 @@ STATUS: Mapping[str, int] = {
     "store_busy": 503,
     "schema": 500,
 }
-"""The HTTP status of each `RecollectError.code`."""
+"""HTTP status of each `RecollectError.code`."""
 
 CHALLENGE: Mapping[str, str] = {"WWW-Authenticate": "Bearer"}
 """Header of every answer 401."""
@@ -57,7 +57,7 @@ HTTP_CODES: Mapping[int, str] = {
     500: "internal",
     503: "overloaded",
 }
-"""The code of a refusal that has only an HTTP status."""
+"""Code of a refusal that has only an HTTP status."""
 
 TYPES: Mapping[str, str] = {
     **dict.fromkeys(("int_type", "int_parsing", "int_parsing_size", "int_from_float"), "a whole number"),
@@ -127,7 +127,7 @@ def validation_refusal(error: RequestValidationError) -> JSONResponse:
     if problems[0]["type"] == "json_invalid":
         place, reason = problems[0]["loc"][-1], problems[0]["ctx"]["error"]
         return error_response(400, f"The body is not valid JSON (at character {place}: {reason}).")
-    return error_response(422, " ".join(dict.fromkeys(_sentence(each) for each in problems[:MAX_PROBLEMS])))
+    return error_response(422, " ".join(dict.fromkeys(_describe_problem(each) for each in problems[:MAX_PROBLEMS])))
 
 
 def located(error: ValidationError, *, place: str = "body") -> list[Any]:
@@ -141,10 +141,10 @@ def located(error: ValidationError, *, place: str = "body") -> list[Any]:
     return problems
 
 
-def _sentence(problem: Mapping[str, Any]) -> str:
+def _describe_problem(problem: Mapping[str, Any]) -> str:
     """Describe one problem that pydantic found."""
     kind, (where, *path) = problem["type"], problem["loc"]
-    field = _path(path)
+    field = _format_path(path)
     if kind == "unknown_field":
         return str(problem["msg"])
     if not path:
@@ -159,9 +159,10 @@ def _sentence(problem: Mapping[str, Any]) -> str:
     return f"{field} {reason[:1].lower()}{reason[1:].rstrip('.')}."
 
 
-def _path(path: Sequence[object]) -> str:
-    """
-    >>> _path(["tags", 0]), _path(["limit"])
+def _format_path(path: Sequence[object]) -> str:
+    """Format the location of a field as it is written in code.
+
+    >>> _format_path(["tags", 0]), _format_path(["limit"])
     ('tags[0]', 'limit')
     """
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
@@ -177,7 +178,7 @@ async def _client_left(request: Request, error: Exception) -> JSONResponse:
 
 
 def client_left() -> JSONResponse:
-    """Return the answer nobody reads; the metrics count it, and no traceback fills the log."""
+    """Return an answer for a client that is gone: the metrics count it, and no traceback fills the log."""
     return error_response(400, "The client left before its request was whole.")
 
 
@@ -201,10 +202,10 @@ def http_refusal(request: Request, error: HTTPException) -> JSONResponse:
 
 def _allowed_methods(request: Request) -> list[str]:
     """Return all methods of a path; the framework names only those of the first route that matches."""
-    asked = {key: request.scope[key] for key in ("type", "path", "root_path", "app", "headers") if key in request.scope}
+    scope = {key: request.scope[key] for key in ("type", "path", "root_path", "app", "headers") if key in request.scope}
     routes = request.app.router.routes
     return [
         method
         for method in METHODS
-        if any(route.matches({**asked, "method": method})[0] is Match.FULL for route in routes)
+        if any(route.matches({**scope, "method": method})[0] is Match.FULL for route in routes)
     ]

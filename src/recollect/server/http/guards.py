@@ -26,14 +26,15 @@ from recollect.server.threads import BodyReader
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 EVERYWHERE = frozenset({"0.0.0.0", "::"})
-"""A server that listens there is reached by any address. DNS rebinding needs a name, so numbers are safe."""
+"""Addresses that stand for every interface. A server that listens there accepts any IP address as its Host, which is
+safe because DNS rebinding needs a name."""
 
 TWO_HOSTS = "The request has more than one Host header; send it once."
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 MAX_FILE_BYTES = 4 * 1024**3
 FILE_ROUTES = frozenset({"/api/import", "/admin/import"})
-"""Routes that write the body to disk as it arrives: it may be large and slow, as long as it moves."""
+"""Routes that write the body to disk as it arrives. It may be large and slow as long as data keeps arriving."""
 
 MAX_FORM_BYTES = 2 * 1024 * 1024
 """Limit for percent-encoded forms, as the console sends: decoding them is slow. A field may have 1 MiB."""
@@ -49,10 +50,12 @@ CLOSE = {"Connection": "close"}
 
 MAX_DISCARDED_BYTES = 8 * MAX_BODY_BYTES
 MAX_DISCARD_SECONDS = 5.0
+"""Limits for reading a refused body to its end, so that the client gets to read the answer."""
+
 MAX_BODY_SECONDS = 60.0
 MAX_OPEN_BYTES = 4 * 1024
 MAX_OPEN_SECONDS = 5.0
-"""The same for requests without a key or to public routes, where only logins are sent."""
+"""Limits of the body for requests without a key or to public routes, where only logins are sent."""
 
 MAX_HELD_BYTES = 128 * 1024 * 1024
 """Bytes of bodies that all current requests may hold in memory; one tenant may hold half of them."""
@@ -74,7 +77,7 @@ class HostGuard:
             await error_response(400 if refusal is TWO_HOSTS else 403, refusal)(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> str | None:
-        # A proxy may have used the other one.
+        # A proxy may have checked the other one.
         if sum(name == b"host" for name, _ in scope["headers"]) > 1:
             return TWO_HOSTS
         host = (header(scope, b"host") or "").lower()
@@ -85,7 +88,7 @@ class HostGuard:
                 "or start it with --public-host and this name."
             )
         origin = header(scope, b"origin")
-        if origin is not None and _place(origin) != host:
+        if origin is not None and _parse_origin(origin) != host:
             return "Requests from web pages of another origin are refused."
         return None
 
@@ -108,7 +111,8 @@ def host_name(host: str) -> str:
 
 
 def is_address(name: str) -> bool:
-    """
+    """Return True if a host name is an IP address.
+
     >>> is_address("192.168.1.7"), is_address("fe80::1"), is_address("evil.example")
     (True, True, False)
     """
@@ -119,7 +123,7 @@ def is_address(name: str) -> bool:
     return True
 
 
-def _place(origin: str) -> str:
+def _parse_origin(origin: str) -> str:
     """Return the `host:port` of an Origin header; empty for "null"."""
     try:
         return urlsplit(origin.lower()).netloc
@@ -136,7 +140,7 @@ class BodyLimit:
     def __init__(self, app: ASGIApp, reader: BodyReader) -> None:
         self._app = app
         self._reader = reader
-        self._held: Counter[str | None] = Counter()  # bytes, by tenant; only the event loop's thread counts
+        self._held: Counter[str | None] = Counter()  # bytes, by tenant; changed only on the event loop's thread
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -162,7 +166,7 @@ class BodyLimit:
 
         async def receive_limited() -> Message:
             nonlocal received, is_whole
-            # Only the disconnect of the client follows, at any time.
+            # Nothing but the client's disconnect can follow, so there is no time limit.
             if is_whole:
                 return await receive()
             try:
@@ -207,7 +211,7 @@ class BodyLimit:
 
 
 def _refusal(scope: Scope, most: int, kind: bytes, parameters: Mapping[bytes, bytes]) -> JSONResponse | None:
-    """Return the refusal of a body that is refused before it arrives."""
+    """Return the refusal of a body that can be refused by its headers, or None."""
     length = header(scope, b"content-length") or ""
     if length.isdecimal() and int(length[:20]) > most:
         return error_response(413, _too_large(most), headers=CLOSE)
@@ -228,7 +232,7 @@ def _too_slow(seconds: float) -> str:
 
 
 async def _discard(receive: Receive) -> None:
-    """Read on for a while: closing a connection while the client still sends would discard the answer."""
+    """Read the rest of a body, within limits: closing the connection while the client sends would lose the answer."""
     discarded = 0
     try:
         async with asyncio.timeout(MAX_DISCARD_SECONDS):

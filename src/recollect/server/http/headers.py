@@ -9,18 +9,18 @@ from starlette.types import Scope
 Headers = Iterable[tuple[bytes, bytes]]
 
 PROTECTION: Headers = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
-"""Keeps answers out of caches, and browsers from guessing at their type."""
+"""Headers that keep answers out of caches and browsers from guessing their type."""
 
 
 def add_protection(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """Return the headers of an answer with the protection it lacks.
+    """Return the headers of an answer, with those of `PROTECTION` that it lacks.
 
     >>> add_protection([(b"cache-control", b"max-age=3600")])
     [(b'cache-control', b'max-age=3600'), (b'x-content-type-options', b'nosniff')]
     """
-    given = list(headers)
-    names = {name.lower() for name, _ in given}
-    return given + [each for each in PROTECTION if each[0] not in names]
+    existing = list(headers)
+    names = {name.lower() for name, _ in existing}
+    return existing + [each for each in PROTECTION if each[0] not in names]
 
 
 def header(scope: Scope, name: bytes) -> str | None:

@@ -83,27 +83,27 @@ class IdempotencyMiddleware:
             await error_response(400, BAD_KEY)(scope, receive, send)
             return
         claim = self._idempotency.claim(access.tenant, key)
-        name = claim.tenant, claim.key_hash
-        if name in self._under_way:
+        claimed = claim.tenant, claim.key_hash
+        if claimed in self._under_way:
             await refusal(Request(scope), RequestInProgress())(scope, receive, send)
             return
-        self._under_way.add(name)
+        self._under_way.add(claimed)
         try:
             await self._answer(claim, _Body(scope, receive, (key, access.key_id)), scope, send)
         finally:
-            self._under_way.discard(name)
+            self._under_way.discard(claimed)
 
     async def _answer(self, claim: Claim, body: _Body, scope: Scope, send: Send) -> None:
         try:
             kept = await self._threads.run(partial(self._idempotency.find, claim))
-            again = None if kept is None else await _replay(kept, body)
+            response = None if kept is None else await _replay(kept, body)
         except RecollectError as error:
-            again = refusal(Request(scope), error)
+            response = refusal(Request(scope), error)
         # The body is too large, or too slow.
         except HTTPException as error:
-            again = http_refusal(Request(scope), error)
-        if again is not None:
-            await again(scope, body.receive, send)
+            response = http_refusal(Request(scope), error)
+        if response is not None:
+            await response(scope, body.receive, send)
             return
         held = _HeldAnswer(send)
         renewing = asyncio.create_task(self._renew(claim))
@@ -161,13 +161,13 @@ class _Body:
     """The body of a request, hashed as it is read to recognise a repeated request."""
 
     def __init__(self, scope: Scope, receive: Receive, keys: tuple[str, str | None]) -> None:
-        # The key itself, which is stored nowhere, keeps short bodies from being guessed from their hash.
+        # Include the key, which is stored nowhere, so that short bodies cannot be guessed from their hash.
         parts = (*keys, scope["path"], scope["query_string"], header(scope, AGENT_HEADER))
         boundary = BOUNDARY.search(header(scope, b"content-type") or "")
         self._receive = receive
         self._hash = sha256(repr(parts).encode())
         self._boundary = boundary[1].encode("latin-1") if boundary else b""
-        self._tail = b""  # may be the beginning of a boundary
+        self._tail = b""  # bytes that may begin a boundary; not hashed yet
         self._is_whole = False
 
     async def receive(self) -> Message:
@@ -192,6 +192,7 @@ class _Body:
         if not self._boundary:
             self._hash.update(piece)
             return
+        # Hold back as many bytes as could begin a boundary that the next piece completes.
         text = (self._tail + piece).replace(self._boundary, b"")
         end = max(len(text) - len(self._boundary) + 1, 0)
         self._hash.update(text[:end])
@@ -204,10 +205,10 @@ class _HeldAnswer:
     def __init__(self, send: Send) -> None:
         self._send = send
         self.messages: list[Message] = []
-        self.status = 500  # what a client sees if no answer is made
+        self.status = 500  # sent if the application fails without an answer
         self.content_type = ""
         self.body = b""
-        self.is_whole = False  # the body is all there is to send
+        self.is_whole = False  # `body` is the complete answer
         self.is_passed_on = False
 
     async def send(self, message: Message) -> None:

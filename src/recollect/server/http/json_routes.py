@@ -1,8 +1,8 @@
 """JSON routes: those that take a path, a query or JSON and answer JSON, as nearly all do.
 
-The framework describes them in the OpenAPI document but does not run them: trying one pattern after the other, solving
-dependencies and switching threads twice took longer than most routes do. A route's signature says beforehand what it
-needs, so it is compiled once, when the application is created.
+The framework describes them in the OpenAPI document but does not run them: matching patterns one by one, solving
+dependencies and switching threads twice takes longer than most routes do. The signature of a route tells what it needs,
+so it is compiled once, when the application is created.
 
 Requests to REST are checked strictly: unknown and repeated parameters and unexpected fields are refused.
 """
@@ -42,7 +42,7 @@ JSON = "application/json"
 class JsonRoutes:
     """Innermost middleware: answers JSON routes, and leaves all others to the framework.
 
-    Answers HEAD as GET, as monitors and proxies ask; the server below leaves the body out.
+    Answers HEAD like GET, for monitors and proxies; the server leaves the body out.
     """
 
     def __init__(self, app: ASGIApp, *, routes: Iterable[Route], threads: Threads, reader: BodyReader) -> None:
@@ -92,11 +92,11 @@ class JsonHandler:
     """One route, compiled."""
 
     endpoint: Callable[..., Any]
-    path: Mapping[str, int]  # by name, the part of the path it is
+    path: Mapping[str, int]  # by name of a parameter, the index of its part
     dependencies: Mapping[str, Callable[[RequestScope], Any]]  # by argument
     body: tuple[str, type[BaseModel]] | None
     query: tuple[str, type[BaseModel]] | None
-    arguments: Sequence[str]  # parts of the path
+    arguments: Sequence[str]  # path parameters that the endpoint takes
     status: int
     answers: TypeAdapter[Any] | None  # None: no content
 
@@ -113,7 +113,7 @@ class JsonHandler:
         values.update((name, path[name]) for name in self.arguments)
         if self.query is not None:
             name, model = self.query
-            values[name] = _validate(model, dict(_query(scope)), place="query")
+            values[name] = _validate(model, dict(_parse_query(scope)), place="query")
         values.update(self.validate_body(sent) if checked is None else checked)
         result = self.endpoint(**values)
         if self.answers is None:
@@ -121,11 +121,11 @@ class JsonHandler:
         return self.answers.dump_json(self.answers.validate_python(result), by_alias=True)
 
     def parse(self, scope: Scope, body: bytes) -> Any:
-        """Return the JSON of a body, or the body itself where it is not said to be JSON.
+        """Return the JSON of a body, or the body itself if its Content-Type is not JSON.
 
         Raises: RequestValidationError, also when a query parameter is repeated; Invalid.
         """
-        reject_repeats(name for name, _ in _query(scope))
+        reject_repeats(name for name, _ in _parse_query(scope))
         if self.body is None:
             reject_fields(body, is_json=has_json(scope))
             return None
@@ -157,7 +157,7 @@ class JsonHandler:
 def compile_route(route: Route, declared: APIRoute) -> JsonHandler:
     """Return the handler of a JSON route.
 
-    Raises: TypeError when its signature holds something else than a path, a query, a body and known dependencies.
+    Raises: TypeError when its signature has anything but path parameters, a query, a body and known dependencies.
     """
     is_content = isinstance(declared.response_model, type) and issubclass(declared.response_model, BaseModel)
     is_empty = declared.response_model is None and declared.status_code == 204
@@ -170,17 +170,17 @@ def compile_route(route: Route, declared: APIRoute) -> JsonHandler:
     for name, hint in get_type_hints(declared.endpoint, include_extras=True).items():
         if name == "return":
             continue
-        wanted, *how = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-        is_model = isinstance(wanted, type) and issubclass(wanted, BaseModel)
-        match how:
+        annotation, *markers = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        is_model = isinstance(annotation, type) and issubclass(annotation, BaseModel)
+        match markers:
             case [params.Depends(dependency=dependency)] if dependency in DEPENDENCIES:
                 dependencies[name] = DEPENDENCIES[dependency]
-            case [params.Path()] if wanted is str and name in path:
+            case [params.Path()] if annotation is str and name in path:
                 arguments.append(name)
             case [params.Query()] if is_model and not models["query"]:
-                models["query"].append((name, wanted))
+                models["query"].append((name, annotation))
             case [] if is_model and not models["body"]:
-                models["body"].append((name, wanted))
+                models["body"].append((name, annotation))
             case _:
                 raise TypeError(f"{route.name} cannot take the argument {name}; declare it with is_json=False.")
     return JsonHandler(
@@ -195,21 +195,27 @@ def compile_route(route: Route, declared: APIRoute) -> JsonHandler:
     )
 
 
-def _query(scope: Scope) -> list[tuple[str, str]]:
+def _parse_query(scope: Scope) -> list[tuple[str, str]]:
     return parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
 
 
 def _validate(model: type[BaseModel], sent: object, *, place: str) -> BaseModel:
-    """Raises: RequestValidationError."""
+    """Validate parameters or a body.
+
+    Raises: RequestValidationError.
+    """
     try:
-        # With attributes, as the framework validates: some messages differ.
+        # From attributes, as the framework does, because some error messages differ.
         return model.model_validate(sent, from_attributes=True)
     except ValidationError as error:
         raise RequestValidationError(located(error, place=place)) from None
 
 
 async def _read_body(receive: Receive) -> bytes:
-    """Raises: HTTPException, ClientDisconnect."""
+    """Read a whole body.
+
+    Raises: HTTPException, ClientDisconnect.
+    """
     pieces = []
     while True:
         message = await receive()
@@ -257,7 +263,7 @@ def reject_fields(body: bytes, *, is_json: bool) -> None:
 
 
 def _parse_json(body: bytes, *, is_json: bool) -> object:
-    """Parse a body; None if it is empty, or is neither JSON nor said to be.
+    """Parse a body; return None if it is empty, or if it is not JSON and its Content-Type does not say so.
 
     Raises: Invalid.
     """

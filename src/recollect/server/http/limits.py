@@ -70,7 +70,7 @@ class Buckets:
 
     def _make_room(self, now: float) -> None:
         self._filled = {each: filled for each, filled in self._filled.items() if not self._is_full(filled, now)}
-        # Otherwise each request would look through all of them.
+        # Nearly all are in use: start over, or every request would scan them.
         if len(self._filled) >= MAX_BUCKETS // 2:
             self._filled.clear()
 
@@ -96,7 +96,7 @@ class RefusalLog:
 
 
 class RequestLimit:
-    """Limits concurrent requests and unread answers; the rest gets 503 with Retry-After.
+    """Limits concurrent requests and unread answers; excess requests get 503 with Retry-After.
 
     A request holds a slot while the server works on it, not while its client sends the body or reads the answer. One
     tenant gets at most three quarters of the slots and requests without a key a quarter, so neither shuts the others
@@ -107,7 +107,7 @@ class RequestLimit:
     def __init__(self, app: ASGIApp, *, most: int) -> None:
         self._app = app
         self._most = most
-        self._held: Counter[str] = Counter()  # by tenant; only the event loop's thread counts
+        self._held: Counter[str] = Counter()  # by tenant; changed only on the event loop's thread
         self._unread: Counter[str | None] = Counter()  # bytes, by tenant
         self.count = 0
 
@@ -174,7 +174,7 @@ class RequestLimit:
     def _is_unread(self, holder: str | None) -> bool:
         """Return True if too many bytes of answers are unread, by all clients or by this holder's."""
         share = MAX_UNREAD_BYTES // (1 if holder is None else 2)
-        # Each counts at most its share, so that one tenant's excess is not at the cost of the others.
+        # Count at most the share of each holder, so that one tenant's excess does not block the others.
         waiting = sum(min(size, share) for size in self._unread.values())
         return waiting >= MAX_UNREAD_BYTES or self._unread[holder] >= share
 
@@ -197,5 +197,6 @@ async def _send_in_pieces(message: Message, send: Send) -> None:
     body: bytes = message.get("body", b"")
     for begin in range(0, len(body) - PIECE_BYTES, PIECE_BYTES):
         await send({**message, "body": body[begin : begin + PIECE_BYTES], "more_body": True})
+    # The last piece, which may be the whole body, keeps the `more_body` of the message.
     rest = (len(body) - 1) // PIECE_BYTES * PIECE_BYTES
     await send({**message, "body": body[rest:]} if rest > 0 else message)

@@ -34,7 +34,7 @@ KINDS: Mapping[str, str] = {
     "POST /api/agents/{agent}/consolidate": "upkeep",
     "POST /admin/agents/{agent}/proposals": "upkeep",
 }
-"""The kind of each long job, by its route."""
+"""Kind of each long job, by its route."""
 
 READING = ("GET", "HEAD")
 
@@ -47,7 +47,7 @@ class LongJobQueue:
         self._queues: dict[tuple[str, str], _Queue] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        kind = _kind(scope) if scope["type"] == "http" else None
+        kind = _find_kind(scope) if scope["type"] == "http" else None
         access = scope["state"]["access"] if kind is not None else None
         if kind is None or access is None:
             await self._app(scope, receive, send)
@@ -85,13 +85,13 @@ class LongJobQueue:
         await self._app(scope, receive_queued, send_outside)
 
 
-def _kind(scope: Scope) -> str | None:
+def _find_kind(scope: Scope) -> str | None:
     method = "GET" if scope["method"] in READING else scope["method"]
     return KINDS.get(f"{method} {scope['state']['route'].path}")
 
 
 class _Queue:
-    """The long requests of one kind and tenant."""
+    """Long requests of one kind and tenant."""
 
     def __init__(self) -> None:
         self.waiting = 0
@@ -99,7 +99,7 @@ class _Queue:
 
 
 class _Slot:
-    """The place of one request in its queue."""
+    """Place of one request in its queue."""
 
     def __init__(self, queue: _Queue) -> None:
         self._lock = queue.lock

@@ -17,11 +17,11 @@ from recollect.errors import RecollectError
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 STORE_EVERY = timedelta(seconds=30)
-"""Maximum age of values read from the store, so that a scrape costs it next to nothing."""
+"""Maximum age of values read from the store, so that frequent scrapes do not load it."""
 
 
 class Metrics:
-    """The counters of one server."""
+    """Metrics of one server."""
 
     def __init__(self, recollect: Recollect) -> None:
         self.registry = registry = CollectorRegistry()
@@ -89,7 +89,7 @@ BACKGROUND_COUNTERS = {"failures": "Writes or passes that failed.", "given_up": 
 
 
 class _BackgroundGauges(Collector):
-    """The state of the background threads, by the name of each."""
+    """State of each background thread, labelled by its name."""
 
     def __init__(self, recollect: Recollect) -> None:
         self._recollect = recollect

@@ -23,9 +23,9 @@ log = logging.getLogger("recollect.server")
 
 
 class RequestMiddleware:
-    """Outermost middleware: gives each request an id, counts and times it, and answers 500 when something broke.
+    """Outermost middleware: gives each request an id, counts and times it, and answers 500 to unexpected errors.
 
-    The id links an answer to the lines of the log.
+    The id links an answer to its lines in the log.
     """
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
@@ -37,13 +37,13 @@ class RequestMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = header(scope, _NAME) or ""
-        request_id = given if _ACCEPTABLE.fullmatch(given) else os.urandom(8).hex()
+        sent_id = header(scope, _NAME) or ""
+        request_id = sent_id if _ACCEPTABLE.fullmatch(sent_id) else os.urandom(8).hex()
         scope.setdefault("state", {})["request_id"] = request_id
         clock, status, has_started = asyncio.get_running_loop().time, 500, False
-        begun = clock()
+        started_at = clock()
 
-        async def send_named(message: Message) -> None:
+        async def send_with_id(message: Message) -> None:
             nonlocal has_started, status
             if message["type"] == "http.response.start":
                 has_started = True
@@ -53,17 +53,17 @@ class RequestMiddleware:
 
         self._metrics.under_way.inc()
         try:
-            await self._app(scope, receive, send_named)
-        # The last one that can answer: unforeseen errors go to the log.
+            await self._app(scope, receive, send_with_id)
+        # No other middleware can answer: log unexpected errors here.
         except Exception:
             log.exception("%s %s broke (request %s)", scope["method"], scope["path"], request_id)
             if has_started:
                 raise
             sentence = f"Something went wrong here; the server's log has it under {request_id}."
-            await error_response(500, sentence)(scope, receive, send_named)
+            await error_response(500, sentence)(scope, receive, send_with_id)
         finally:
             self._metrics.under_way.dec()
-            self._count(scope, status, clock() - begun)
+            self._count(scope, status, clock() - started_at)
 
     def _count(self, scope: Scope, status: int, seconds: float) -> None:
         state = scope["state"]

@@ -1,6 +1,6 @@
 """Routes, each declared with the scope it requires, and the table that finds the route of a request.
 
-Scopes: POSTs that only ask need READ. WRITE is what an agent's program needs. ADMIN covers what concerns the tenant as
+Scopes: READ covers queries, also those sent as POST. WRITE covers what an agent's program does. ADMIN covers what concerns the tenant as
 a whole, cannot be undone, or decides what is trusted. OPERATOR covers what concerns the whole store.
 """
 
@@ -53,10 +53,10 @@ class Route:
 
 
 UNKNOWN = Route("", "(unknown)", READ)
-"""The route of requests that match none; the framework answers 404 or 405."""
+"""Route of requests that match none; the framework answers 404 or 405."""
 
 UNLISTED = Route("", UNKNOWN.path, ADMIN)
-"""The route of requests to routes that were added after the application was created."""
+"""Route of requests to routes that were added after the application was created."""
 
 
 def is_console(path: str) -> bool:
@@ -121,7 +121,7 @@ class RouteTable:
         self._shapes: dict[tuple[str, int], dict[tuple[int, ...], _Shape]] = {}
         for number, route in enumerate(self.routes):
             for other in self.routes[:number]:
-                if route.method == other.method and _overlap(route.path.split("/"), other.path.split("/")):
+                if route.method == other.method and _do_overlap(route.path.split("/"), other.path.split("/")):
                     raise ValueError(f"{other.name} and {route.name} can match the same request.")
             parts = route.path.split("/")
             names = tuple(place for place, part in enumerate(parts) if part[:1] == "{")
@@ -156,27 +156,31 @@ class RouteTable:
         >>> table.nearest("/api/agents/atlas/memory"), table.nearest("/chat/session"), table.nearest("/favicon.ico")
         ('/api/agents/atlas/memories', '/api/chat/sessions', '')
         """
-        asked = [part for part in path.split("/") if part]
-        asked = asked[1:] if asked[:1] == ["api"] else asked
+        typed = [part for part in path.split("/") if part]
+        typed = typed[1:] if typed[:1] == ["api"] else typed
         best, found = NEAR, ""
         for route in self.routes:
             if is_console(route.path):
                 continue
             shape = route.path.split("/")[1:]
-            left_out = shape[: max(len(shape) - len(asked), 0)]
-            parts = [*left_out, *asked]
-            has_words = any(want[:1] != "{" for want in shape[len(left_out) :])
-            if len(parts) != len(shape) or any(want[:1] == "{" for want in left_out) or not has_words:
+            # A short path may lack the first parts of the route, such as "api", but no parameter.
+            left_out = shape[: max(len(shape) - len(typed), 0)]
+            parts = [*left_out, *typed]
+            has_words = any(expected[:1] != "{" for expected in shape[len(left_out) :])
+            if len(parts) != len(shape) or any(expected[:1] == "{" for expected in left_out) or not has_words:
                 continue
-            meant = [part if want[:1] == "{" else want for want, part in zip(shape, parts, strict=True)]
-            likeness = min(map(_likeness, meant, parts))
-            if likeness > best:
-                best, found = likeness, "/" + "/".join(meant)
+            suggested = [part if expected[:1] == "{" else expected for expected, part in zip(shape, parts, strict=True)]
+            similarity = min(map(_compare_parts, suggested, parts))
+            if similarity > best:
+                best, found = similarity, "/" + "/".join(suggested)
         return found
 
 
 def check_scopes(router: APIRouter, scopes: Mapping[str, KeyScope | None]) -> None:
-    """Raises: TypeError when a route was added to the framework's router without a scope."""
+    """Check that every route of the framework's router was declared with a scope.
+
+    Raises: TypeError.
+    """
     for route in router.routes:
         for method in getattr(route, "methods", None) or ():
             name = f"{method} {getattr(route, 'path', '')}"
@@ -200,9 +204,9 @@ class _Shape:
         return route if route is not None and all(parts[place] for place in self._names) else None
 
 
-def _overlap(one: Sequence[str], other: Sequence[str]) -> bool:
+def _do_overlap(one: Sequence[str], other: Sequence[str]) -> bool:
     return len(one) == len(other) and all(a == b or "{" in (a[:1], b[:1]) for a, b in zip(one, other, strict=True))
 
 
-def _likeness(want: str, part: str) -> float:
-    return SequenceMatcher(a=want, b=part.lower()).ratio() if want != part else 1.0
+def _compare_parts(expected: str, part: str) -> float:
+    return SequenceMatcher(a=expected, b=part.lower()).ratio() if expected != part else 1.0

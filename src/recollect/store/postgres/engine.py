@@ -73,7 +73,7 @@ class PostgresEngine:
         self._queries = self._templates
         self._pid = os.getpid()
         self._snapshots: Snapshots[PostgresUnit] = Snapshots()
-        self._cut_off: set[str] = set()  # tenants whose node of a cluster did not answer when it was last asked
+        self._cut_off: set[str] = set()  # tenants of a cluster whose node did not answer the last time
         self._link = PostgresLink(url, busy_timeout=busy_timeout, pool_size=pool_size, configure=_configure)
         try:
             with translate_errors():
@@ -113,7 +113,7 @@ class PostgresEngine:
 
         if self._snapshots.find(tenant) is not None:
             return work()
-        # The query takes the snapshot, which BEGIN leaves to the first one.
+        # BEGIN takes no snapshot; the first query does.
         return self._run(tenant, read_all, begin=READING, then="; SELECT 1")
 
     def write(self, tenant: str, work: Callable[[Unit], T]) -> T:
@@ -167,23 +167,29 @@ class PostgresEngine:
             self._link.close()
 
     def _connection(self) -> AbstractContextManager[Connection]:
-        if os.getpid() != self._pid:  # two processes on one connection would read each other's answers
+        # Two processes on one connection would read each other's answers.
+        if os.getpid() != self._pid:
             raise StoreError(FORKED)
         return self._link.connection()
 
     def _run(self, tenant: str, work: Callable[[Unit], T], *, begin: str, then: str = "") -> T:
-        """Do `work` in a transaction. A connection that died in the pool, as all do when the server restarts, shows it
-        when the transaction is to begin: then nothing has been done yet, and the next one is tried."""
-        if tenant:  # the registries belong to no tenant, and need none to be read
+        """Run `work` in a transaction.
+
+        A connection that broke while it was idle, as all do when the server restarts, fails when the transaction
+        begins. Nothing was done yet, so the next connection is tried.
+        """
+        # Registries belong to no tenant and are read without one.
+        if tenant:
             begin = f"{begin}; SET LOCAL recollect.tenant = '{check_tenant(tenant)}'{then}"
         with translate_errors():
             for _ in range(self._link.pool_size + 1):
-                with self._connection() as connection:  # takes the transaction back if an error passes by
-                    is_begun = False
+                # An error that leaves this block rolls the transaction back.
+                with self._connection() as connection:
+                    has_begun = False
                     try:
                         unit = PostgresUnit(connection, self._queries, tenant, link=self._link, begin=begin)
                         unit.begin()
-                        is_begun = True
+                        has_begun = True
                         done = work(unit)
                         if connection.pgconn.transaction_status == TransactionStatus.INERROR:
                             raise StoreError("A statement failed and nobody said so; nothing was written.")
@@ -197,7 +203,7 @@ class PostgresEngine:
                                 self._cut_off.add(tenant)
                             raise
                         self.index.clear()
-                        if is_begun:
+                        if has_begun:
                             raise StoreError(BROKEN) from error
             raise StoreAway("The PostgreSQL server hangs up on every connection; check its log.")
 

@@ -38,7 +38,7 @@ SHELF_SHARE = 0.5
 """Share of the memory for indexes that one tenant's shelf may take."""
 
 CHUNK_BYTES = 700
-"""Approximate memory of a passage of eighty words, without its vector."""
+"""Approximate bytes of memory of a passage of eighty words, without its vector."""
 
 
 class PostgresIndex(MemorySearch):
@@ -54,7 +54,7 @@ class PostgresIndex(MemorySearch):
         return [
             {
                 "words": tsvector_literal(words),
-                "length": sum(_counted(words).values()),
+                "length": sum(_count_words(words).values()),
                 "embedder_id": None if vector is None else self._embedder.id,
                 "vector": None if vector is None else vector_literal(vector),
             }
@@ -62,22 +62,22 @@ class PostgresIndex(MemorySearch):
         ]
 
     def has_words(self, stored: Any, terms: Sequence[str]) -> bool:
-        held = {_unquoted(term): len(places.split(",")) if places else 0 for term, places in _ANY_WORD.findall(stored)}
-        return held == _counted(terms)
+        found = {_unquote(term): len(places.split(",")) if places else 0 for term, places in _ANY_WORD.findall(stored)}
+        return found == _count_words(terms)
 
     def search_chunks(
         self, tenant: str, terms: Sequence[str], *, categories: Collection[str], limit: int
     ) -> Sequence[Match]:
-        index = self._held_chunks(tenant)
+        index = self._find_chunk_index(tenant)
         if index is not None:
             return index.search(terms, RowFilter(categories, ALWAYS), limit)
-        values = {"terms": _distinct(terms), "limit": limit, **_in_categories(categories), **_BM25}
-        return _matches(self._read(tenant, lambda unit: unit.all("search_chunks", tenant=tenant, **values)))
+        values = {"terms": _drop_repeats(terms), "limit": limit, **_category_params(categories), **_BM25}
+        return _make_matches(self._read(tenant, lambda unit: unit.all("search_chunks", tenant=tenant, **values)))
 
     def nearest_chunks(
         self, tenant: str, vector: Vector, *, categories: Collection[str], limit: int
     ) -> Sequence[Match]:
-        index = self._held_chunks(tenant)
+        index = self._find_chunk_index(tenant)
         if index is not None:
             return index.nearest(vector, RowFilter(categories, ALWAYS), limit)
         values = {
@@ -85,7 +85,7 @@ class PostgresIndex(MemorySearch):
             "embedder_id": self._embedder.id,
             "vector": vector_literal(vector),
             "limit": limit,
-            **_in_categories(categories),
+            **_category_params(categories),
         }
 
         def nearest(unit: Unit) -> Sequence[Row]:
@@ -97,17 +97,18 @@ class PostgresIndex(MemorySearch):
                     return found
             return unit.all("nearest_chunks", **values)
 
-        return _matches(self._read(tenant, nearest))
+        return _make_matches(self._read(tenant, nearest))
 
-    def _held_chunks(self, tenant: str) -> OwnerIndex | None:
+    def _find_chunk_index(self, tenant: str) -> OwnerIndex | None:
         """Return the index of a tenant's shelf; None if it is too large for the cache."""
-        shelf, most = IndexKey(tenant), SHELF_SHARE * self._max_bytes
+        shelf, max_bytes = IndexKey(tenant), SHELF_SHARE * self._max_bytes
         if not self._indexes.is_held(shelf):
             row = self._read(tenant, lambda unit: unit.one("chunks_ever", tenant=tenant))
-            if row is not None and row[0] * (CHUNK_BYTES + 4 * self._embedder.dimensions) > most:
+            # Vectors are float32 in memory, so four bytes per dimension.
+            if row is not None and row[0] * (CHUNK_BYTES + 4 * self._embedder.dimensions) > max_bytes:
                 return None
         index = self._indexes.current(shelf)
-        if index.nbytes > most:
+        if index.nbytes > max_bytes:
             self._indexes.drop(shelf)
         return index
 
@@ -122,16 +123,16 @@ def tsvector_literal(terms: Sequence[str]) -> str:
     "'tab':1,2 'space':1 'o''neil':1"
     """
     return " ".join(
-        f"{_quoted(term)}:{','.join(map(str, range(1, count + 1)))}" for term, count in _counted(terms).items()
+        f"{_quote(term)}:{','.join(map(str, range(1, count + 1)))}" for term, count in _count_words(terms).items()
     )
 
 
-def _counted(terms: Sequence[str]) -> dict[str, int]:
+def _count_words(terms: Sequence[str]) -> dict[str, int]:
     """Count the words, up to the limit of a tsvector."""
     return {term: min(count, MAX_POSITIONS) for term, count in Counter(terms).items()}
 
 
-def _quoted(term: str) -> str:
+def _quote(term: str) -> str:
     return "'" + term.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
@@ -140,16 +141,16 @@ def vector_literal(vector: Vector) -> str:
     return "[" + ",".join(f"{value:.6g}" for value in vector.tolist()) + "]"
 
 
-def _distinct(terms: Sequence[str]) -> list[str]:
+def _drop_repeats(terms: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(terms))
 
 
 _WORD = re.compile(r"'((?:[^'\\]|''|\\\\)*)':([0-9,]+)")
 _ANY_WORD = re.compile(r"'((?:[^'\\]|''|\\\\)*)'(?::([0-9A-D,]+))?")
-"""Pattern that also matches words without positions or with weights. recollect writes neither, so these are wrong."""
+"""Pattern that also matches words without positions or with weights. recollect writes neither: they are damage."""
 
 
-def _words(stored: Sequence[str]) -> tuple[Codes, Numbers]:
+def _decode_words(stored: Sequence[str]) -> tuple[Codes, Numbers]:
     """Decode the words of tsvectors as PostgreSQL prints them."""
     codes: list[int] = []
     per_row = []
@@ -166,32 +167,33 @@ def _words(stored: Sequence[str]) -> tuple[Codes, Numbers]:
 
 def _word_code(term: str, places: str) -> int:
     if "'" in term or "\\" in term:
-        term = _unquoted(term)
+        term = _unquote(term)
     return single_word_code(term) if places == "1" else word_code(term, places.count(",") + 1)
 
 
-def _unquoted(term: str) -> str:
+def _unquote(term: str) -> str:
     return term.replace("''", "'").replace("\\\\", "\\")
 
 
-def _vectors(sent: Sequence[bytes], dimensions: int) -> Floats:
+def _decode_vectors(sent: Sequence[bytes], dimensions: int) -> Floats:
     """Decode the output of `halfvec_send`: a length and an unused number of two bytes each, then the values."""
     stored = np.frombuffer(b"".join(sent), np.dtype([("head", "V4"), ("values", ">f2", (dimensions,))]))
     return stored["values"].astype(np.float32)
 
 
-def _versions(rows: Sequence[Row]) -> Numbers:
+def _decode_versions(rows: Sequence[Row]) -> Numbers:
     ((sent,),) = rows
     return np.frombuffer(sent or b"", ">i8").astype(np.int64).reshape(-1, 3)
 
 
-SENT = Encoding(words=_words, vectors=_vectors, versions=_versions)
+SENT = Encoding(words=_decode_words, vectors=_decode_vectors, versions=_decode_versions)
+"""Encoding of index entries as PostgreSQL sends them."""
 
 
-def _in_categories(categories: Collection[str]) -> dict[str, object]:
+def _category_params(categories: Collection[str]) -> dict[str, object]:
     return {"any_category": not categories, "categories": list(categories)}
 
 
-def _matches(rows: Sequence[Row]) -> list[Match]:
+def _make_matches(rows: Sequence[Row]) -> list[Match]:
     # The cosine to a zero vector is NaN in pgvector.
     return [Match(seq, 0.0 if isnan(score) else float(score)) for seq, score in rows]

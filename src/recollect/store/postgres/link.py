@@ -44,7 +44,7 @@ SLOW_CALL = 1.0
 """Seconds a call may wait before a test connection is opened."""
 
 GRACE = 0.25
-"""Seconds that a server has, beyond the limit of a read, to say that it gave up."""
+"""Seconds beyond the limit of a read in which the server may still report that it ended the statement."""
 
 CLOSE_PATIENCE = 0.1
 """Seconds to wait for each thread of a pool that is closed."""
@@ -139,7 +139,7 @@ class PostgresLink:
 
     @contextmanager
     def awaiting(self, connection: Connection, *, within: float) -> Iterator[None]:
-        """Hang up unless the statement of this block is answered in time."""
+        """Shut down the connection if the statement of this block is not answered within the limit."""
         call = next(each for each in list(self._calls) if each.connection is connection)
         call.until = time.monotonic() + within + GRACE
         try:
@@ -182,10 +182,10 @@ class PostgresLink:
         return pool
 
     def check(self) -> bool:
-        """Check whether the server became unreachable or recovered. Return False if the link is closed."""
+        """Detect an outage or its end. Return False if the link is closed."""
         if self._is_closed:
             return False
-        self._hang_up_overdue()
+        self._shut_down_overdue()
         pool = self._pool
         if pool is None:
             self._reconnect()
@@ -195,7 +195,7 @@ class PostgresLink:
             self._probe(pool, has_connections=True)
         return True
 
-    def _hang_up_overdue(self) -> None:
+    def _shut_down_overdue(self) -> None:
         now = time.monotonic()
         with self._lock:
             for call in list(self._calls):

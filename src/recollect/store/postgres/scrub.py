@@ -59,10 +59,10 @@ def _vacuum(connection: psycopg.Connection[Any], table: str, *, compact: bool) -
     """Vacuum one table; return the server's notices, or `REFUSAL`."""
     notices: list[str] = []
 
-    def note(diagnostic: psycopg.errors.Diagnostic) -> None:
+    def collect(diagnostic: psycopg.errors.Diagnostic) -> None:
         notices.extend(each for each in (diagnostic.message_primary, diagnostic.message_detail) if each)
 
-    connection.add_notice_handler(note)
+    connection.add_notice_handler(collect)
     try:
         statement = sql.SQL("VACUUM (FULL, VERBOSE) {}" if compact else "VACUUM (VERBOSE) {}")
         connection.execute(statement.format(sql.Identifier(table)))
@@ -70,5 +70,5 @@ def _vacuum(connection: psycopg.Connection[Any], table: str, *, compact: bool) -
         # Not an error: the rows are erased, and the receipt reports that bytes may remain.
         return [REFUSAL]
     finally:
-        connection.remove_notice_handler(note)
+        connection.remove_notice_handler(collect)
     return notices

@@ -30,9 +30,8 @@ Codes = NDArray[np.uint64]
 class Encoding:
     """Decoders for the index entries of many records, as one engine returns them."""
 
-    words: Callable[
-        [Sequence[Any]], tuple[Codes, Numbers]
-    ]  # word codes of all records in sequence, and the number of codes per record
+    # Returns the word codes of all records in sequence, and the number of codes per record.
+    words: Callable[[Sequence[Any]], tuple[Codes, Numbers]]
     vectors: Callable[[Sequence[bytes], int], Floats]  # takes the dimensions; returns one row per record
     versions: Callable[[Sequence[Row]], Numbers]  # one row (seq, version, embedder or 0) per record
 
@@ -84,7 +83,7 @@ def decode_terms(blobs: Sequence[bytes]) -> tuple[Codes, Numbers]:
 
 def encode_vector(vector: Floats) -> bytes:
     """Encode a vector: a float32 scale, then one signed byte per dimension."""
-    # Array methods are faster than the NumPy functions, and every write of a memory runs this.
+    # The largest component becomes ±127. Array methods are faster than NumPy functions; every write runs this.
     scale = max(vector.max().item(), -vector.min().item()) / 127 or 1.0
     values: bytes = (vector * np.float32(1 / scale)).round().astype(np.int8).tobytes()
     return struct.pack("<f", scale) + values

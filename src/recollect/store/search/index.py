@@ -140,7 +140,7 @@ class OwnerIndex:
         self._words = self._words.extend(packed)
 
     def hide(self, seqs: Numbers) -> OwnerIndex:
-        """Return a copy that hides these records; compact it above `HIDDEN_SHARE`, because that copies all rows."""
+        """Return a copy that hides these records; it is compacted, which copies all rows, only above `HIDDEN_SHARE`."""
         rows = self._rows
         stays = rows.is_kept & ~np.isin(rows.seqs[: rows.count], seqs)
         if np.count_nonzero(stays) < (1 - HIDDEN_SHARE) * rows.count:
@@ -169,11 +169,11 @@ class OwnerIndex:
         other.last_seq, other._rows = self.last_seq, rows
         return other
 
-    def search(self, terms: Sequence[str], wanted: RowFilter, limit: int) -> list[Match]:
+    def search(self, terms: Sequence[str], row_filter: RowFilter, limit: int) -> list[Match]:
         """Rank the rows that contain any of the words by BM25, with the statistics of the rows that pass the filter."""
         # Read the rows first: words of rows that are appended in between are ignored.
         rows, words = self._rows, self._words
-        return _search_rows(rows, _find_words(words, terms), wanted, limit) if rows.count else []
+        return _search_rows(rows, _find_words(words, terms), row_filter, limit) if rows.count else []
 
     def search_all(self, terms: Sequence[str], limit: int) -> list[Match]:
         """Rank all rows by BM25. Scores are relative to an average-length text with every word once, and at most 1."""
@@ -185,20 +185,20 @@ class OwnerIndex:
         found = _search_rows(rows, holding, RowFilter((), ALWAYS), limit)
         return [Match(match.seq, min(1.0, match.score / full)) for match in found]
 
-    def nearest(self, vector: Floats, wanted: RowFilter, limit: int) -> list[Match]:
+    def nearest(self, vector: Floats, row_filter: RowFilter, limit: int) -> list[Match]:
         """Rank the rows by their cosine to `vector`."""
         rows = self._rows
         if not rows.count:
             return []
-        # Round, because the last bit of equal rows depends on their place in the matrix; ties are broken by age.
+        # Round, because the last bit depends on the position in the matrix; equal rows must tie and go by age.
         scores = np.round(rows.matrix[: rows.count] @ vector, SCORE_DIGITS)
-        scores[~(rows.match_filter(wanted) & rows.embedded[: rows.count])] = -np.inf
+        scores[~(rows.match_filter(row_filter) & rows.embedded[: rows.count])] = -np.inf
         return rows.best(scores, limit, above=-np.inf)
 
-    def evidence(self, terms: Sequence[str], vector: Floats | None, wanted: RowFilter) -> Evidence:
+    def evidence(self, terms: Sequence[str], vector: Floats | None, row_filter: RowFilter) -> Evidence:
         """Collect the cosines and word occurrences of the filtered rows for `policy.recall.similarity`."""
         rows, words = self._rows, self._words
-        view = self._view(rows, wanted)
+        view = self._view(rows, row_filter)
         cosines: Floats | None = None
         if vector is not None:
             cosines = np.round(rows.matrix[: rows.count] @ vector, SCORE_DIGITS)
@@ -211,9 +211,9 @@ class OwnerIndex:
             occurrences=[words.occurrences(word_key(term), view.places) for term in terms],
         )
 
-    def _view(self, rows: _Rows, wanted: RowFilter) -> _View:
+    def _view(self, rows: _Rows, row_filter: RowFilter) -> _View:
         """Return the view of the filtered rows, cached until the selection for the same groups changes."""
-        allowed, groups = rows.match_filter(wanted), frozenset(wanted.groups)
+        allowed, groups = rows.match_filter(row_filter), frozenset(row_filter.groups)
         view = self._views.get(groups)
         if view is None or view.rows is not rows or not np.array_equal(view.allowed, allowed):
             view = _View.build(rows, allowed)
@@ -226,8 +226,8 @@ def _find_words(words: Words, terms: Sequence[str]) -> list[Packed]:
     return [words.find(key) for key in {word_key(term) for term in terms}]
 
 
-def _search_rows(rows: _Rows, holding: Sequence[Packed], wanted: RowFilter, limit: int) -> list[Match]:
-    allowed = rows.match_filter(wanted)
+def _search_rows(rows: _Rows, holding: Sequence[Packed], row_filter: RowFilter, limit: int) -> list[Match]:
+    allowed = rows.match_filter(row_filter)
     total = int(np.count_nonzero(allowed))
     if not total:
         return []
@@ -344,13 +344,13 @@ class _Rows:
         kept = {name: getattr(self, name)[: self.count][stays] for name in _COLUMNS}
         return _Rows(count=int(np.count_nonzero(stays)), group_names=self.group_names, **kept)
 
-    def match_filter(self, wanted: RowFilter) -> NDArray[np.bool_]:
+    def match_filter(self, row_filter: RowFilter) -> NDArray[np.bool_]:
         """Return a mask of the rows that pass the filter."""
-        allowed: NDArray[np.bool_] = self.expiries[: self.count] > wanted.now
-        if wanted.until is not None:
-            allowed &= self.since[: self.count] <= wanted.until
-        if wanted.groups:
-            numbers = [number for number, name in enumerate(self.group_names) if name in wanted.groups]
+        allowed: NDArray[np.bool_] = self.expiries[: self.count] > row_filter.now
+        if row_filter.until is not None:
+            allowed &= self.since[: self.count] <= row_filter.until
+        if row_filter.groups:
+            numbers = [number for number, name in enumerate(self.group_names) if name in row_filter.groups]
             if len(numbers) < len(self.group_names):
                 allowed &= np.isin(self.groups[: self.count], numbers)
         return allowed
@@ -369,7 +369,7 @@ _COLUMNS = tuple(column.name for column in fields(_Rows) if column.name not in (
 
 
 def _append(column: NDArray[np.generic], count: int, values: NDArray[np.generic]) -> NDArray[np.generic]:
-    """Write `values` after the first `count` entries of `column`, in place if there is room."""
+    """Write `values` after the first `count` entries of `column`, in place or in a copy with a quarter to spare."""
     if not count:
         return values
     needed = count + len(values)
@@ -382,7 +382,7 @@ def _append(column: NDArray[np.generic], count: int, values: NDArray[np.generic]
 
 
 def _session_number(session_id: str | None) -> int:
-    """Return a number for a row's conversation; 0 if it has none."""
+    """Return a number for a row's session; 0 is reserved for rows without one."""
     return 0 if session_id is None else word_key(session_id) or 1
 
 

@@ -6,8 +6,8 @@ removed, here or in another process, and all versions are compared. Numbers and 
 writer updates the agent's row in the same transaction as the index and locks it until commit. So the numbers cannot
 stay the same while rows change, and a lower row number cannot be committed after a higher one.
 
-A transaction never takes an index back to an older state. If the index was read by a transaction that began later, it
-is used as it is, because it includes everything committed before.
+A transaction never returns an index to an older state. If the index was read by a transaction that began later, it is
+used unchanged, because it includes everything committed before.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class IndexKey:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """An index, the state of the database it was read at, and when the transaction began that read it."""
+    """Index with the state of the database it was read at, and the start of the transaction that read it."""
 
     index: OwnerIndex
     state: Row | None = None
@@ -145,7 +145,7 @@ class IndexCache:
     def _check(self, cached: _Cached, shelf: IndexKey, unit: Unit) -> OwnerIndex:
         """Return the current index.
 
-        The database is asked before the lock is taken: a thread that waits for the lock, or holds it, already has its
+        The database is queried before the lock is taken: a thread that waits for the lock, or holds it, already has its
         connection and its snapshot, so no two threads wait for each other.
         """
         held = cached.held
@@ -167,7 +167,7 @@ class IndexCache:
         elif state[2] != known[2]:
             index = self._replace_changed(index, shelf, unit)
         if state is not None and state != known:
-            # Without a revision this state equals none, so that whoever comes after a failure reads on from here.
+            # A state without a revision equals no other, so after a failure the next search continues from here.
             cached.held = _Held(index, (state[0], None, state[2]))
             for rows in shelf.rows_after(unit, index.last_seq):
                 index.append(rows)

@@ -62,8 +62,8 @@ class MemorySearch:
         now: datetime,
         is_past: bool,
     ) -> Evidence:
-        wanted = RowFilter(kinds, now.timestamp(), until=int(now.timestamp()) if is_past else None)
-        return self._indexes.current(IndexKey(owner.tenant, owner.agent)).evidence(terms, vector, wanted)
+        row_filter = RowFilter(kinds, now.timestamp(), until=int(now.timestamp()) if is_past else None)
+        return self._indexes.current(IndexKey(owner.tenant, owner.agent)).evidence(terms, vector, row_filter)
 
     def numbers_holding(self, owner: Owner, needle: str) -> Iterator[int] | None:
         return self._texts.holding(owner, needle)

@@ -1,4 +1,4 @@
-"""Word search in a tenant's history on any engine: an inverted list in memory, extended before every search.
+"""Word search in a tenant's history on any engine: an inverted list in memory, extended before a search if necessary.
 
 History is append-only, so each list remembers its last number and reads only what follows it. Recording an event, which
 every change of a memory does, writes nothing for the search.
@@ -46,7 +46,7 @@ class HistoryShelf:
 
     name: str
     last: Callable[[Unit], int]
-    after: Callable[[Unit, int, int], Sequence[tuple[int, bytes]]]  # at most so many
+    after: Callable[[Unit, int, int], Sequence[tuple[int, bytes]]]  # takes the number and a limit
     max_searched: int
 
 
@@ -135,7 +135,7 @@ def has_same_words(stored: bytes, terms: Sequence[str]) -> bool:
 def _current_words(held: _Held, shelf: HistoryShelf, unit: Unit) -> index.OwnerIndex:
     """Return the current list.
 
-    The database is asked before the lock is taken: a thread that waits for the lock, or holds it, already has its
+    The database is queried before the lock is taken: a thread that waits for the lock, or holds it, already has its
     connection and its snapshot, so no two threads wait for each other.
     """
     last, words = shelf.last(unit), held.words
@@ -150,10 +150,10 @@ def _current_words(held: _Held, shelf: HistoryShelf, unit: Unit) -> index.OwnerI
 
 def _extend(held: _Held, shelf: HistoryShelf, unit: Unit, last: int) -> None:
     if last < held.words.last_seq:
-        # A snapshot older than the list: later rows do no harm, because they are not found.
+        # A snapshot older than the list: it has no rows for later matches, so the caller drops them.
         if unit.began <= held.read_at:
             return
-        # A lower number means a new history under the same name.
+        # Otherwise a lower number means another history under the same name, such as a restored one.
         held.words = index.OwnerIndex(NO_VECTORS)
     oldest = last - shelf.max_searched
     while rows := shelf.after(unit, max(held.words.last_seq, oldest), BATCH):

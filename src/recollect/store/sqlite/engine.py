@@ -43,8 +43,10 @@ OLDEST_SAFE_SQLITE = (3, 51, 3)
 
 STATEMENT_CACHE = 200
 WAL_RETRY_PAUSE = 0.02
+"""Seconds between attempts to switch to WAL mode."""
+
 STEPS_BETWEEN_CHECKS = 50_000
-"""Steps of SQLite's virtual machine between two looks at the clock, a few milliseconds of work."""
+"""Steps of SQLite's virtual machine between two checks of the deadline, a few milliseconds of work."""
 
 
 class SqliteEngine:
@@ -145,7 +147,8 @@ class SqliteEngine:
         if self._closed.is_set() or os.getpid() != self._pid:
             return
         self._closed.set()
-        with suppress(IndexError):  # a search that is still under way may take the last one
+        # Ends with the last idle connection; those in use are closed when they are returned.
+        with suppress(IndexError):
             while True:
                 self._readers.pop().close()
         self._writer.stop()
@@ -158,7 +161,7 @@ class SqliteEngine:
 
     @contextmanager
     def _reader(self) -> Iterator[apsw.Connection]:
-        """A connection nobody else is using: as many are opened as there are threads reading at once."""
+        """Borrow a read-only connection from the pool, which grows to the number of concurrent readers."""
         try:
             connection = self._readers.pop()
         except IndexError:
@@ -190,13 +193,13 @@ class SqliteEngine:
 
     def _use_write_ahead_log(self, connection: apsw.Connection) -> None:
         """Switch to WAL mode. Retry, because SQLite does not wait here for another process that creates the file."""
-        deadline = int(self._busy_timeout / WAL_RETRY_PAUSE)
-        for attempt in range(deadline + 1):
+        retries = int(self._busy_timeout / WAL_RETRY_PAUSE)
+        for attempt in range(retries + 1):
             try:
                 # An in-memory database answers "memory" and needs no log.
                 connection.pragma("journal_mode", "wal")
             except apsw.BusyError:
-                if attempt == deadline:
+                if attempt == retries:
                     raise
                 time.sleep(WAL_RETRY_PAUSE)
             else:

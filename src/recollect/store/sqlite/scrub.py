@@ -26,13 +26,15 @@ import apsw
 PAGES_PER_STEP = 512
 PAGES_PER_READ = 256
 TRIES = 20
-"""Attempts at each step before scrubbing gives up."""
+"""Maximum number of attempts at each step."""
 
 HEADER_BYTES = 100  # before the tree of page 1
 LEAF_HEADER, INTERIOR_HEADER = 8, 12
 TREE_PAGES = {2: INTERIOR_HEADER, 5: INTERIOR_HEADER, 10: LEAF_HEADER, 13: LEAF_HEADER}
-"""Length of a page's own header, by its first byte. Overflow and free pages begin with the number of another page,
-whose first byte is 0 in every database below 64 GB."""
+"""Header length of a tree page by its first byte, which is the type.
+
+Overflow and free pages begin with a page number, whose first byte is 0 below `MAX_PAGES` (64 GiB with pages of 4 KiB).
+"""
 
 NOT_SCRUBBED = (
     "Unused parts of the database file were not overwritten: copies of removed text may remain in them until the next "

@@ -98,7 +98,7 @@ class SqliteWriter:
     def __init__(self, connection: apsw.Connection, queries: Queries) -> None:
         self._connection = connection
         self._queries = queries
-        self._turn = threading.Lock()  # held while using the connection
+        self._connection_lock = threading.Lock()  # held while using the connection
         self._writing = NO_THREAD  # id of the thread that uses the connection
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._gate = threading.Lock()  # guards `_waiting` and `_is_stopped`
@@ -111,11 +111,11 @@ class SqliteWriter:
         if self._writing == threading.get_ident():
             raise StoreError("A transaction cannot start another write and wait for it.")
         # Queued jobs go first: a busy caller must not overtake them repeatedly.
-        if not self._waiting and self._turn.acquire(blocking=False):
+        if not self._waiting and self._connection_lock.acquire(blocking=False):
             try:
                 return self._write_alone(tenant, work)
             finally:
-                self._turn.release()
+                self._connection_lock.release()
         result: T = self._queue(_Job(tenant, work))
         return result
 
@@ -129,7 +129,7 @@ class SqliteWriter:
         """Block the writers of this process."""
         if self._writing == threading.get_ident():
             raise StoreError("The file cannot be rewritten inside a transaction.")
-        with self._turn:
+        with self._connection_lock:
             if self._is_stopped:
                 raise StoreError(CLOSED)
             yield
@@ -139,7 +139,7 @@ class SqliteWriter:
             self._is_stopped = True
             self._jobs.put(None)
         self._thread.join()
-        with self._turn:
+        with self._connection_lock:
             self._connection.close()
 
     def _write_alone(self, tenant: str, work: Callable[[Unit], T]) -> T:
@@ -176,7 +176,7 @@ class SqliteWriter:
         self_id = threading.get_ident()
         while (job := self._jobs.get()) is not None:
             group = [job]
-            with self._turn:
+            with self._connection_lock:
                 self._writing = self_id
                 try:
                     with translate_errors(), self._transaction():

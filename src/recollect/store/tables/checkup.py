@@ -22,6 +22,8 @@ from recollect.store.tables.transfer_tables import TABLES
 from recollect.store.units import Units
 
 SOUND = "ok"
+"""Answer of a check that found no damage."""
+
 DURABLE = {"wal": "write-ahead log", "fsync": "fsync", "memory": "in memory, gone when it is closed"}
 MISSING = ("count_unindexed_memories", "count_unindexed_chunks", "count_unindexed_steps")
 SURPLUS = ("count_surplus_memories", "count_surplus_chunks")
@@ -42,14 +44,14 @@ class CheckupRows(Units):
     def describe_store(self) -> StoreState:
         def describe(unit: Unit) -> StoreState:
             ((schema,),), ((log,),) = unit.all("newest_step"), unit.all("durability")
-            made = list_created(load_migrations(self._engine.name))
+            created = list_created(load_migrations(self._engine.name))
             found = {(str(name), str(column)) for name, column in unit.all("list_schema")}
             return StoreState(
                 schema=schema,
                 durability=DURABLE.get(log, str(log)),
                 is_durable=log in DURABLE,
-                lost=_list_missing(made, found),
-                unmade=_list_missing_objects(made, found),
+                lost=_list_missing(created, found),
+                unmade=_list_missing_objects(created, found),
             )
 
         return self._read(NO_OWNER, describe)
@@ -187,16 +189,16 @@ def _index_steps(unit: Unit, limit: int) -> int:
     return len(missing)
 
 
-def _list_missing(made: Mapping[str, CreatedObject], found: Collection[tuple[str, str]]) -> list[str]:
+def _list_missing(created: Mapping[str, CreatedObject], found: Collection[tuple[str, str]]) -> list[str]:
     """List the tables and columns that the database lacks."""
-    tables = {name for name, each in made.items() if each.what == TABLE and (name, "") not in found}
+    tables = {name for name, each in created.items() if each.what == TABLE and (name, "") not in found}
     expected = {(table.name, column): None for table in TABLES for column in table.columns if table.name not in tables}
     expected.pop(ELSEWHERE, None)
     columns = [f"the column {column} of {table}" for table, column in expected if (table, column) not in found]
     return [*(f"the table {name}" for name in sorted(tables)), *columns]
 
 
-def _list_missing_objects(made: Mapping[str, CreatedObject], found: Collection[tuple[str, str]]) -> dict[str, str]:
+def _list_missing_objects(created: Mapping[str, CreatedObject], found: Collection[tuple[str, str]]) -> dict[str, str]:
     """Map each index and view that the database lacks to the statement that creates it."""
-    missing_objects = {name: each for name, each in made.items() if each.what != TABLE and (name, "") not in found}
+    missing_objects = {name: each for name, each in created.items() if each.what != TABLE and (name, "") not in found}
     return {f"the {each.what} {name}": f"{' '.join(each.statement.split())};" for name, each in missing_objects.items()}

@@ -52,7 +52,7 @@ class EmbeddingRows(Units):
         def read(unit: Unit) -> list[Unembedded]:
             place = {"tenant": tenant, "agent": agent, "seq": seq, "limit": limit}
             memories = [] if is_past_memories else unit.all("unembedded_memories", **place)
-            found = [Unembedded(Owner(tenant, of), *rest) for of, *rest in memories]
+            found = [Unembedded(Owner(tenant, name), *rest) for name, *rest in memories]
             place = {"tenant": tenant, "seq": seq if is_past_memories else 0, "limit": limit - len(found)}
             return found + [
                 Unembedded(Owner(tenant, NO_OWNER), *rest) for rest in unit.all("unembedded_chunks", **place)

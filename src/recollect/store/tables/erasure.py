@@ -102,7 +102,10 @@ CLEARED = ("chat_messages", "chat_sessions", "api_keys", "audit_log")
 
 
 class Sealing:
-    """The hashes the audit log gets when events lose their words, worked out before writers have to wait."""
+    """New hashes of the audit log after some events are cleared.
+
+    They are computed from a snapshot first, so that writers wait only for the events added since.
+    """
 
     def __init__(self, cleared: Collection[int], key: str) -> None:
         self.first = min(cleared)
@@ -111,26 +114,27 @@ class Sealing:
         self._start()
 
     def follow(self, unit: Unit) -> None:
-        """Take in the events from where it is to the end of the log, unless that is broken."""
+        """Read on to the end of the log, or to the first broken event."""
         while rows := unit.all("events_after", tenant=unit.tenant, id=self._walk.at, limit=PAGE):
             check_deadline()
             for row in rows:
                 self._walk.take(row)
                 if self._walk.is_broken:
                     return
-                self._take(row)
+                self._add_hash(row)
 
     def is_complete(self, unit: Unit) -> bool:
-        """Take in what was added since; return False if the log is broken."""
+        """Read the events added since; return False if the log is broken."""
         at = unit.all("events_after", tenant=unit.tenant, id=self._walk.at - 1, limit=1)
-        if at and at[0][8] != self._walk.hash:  # it was sealed again meanwhile
+        # Another erasure re-sealed the log meanwhile.
+        if at and at[0][8] != self._walk.hash:
             self._start()
         if not self._walk.is_broken:
             self.follow(unit)
         return not self._walk.report(read_head(unit)).broken
 
     def write(self, unit: Unit) -> None:
-        """Give the events their hashes."""
+        """Store the new hashes of the events and of the head."""
         before = [self._before, *self._hashes]
         unit.run_many(
             "seal_event",
@@ -146,7 +150,7 @@ class Sealing:
         self._before = START
         self._hashes: list[str] = []
 
-    def _take(self, row: Row) -> None:
+    def _add_hash(self, row: Row) -> None:
         event = event_from(row[:-1])
         if event.id < self.first:
             self._before = event.hash
@@ -190,7 +194,7 @@ class ErasureRows(AuditRows):
         return self._read(tenant, read)
 
     def plan_sealing(self, tenant: str, cleared: Sequence[Trace]) -> Sealing | None:
-        sealing = self._sealing(cleared)
+        sealing = self._make_sealing(cleared)
         if sealing is not None:
             self._read(tenant, sealing.follow)
         return sealing
@@ -206,12 +210,12 @@ class ErasureRows(AuditRows):
             for statement, table, values in self._iter_removals(tenant, gone):
                 removed[table] += unit.run(statement, **values)
             # Re-seal only an intact log: one that was tampered with must stay visibly broken.
-            seal = sealing if isinstance(sealing, Sealing) else self._sealing(cleared)
-            is_whole = seal is not None and seal.is_complete(unit)
+            seal = sealing if isinstance(sealing, Sealing) else self._make_sealing(cleared)
+            is_intact = seal is not None and seal.is_complete(unit)
             for (agent, parent), table, keys in _iter_batches(cleared, CLEARED):
                 values = self._batch_params(tenant, agent, parent, keys) | {"mark": ERASED}
                 marked[table] += unit.run(f"clear_{table}", **values)
-            if seal is None or not is_whole:
+            if seal is None or not is_intact:
                 return Erased(removed=+removed, cleared=+marked)
             seal.write(unit)
             return Erased(removed=+removed, cleared=+marked, resealed_from=seal.first, head_before=head)
@@ -225,7 +229,7 @@ class ErasureRows(AuditRows):
     def scrub(self, *, compact: bool | None = None) -> Sequence[str]:
         return self._engine.scrub([*TABLES, *DEPENDENT_TABLES], compact=compact)
 
-    def _sealing(self, cleared: Sequence[Trace]) -> Sealing | None:
+    def _make_sealing(self, cleared: Sequence[Trace]) -> Sealing | None:
         events = [int(each.key[0]) for each in cleared if each.table == "audit_log"]
         return Sealing(events, self.audit_key) if events else None
 

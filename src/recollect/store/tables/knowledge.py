@@ -129,6 +129,7 @@ class KnowledgeRows(Units):
         unit.run("delete_chunks", tenant=tenant, seqs=self._engine.numbers(gone))
         kept_param = self._engine.numbers(sorted(kept_numbers))
         if [number for _, number, *_ in chunks][: len(kept)] != [kept.get(place) for place in range(len(kept))]:
+            # Positions are unique within a document, so make all of them negative before assigning the new ones.
             unit.run("lift_chunks", tenant=tenant, document_id=old.id)
             places = [{"tenant": tenant, "id": number, "position": place} for place, number in kept.items()]
             _run_in_steps(unit, "place_chunk", places)
