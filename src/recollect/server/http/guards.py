@@ -26,8 +26,7 @@ from recollect.server.threads import BodyReader
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 EVERYWHERE = frozenset({"0.0.0.0", "::"})
-"""Addresses that stand for every interface. A server that listens there accepts any IP address as its Host, which is
-safe because DNS rebinding needs a name."""
+"""Addresses of all interfaces. A server that listens there accepts any IP address as Host: DNS rebinding needs a name."""
 
 TWO_HOSTS = "The request has more than one Host header; send it once."
 

@@ -1,7 +1,7 @@
 """Routes, each declared with the scope it requires, and the table that finds the route of a request.
 
-Scopes: READ covers queries, also those sent as POST. WRITE covers what an agent's program does. ADMIN covers what concerns the tenant as
-a whole, cannot be undone, or decides what is trusted. OPERATOR covers what concerns the whole store.
+Scopes: READ covers queries, also those sent as POST. WRITE covers what an agent's program does. ADMIN covers what
+concerns the tenant as a whole, cannot be undone, or decides what is trusted. OPERATOR covers the whole store.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class RouteTable:
         self._shapes: dict[tuple[str, int], dict[tuple[int, ...], _Shape]] = {}
         for number, route in enumerate(self.routes):
             for other in self.routes[:number]:
-                if route.method == other.method and _do_overlap(route.path.split("/"), other.path.split("/")):
+                if route.method == other.method and _is_ambiguous(route.path.split("/"), other.path.split("/")):
                     raise ValueError(f"{other.name} and {route.name} can match the same request.")
             parts = route.path.split("/")
             names = tuple(place for place, part in enumerate(parts) if part[:1] == "{")
@@ -204,7 +204,7 @@ class _Shape:
         return route if route is not None and all(parts[place] for place in self._names) else None
 
 
-def _do_overlap(one: Sequence[str], other: Sequence[str]) -> bool:
+def _is_ambiguous(one: Sequence[str], other: Sequence[str]) -> bool:
     return len(one) == len(other) and all(a == b or "{" in (a[:1], b[:1]) for a, b in zip(one, other, strict=True))
 
 
