@@ -255,8 +255,8 @@ class Recollect:
             return store
         return open_workspace(store, settings.workspace, max_notes=settings.max_total, suspicious=settings.suspicious)
 
-    def _open_embedding(self, given: Embedder | None, replace_embedder: bool) -> Embedding:
-        opened = given or open_embedder(
+    def _open_embedding(self, requested: Embedder | None, replace_embedder: bool) -> Embedding:
+        opened = requested or open_embedder(
             self.settings.embedder, api_key=self.settings.openai_api_key, base_url=self.settings.openai_base_url
         )
         if opened is None:

@@ -35,19 +35,19 @@ def read_text(text: str) -> str:
         return text
     if sys.stdin is None:
         raise Invalid("There is no standard input to read.")
-    given = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
-    if len(given) > MAX_INPUT_BYTES:
+    data = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
+    if len(data) > MAX_INPUT_BYTES:
         raise Invalid("Standard input holds more than a megabyte; a memory is a short text.")
-    return decode_input(given)
+    return decode_input(data)
 
 
-def decode_input(given: bytes) -> str:
+def decode_input(data: bytes) -> str:
     """Decode what standard input held.
 
     Raises: Invalid.
     """
     try:
-        return given.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Invalid(f"Standard input is not UTF-8 text (at byte {error.start}).") from error
 

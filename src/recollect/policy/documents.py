@@ -71,13 +71,13 @@ def check_categories(categories: Iterable[str]) -> tuple[str, ...]:
     return checked
 
 
-def choose_title(given: str | None, read: str, name: str, parts: Iterable[DocumentPart]) -> str:
-    """Choose a document's title: the given one, the one in the text, the file name, or its first words.
+def choose_title(requested: str | None, read: str, name: str, parts: Iterable[DocumentPart]) -> str:
+    """Choose a document's title: the requested one, the one in the text, the file name, or its first words.
 
     Raises: Invalid.
     """
-    if given is not None:
-        return check_title(given)
+    if requested is not None:
+        return check_title(requested)
     first = next((part.text for part in parts if part.text.strip()), "")
     title = " ".join((read or name or first).split())
     limit = MAX_TITLE_CHARS if read or name else UNTITLED_CHARS

@@ -125,7 +125,7 @@ class Reading:
 class DocumentFiles(Protocol):
     """Document files on disk."""
 
-    def locate(self, given: str | Path) -> Path | None:
+    def locate(self, path_or_text: str | Path) -> Path | None:
         """Return the file or folder this names; None when it is a text.
 
         Raises: Invalid when it can only be a path and does not exist.

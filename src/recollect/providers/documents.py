@@ -37,23 +37,23 @@ UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 class Files:
     """Local implementation of `ports.DocumentFiles`."""
 
-    def locate(self, given: str | Path) -> Path | None:
+    def locate(self, path_or_text: str | Path) -> Path | None:
         """Raises: Invalid."""
-        text = given if isinstance(given, str) else ""
-        looks_like_path = not isinstance(given, str) or bool(PATH_PATTERN.fullmatch(text))
+        text = path_or_text if isinstance(path_or_text, str) else ""
+        looks_like_path = not isinstance(path_or_text, str) or bool(PATH_PATTERN.fullmatch(text))
         if not looks_like_path and (len(text) > MAX_PATH_CHARS or "\n" in text or not text.strip()):
             return None
-        path = Path(given).expanduser()
+        path = Path(path_or_text).expanduser()
         try:
             if path.exists():
                 return path
         except (OSError, ValueError, RuntimeError) as error:
             # Too long or with a NUL: a text, not a path.
-            if not isinstance(given, str):
-                raise Invalid(f"{given}: cannot be read ({error}).") from error
+            if not isinstance(path_or_text, str):
+                raise Invalid(f"{path_or_text}: cannot be read ({error}).") from error
             return None
         if looks_like_path:
-            raise Invalid(f"There is no file or folder {str(given)!r}.")
+            raise Invalid(f"There is no file or folder {str(path_or_text)!r}.")
         return None
 
     def is_folder(self, path: Path) -> bool:

@@ -24,13 +24,13 @@ GRACE = 1.0
 GivenModel = Model | Callable[[Sequence[Json]], str]
 
 
-def open_models(settings: Settings, given: GivenModel | None = None) -> Models:
+def open_models(settings: Settings, model: GivenModel | None = None) -> Models:
     """Open the models of the settings, or use the given one for every purpose, without calling any.
 
     Raises: Invalid.
     """
-    if given is not None:
-        one = CheckedModel(given)
+    if model is not None:
+        one = CheckedModel(model)
         return Models(main=one, summary=one, fast=one)
     return Models(
         main=_open_model(settings, ""), summary=_open_model(settings, "summary"), fast=_open_model(settings, "fast")

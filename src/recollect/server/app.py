@@ -211,15 +211,15 @@ def _complete_document(app: FastAPI, *, no_auth: bool) -> None:
         document = written()
         if is_new:
             for path, methods in document["paths"].items():
-                for method, said in methods.items():
+                for method, operation in methods.items():
                     if method == "post":
-                        said.setdefault("parameters", []).append(PARAMETER)
+                        operation.setdefault("parameters", []).append(PARAMETER)
                     # Also where the answer itself is not JSON.
-                    said["responses"]["default"] = REFUSAL
+                    operation["responses"]["default"] = REFUSAL
                     if not no_auth:
                         scope = scopes.get(f"{method.upper()} {path}", KeyScope.ADMIN)
-                        said["security"] = [] if scope is None else [{"key": []}]
-                        said["x-scope"] = "none" if scope is None else scope.value
+                        operation["security"] = [] if scope is None else [{"key": []}]
+                        operation["x-scope"] = "none" if scope is None else scope.value
             if not no_auth:
                 document["components"]["securitySchemes"] = {"key": SCHEME}
         return document

@@ -56,13 +56,13 @@ def read_page(
     size = 0
     while True:
         # One more than the page holds tells whether it is the last one.
-        wanted, before = min(at_once, limit + 1 - len(items)), len(items)
-        for item in read(start, wanted):
+        count, before = min(at_once, limit + 1 - len(items)), len(items)
+        for item in read(start, count):
             size += count_bytes(item)
             if len(items) == limit or (items and size > MAX_PAGE_BYTES):
                 return ListPage(items, place_of(items[-1]))
             items.append(item)
-        if len(items) < before + wanted:
+        if len(items) < before + count:
             return ListPage(items, None)
         start = place_of(items[-1])
 

@@ -102,28 +102,28 @@ async def get_root(request: Request) -> Response:
 def operations(document: Json) -> Iterator[Operation]:
     """Yield the routes of an OpenAPI document."""
     for path, methods in document["paths"].items():
-        for method, said in methods.items():
-            status, answer = next(iter(said["responses"].items()))
+        for method, operation in methods.items():
+            status, answer = next(iter(operation["responses"].items()))
             yield Operation(
-                id=said["operationId"],
-                group=next(iter(said.get("tags", [])), ""),
+                id=operation["operationId"],
+                group=next(iter(operation.get("tags", [])), ""),
                 method=method.upper(),
                 path=path,
-                description=said.get("description", said["summary"]),
-                fields=[*_parameters(document, said), *_body(document, said.get("requestBody", {}))],
+                description=operation.get("description", operation["summary"]),
+                fields=[*_parameters(document, operation), *_body(document, operation.get("requestBody", {}))],
                 status=status,
                 answer=[*_body(document, answer, place="answer")],
             )
 
 
-def _parameters(document: Json, said: Json) -> Iterator[FieldDoc]:
-    for each in said.get("parameters", []):
+def _parameters(document: Json, operation: Json) -> Iterator[FieldDoc]:
+    for each in operation.get("parameters", []):
         schema = {"description": each.get("description", ""), **each["schema"]}
         yield _field(document, each["name"], each["in"], schema, is_required=each.get("required", False))
 
 
-def _body(document: Json, said: Json, *, place: str = "body") -> Iterator[FieldDoc]:
-    schema = said.get("content", {}).get("application/json", {}).get("schema", {})
+def _body(document: Json, described: Json, *, place: str = "body") -> Iterator[FieldDoc]:
+    schema = described.get("content", {}).get("application/json", {}).get("schema", {})
     yield from _properties(document, schema, place)
 
 

@@ -37,8 +37,8 @@ def from_environment(variables: Mapping[str, str], known: Sequence[SettingRow]) 
             _reject_unknown("environment", name, own_names)
     values: dict[str, Any] = {}
     for each in known:
-        if given := [name for name in each.environment if variables.get(name)]:
-            values[each.name] = convert_value(variables[given[0]], each, source="environment", key=given[0])
+        if set_names := [name for name in each.environment if variables.get(name)]:
+            values[each.name] = convert_value(variables[set_names[0]], each, source="environment", key=set_names[0])
     return values
 
 

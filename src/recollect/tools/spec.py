@@ -62,16 +62,16 @@ class Tool:
         Raises: Invalid.
         """
         check_json(arguments, what="arguments")
-        given = {name: value for name, value in arguments.items() if value is not None}
-        for name, value in given.items():
+        present = {name: value for name, value in arguments.items() if value is not None}
+        for name, value in present.items():
             if name not in self.parameters:
                 known = ", ".join(self.parameters) or "none"
                 raise Invalid(f"{self.name} has no argument {name[:40]!r}; its arguments are: {known}.")
             _check(name, value, self.parameters[name])
         for name, parameter in self.parameters.items():
-            if parameter.is_required and name not in given:
+            if parameter.is_required and name not in present:
                 raise Invalid(f"{self.name} needs the argument {name!r}: {parameter.description}")
-        return given
+        return present
 
 
 def _check(name: str, value: Any, parameter: Parameter) -> None:

@@ -305,15 +305,15 @@ def _render_report(report: AuditReport) -> Output:
 
 def _verdict(report: AuditReport) -> str:
     """Say in a few sentences whether the log is intact."""
-    said = [f"The log is whole: {report.events:,} {'event' if report.events == 1 else 'events'}."]
+    sentences = [f"The log is whole: {report.events:,} {'event' if report.events == 1 else 'events'}."]
     if not report.is_intact:
-        said = [one_line(report.problem)]
-        said += [f"Broken: {', '.join(map(str, report.broken))}."] if len(report.broken) > 1 else []
+        sentences = [one_line(report.problem)]
+        sentences += [f"Broken: {', '.join(map(str, report.broken))}."] if len(report.broken) > 1 else []
     if report.keyed_from:
-        said.append(f"Keyed from event {report.keyed_from} on.")
+        sentences.append(f"Keyed from event {report.keyed_from} on.")
     if report.head.id:
-        said.append(f"Head: {report.head.id} {one_line(report.head.hash)}")
-    return " ".join(said)
+        sentences.append(f"Head: {report.head.id} {one_line(report.head.hash)}")
+    return " ".join(sentences)
 
 
 def _render_anchors(anchors: Sequence[Anchor], notes: Sequence[str]) -> Output:

@@ -238,8 +238,8 @@ def _why(chat: Chat, id: str) -> None:
     if id:
         run.show(render_explanation(memory.explain(chat.prompt, id, as_of=chat.asked_at)))
         return
-    shown = ", ".join(f"{item.id} ({item.block})" for item in answer.recalled) or "nothing out of memory"
-    run.printer.note(f"The model was shown: {shown}. This is how recall scores your message:")
+    recalled = ", ".join(f"{item.id} ({item.block})" for item in answer.recalled) or "nothing out of memory"
+    run.printer.note(f"The model was shown: {recalled}. This is how recall scores your message:")
     run.show(render_hits(memory.recall(chat.prompt, as_of=chat.asked_at), is_explained=True))
 
 

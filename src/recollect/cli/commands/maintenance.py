@@ -162,8 +162,8 @@ def _render_sightings(sightings: Iterable[Sighting]) -> Output:
 
 
 def _render_allowed(count: int) -> Output:
-    said = f"Allowed: {count}"
-    return Output(json={"allowed": count}, lines=[said], blocks=[(tick(True), said)])
+    line = f"Allowed: {count}"
+    return Output(json={"allowed": count}, lines=[line], blocks=[(tick(True), line)])
 
 
 def _render_reembedded(count: int, embedder: str, *, mended: int) -> Output:

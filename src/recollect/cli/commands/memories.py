@@ -260,8 +260,8 @@ def _review_rows(rows: Iterable[MemoryRow]) -> Iterable[Sequence[Cell]]:
 
 
 def _render_approved_workspace(count: int) -> Output:
-    said = f"Approved: {count}"
-    return Output(json={"approved": count}, lines=[said], blocks=[(tick(True), said)])
+    line = f"Approved: {count}"
+    return Output(json={"approved": count}, lines=[line], blocks=[(tick(True), line)])
 
 
 def kind_cell(kind: Kind) -> Styled:

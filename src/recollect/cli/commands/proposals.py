@@ -32,12 +32,12 @@ def proposals(
 ) -> None:
     """List proposals of consolidation, or decide on one."""
     chosen = {"apply": apply, "reject": reject, "undo": undo}
-    given = {verb: id for verb, id in chosen.items() if id is not None}
-    if len(given) > 1:
+    decisions = {verb: id for verb, id in chosen.items() if id is not None}
+    if len(decisions) > 1:
         raise Invalid("Decide one proposal at a time: --apply, --reject or --undo.")
-    for verb, id in given.items():
+    for verb, id in decisions.items():
         run.show(_render_decision(getattr(run.memory, f"{verb}_proposal")(id)))
-    if not given:
+    if not decisions:
         run.show(_render_proposals(run.memory.proposals(state=state), if_empty="No proposals."))
 
 
@@ -76,8 +76,8 @@ def _render_proposals(proposals: Sequence[Proposal], *, if_empty: str) -> Output
 
 def _render_decision(proposal: Proposal) -> Output:
     made = f": {proposal.memory_id} stands for {', '.join(fold.id for fold in proposal.folds)}"
-    said = f"{proposal.state.value.capitalize()} {proposal.id}{made if proposal.state is ProposalState.APPLIED else ''}"
-    return Output(json=_json(proposal), lines=[said], blocks=[Styled(said, "green")])
+    line = f"{proposal.state.value.capitalize()} {proposal.id}{made if proposal.state is ProposalState.APPLIED else ''}"
+    return Output(json=_json(proposal), lines=[line], blocks=[Styled(line, "green")])
 
 
 def _json(proposal: Proposal) -> Json:

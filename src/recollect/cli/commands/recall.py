@@ -247,8 +247,8 @@ def _explanation_blocks(explanation: Explanation) -> Iterable[Block]:
     if explanation.words:
         yield Styled(f"Words in common: {', '.join(map(one_line, explanation.words))}", "dim")
     for prompt in explanation.prompts:
-        said = f"{prompt.call_id}, {local_time(prompt.at)}: {_appearance(prompt)}"
-        yield Styled(said, "yellow" if prompt.left_out else "dim")
+        line = f"{prompt.call_id}, {local_time(prompt.at)}: {_appearance(prompt)}"
+        yield Styled(line, "yellow" if prompt.left_out else "dim")
     for each in explanation.unanswered:
         yield Styled(_missing_hint(each), "yellow")
 

@@ -144,13 +144,13 @@ def parse_part(
     Raises: Invalid.
     """
     selectors = {"lines": lines, "head": head, "tail": tail, "grep": grep, "json_path": json_path}
-    given = [name for name, value in selectors.items() if value is not None]
-    if len(given) > 1:
-        raise Invalid(f"Ask in one way at a time: {' or '.join(given)}, not both.")
+    used = [name for name, value in selectors.items() if value is not None]
+    if len(used) > 1:
+        raise Invalid(f"Ask in one way at a time: {' or '.join(used)}, not both.")
     check_whole(offset, "offset")
-    if offset and given and given[0] not in ("grep", "json_path"):
-        raise Invalid(f"Ask in one way at a time: offset or {given[0]}, not both.")
-    most = limit if limit is not None else PART_CHARS if given else PAGE_CHARS
+    if offset and used and used[0] not in ("grep", "json_path"):
+        raise Invalid(f"Ask in one way at a time: offset or {used[0]}, not both.")
+    most = limit if limit is not None else PART_CHARS if used else PAGE_CHARS
     return PartRequest(
         offset=offset,
         limit=check_whole(most, "limit", least=1, most=MAX_CHARS),

@@ -63,8 +63,8 @@ def _parse_message(message: Any) -> ChatMessage | None:
         return None
     listed = message.get("content")
     blocks = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-    shown = [files.first_text(each, "text") for each in blocks if each.get("type") == "text"]
-    text = "\n\n".join(filter(None, shown)) or files.first_text(message, "text")
+    texts = [files.first_text(each, "text") for each in blocks if each.get("type") == "text"]
+    text = "\n\n".join(filter(None, texts)) or files.first_text(message, "text")
     is_user = message["sender"] == "human"
     attachments = (
         [*_render_attachments(message.get("attachments")), *_render_attachments(message.get("files"))]

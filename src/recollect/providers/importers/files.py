@@ -193,13 +193,13 @@ def parse_time(value: object) -> datetime | None:
     return None
 
 
-def make_tags(*given: object) -> tuple[str, ...]:
+def make_tags(*values: object) -> tuple[str, ...]:
     """Return the valid tags among these values, in order.
 
     >>> make_tags("user:alice", ["food", 7, "food"], None)
     ('user:alice', 'food')
     """
-    flat = [tag for each in given for tag in (each if isinstance(each, list) else [each])]
+    flat = [tag for each in values for tag in (each if isinstance(each, list) else [each])]
     named = [" ".join(tag.split())[:MAX_TAG_CHARS].strip() for tag in flat if isinstance(tag, str)]
     return tuple(dict.fromkeys(tag for tag in named if tag and tag.isprintable()))[:MAX_TAGS]
 

@@ -122,9 +122,9 @@ def _counting_reader(reader: Any, allowance: _Allowance) -> Any:
     class Counted(reader):  # type: ignore[misc]
         """Reader that counts its objects."""
 
-        def cache_indirect_object(self, *given: Any) -> Any:
+        def cache_indirect_object(self, *args: Any) -> Any:
             allowance.keep_object()
-            return super().cache_indirect_object(*given)
+            return super().cache_indirect_object(*args)
 
     return Counted
 

@@ -33,9 +33,9 @@ def list_sessions(
     """Show the most recently used first; `at` and `id` are the end of the previous page."""
     agent = tenant.get_agent(memory.owner.agent)
     found = memory.sessions(before=_place(at, id) if at or id else None, limit=SESSIONS + 1)
-    shown = found[:SESSIONS]
+    listed = found[:SESSIONS]
     return page(
-        request, "sessions.html", agent=agent, sessions=shown, older=shown[-1] if len(found) > SESSIONS else None
+        request, "sessions.html", agent=agent, sessions=listed, older=listed[-1] if len(found) > SESSIONS else None
     )
 
 
@@ -49,7 +49,7 @@ def show_session(
 ) -> Response:
     """Show the summary of a conversation and its messages, in order."""
     agent, session = tenant.get_agent(memory.owner.agent), memory.session(id)
-    shown = read_page(
+    listed = read_page(
         lambda after, limit: memory.messages(id, after=after, limit=limit),
         attrgetter("position"),
         after,
@@ -57,7 +57,7 @@ def show_session(
         at_once=READ_LARGE_AT_ONCE,
     )
     return page(
-        request, "session.html", agent=agent, session=session, messages=shown.items, more=shown.end or 0, after=after
+        request, "session.html", agent=agent, session=session, messages=listed.items, more=listed.end or 0, after=after
     )
 
 

@@ -55,9 +55,9 @@ def list_seen(
     """Show the latest prompts of an agent."""
     agent = tenant.get_agent(memory.owner.agent)
     calls = memory.context_calls(session_id=session.strip(), before=before, limit=CALLS_PAGE + 1)
-    shown = calls[:CALLS_PAGE]
-    older = shown[-1].id if len(calls) > CALLS_PAGE else ""
-    return page(request, "calls.html", agent=agent, calls=shown, session=session, older=older)
+    listed = calls[:CALLS_PAGE]
+    older = listed[-1].id if len(calls) > CALLS_PAGE else ""
+    return page(request, "calls.html", agent=agent, calls=listed, session=session, older=older)
 
 
 @router.get("/seen/{id}", scope=READ)

@@ -97,8 +97,8 @@ class _Answer:
 
 def _login_for(scope: Scope) -> str:
     """Return the address of the login form, with the page to open after it."""
-    wanted = _address(scope, scope["path"])
-    return f"{PATH}/login" + ("" if wanted == PATH else f"?next={quote(wanted, safe='')}")
+    address = _address(scope, scope["path"])
+    return f"{PATH}/login" + ("" if address == PATH else f"?next={quote(address, safe='')}")
 
 
 def _address(scope: Scope, path: str) -> str:

@@ -34,9 +34,9 @@ def list_documents(
 ) -> Response:
     """Show documents by id, of one category if it is given."""
     found = tenant.list_documents(category=category, after=after, limit=DOCUMENTS + 1)
-    shown = found[:DOCUMENTS]
-    more = shown[-1].id if len(found) > DOCUMENTS else ""
-    return page(request, "documents.html", documents=shown, category=category, more=more, is_first=not after)
+    listed = found[:DOCUMENTS]
+    more = listed[-1].id if len(found) > DOCUMENTS else ""
+    return page(request, "documents.html", documents=listed, category=category, more=more, is_first=not after)
 
 
 @router.get("/documents/{id}", scope=READ)
@@ -113,13 +113,13 @@ def _board(
         for each in tenant.list_documents(category=WHITEBOARD, after=after, limit=limit):
             yield each, tenant.list_passages(each.id)
 
-    shown = read_page(areas, lambda area: area[0].id, after, limit=AREAS)
+    listed = read_page(areas, lambda area: area[0].id, after, limit=AREAS)
     return page(
         request,
         "whiteboard.html",
         status=400 if problem else 200,
-        areas=shown.items,
-        more=shown.end or "",
+        areas=listed.items,
+        more=listed.end or "",
         prefix=PREFIX,
         problem=problem,
         title=title,

@@ -25,21 +25,21 @@ _FILES = {name: _FOLDER.joinpath(name).read_bytes() for name in TYPES}
 
 
 @router.get("/login", scope=PUBLIC)
-def show_login(request: Request, wanted: Next = "") -> Response:
+def show_login(request: Request, next_page: Next = "") -> Response:
     """Show the form; redirect clients that are logged in."""
     if request.state.access is not None:
-        return RedirectResponse(_console_page(wanted), status_code=303)
-    return page(request, "login.html", wanted=wanted, problem="")
+        return RedirectResponse(_console_page(next_page), status_code=303)
+    return page(request, "login.html", wanted=next_page, problem="")
 
 
 @router.post("/login", scope=PUBLIC)
-async def log_in(request: Request, key: Annotated[str, Form()] = "", wanted: Next = "") -> Response:
+async def log_in(request: Request, key: Annotated[str, Form()] = "", next_page: Next = "") -> Response:
     """Log in with a key and set the cookie."""
     try:
         record = await _keys(request).verify(key.strip(), request.scope)
     except Unauthorized as error:
-        return page(request, "login.html", status=401, wanted=wanted, problem=str(error))
-    return _set_cookie(request, _logins(request).begin(record), wanted)
+        return page(request, "login.html", status=401, wanted=next_page, problem=str(error))
+    return _set_cookie(request, _logins(request).begin(record), next_page)
 
 
 @router.get("/open/{code}", scope=PUBLIC)
@@ -85,8 +85,8 @@ def _keys(request: Request) -> KeyCheck:
     return keys
 
 
-def _set_cookie(request: Request, cookie: str, wanted: str) -> Response:
-    answer = RedirectResponse(_console_page(wanted), status_code=303)
+def _set_cookie(request: Request, cookie: str, next_page: str) -> Response:
+    answer = RedirectResponse(_console_page(next_page), status_code=303)
     answer.set_cookie(
         COOKIE,
         cookie,
@@ -100,10 +100,10 @@ def _set_cookie(request: Request, cookie: str, wanted: str) -> Response:
     return answer
 
 
-def _console_page(wanted: str) -> str:
+def _console_page(next_page: str) -> str:
     """Return the page to open, if it belongs to the console; otherwise the first page.
 
     >>> _console_page("/admin/audit?q=x"), _console_page("//evil.example"), _console_page("")
     ('/admin/audit?q=x', '/admin', '/admin')
     """
-    return wanted if is_console(wanted.partition("?")[0]) else PATH
+    return next_page if is_console(next_page.partition("?")[0]) else PATH

@@ -60,9 +60,9 @@ def place(*parts: object, **query: object) -> str:
     >>> place("agents", "ann@home", "why", q="a&b", limit=None)
     '/admin/agents/ann%40home/why?q=a%26b'
     """
-    given = {name: value for name, value in query.items() if value not in (None, "")}
+    present = {name: value for name, value in query.items() if value not in (None, "")}
     path = "/".join([PATH, *(quote(str(part), safe="") for part in parts)])
-    return f"{path}?{urlencode(given)}" if given else path
+    return f"{path}?{urlencode(present)}" if present else path
 
 
 def moment(at: datetime) -> str:

@@ -29,7 +29,7 @@ def list_proposals(
 ) -> Response:
     """Show proposals, newest first, with the memories they replace."""
     agent = tenant.get_agent(memory.owner.agent)
-    shown = read_page(
+    listed = read_page(
         lambda before, limit: memory.proposals(state=state or ANY_STATE, before=before, limit=limit),
         attrgetter("id"),
         before or None,
@@ -39,10 +39,10 @@ def list_proposals(
         request,
         "proposals.html",
         agent=agent,
-        proposals=shown.items,
+        proposals=listed.items,
         state=state,
         choices=[*ProposalState, ANY_STATE],
-        older=shown.end or "",
+        older=listed.end or "",
     )
 
 

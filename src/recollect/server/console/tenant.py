@@ -41,9 +41,9 @@ def list_events(
 ) -> Response:
     """Show audit events, newest first."""
     found = tenant.audit.search(q, before=before, limit=EVENTS + 1)
-    shown = found[:EVENTS]
-    older = shown[-1].id if len(found) > EVENTS else None
-    return page(request, "audit.html", events=shown, q=q, older=older, report=None)
+    listed = found[:EVENTS]
+    older = listed[-1].id if len(found) > EVENTS else None
+    return page(request, "audit.html", events=listed, q=q, older=older, report=None)
 
 
 @router.get("/audit/verify", scope=READ)

@@ -26,7 +26,7 @@ from recollect.server.threads import BodyReader
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 EVERYWHERE = frozenset({"0.0.0.0", "::"})
-"""Addresses of all interfaces. A server that listens there accepts any IP address as Host: DNS rebinding needs a name."""
+"""Addresses of all interfaces. With them, any IP address is accepted as Host, because DNS rebinding needs a name."""
 
 TWO_HOSTS = "The request has more than one Host header; send it once."
 

@@ -40,13 +40,13 @@ class ClientContext:
         return advice if self.may_write else f"{advice}\n\n{READ_ONLY}"
 
 
-def select_sets(wanted: Iterable[str]) -> Sequence[str]:
+def select_sets(requested: Iterable[str]) -> Sequence[str]:
     """Return the requested sets that this version has. Names of the default setting are never an error.
 
     Raises: Invalid for any other name, or if nothing is left.
     """
     known = Settings().tool_sets
-    existing = [name for name in wanted if name in catalog.SETS or name not in known]
+    existing = [name for name in requested if name in catalog.SETS or name not in known]
     if not existing:
         raise Invalid(f"No tools are selected; the sets are {', '.join(catalog.SETS)}.")
     catalog.select_tools(existing)

@@ -110,9 +110,9 @@ def preferred_type(accept: str) -> str:
 
 
 def _quality(accepted: str) -> float:
-    _, _, said = accepted.partition("q=")
+    _, _, quality = accepted.partition("q=")
     try:
-        return min(max(float(said.strip()), 0.0), 1.0) if said else 1.0
+        return min(max(float(quality.strip()), 0.0), 1.0) if quality else 1.0
     except ValueError:
         return 1.0
 

@@ -99,8 +99,8 @@ def list_resources(client: ClientContext, cursor: str | None) -> ListResourcesRe
 
 def list_templates(client: ClientContext) -> ListResourceTemplatesResult:
     """List the templates of addresses."""
-    shown = [each for kind, each in TEMPLATES.items() if is_offered(client, kind)]
-    return ListResourceTemplatesResult(resource_templates=shown)
+    offered = [each for kind, each in TEMPLATES.items() if is_offered(client, kind)]
+    return ListResourceTemplatesResult(resource_templates=offered)
 
 
 def read(client: ClientContext, uri: str) -> ReadResourceResult:

@@ -87,14 +87,14 @@ router = Router(prefix="/api/audit", tags=["audit"])
 
 
 @router.get("", scope=READ)
-def list_events(tenant: CurrentTenant, wanted: Annotated[EventFilter, Query()]) -> EventPage:
+def list_events(tenant: CurrentTenant, filters: Annotated[EventFilter, Query()]) -> EventPage:
     """List audit events, newest first."""
-    before = decode_number(LISTING, wanted.cursor) if wanted.cursor else None
+    before = decode_number(LISTING, filters.cursor) if filters.cursor else None
     page = read_page(
-        lambda before, limit: tenant.audit.search(wanted.q, before=before, limit=limit),
+        lambda before, limit: tenant.audit.search(filters.q, before=before, limit=limit),
         attrgetter("id"),
         before,
-        limit=wanted.limit,
+        limit=filters.limit,
     )
     return EventPage(items=[EventBody.of(each) for each in page.items], next_cursor=next_cursor(LISTING, page.end))
 

@@ -70,14 +70,14 @@ def consolidate(memory: CurrentAgent) -> ProposalPage:
 
 
 @router.get("/proposals", scope=READ)
-def list_proposals(memory: CurrentAgent, wanted: Annotated[ProposalFilter, Query()]) -> ProposalPage:
+def list_proposals(memory: CurrentAgent, filters: Annotated[ProposalFilter, Query()]) -> ProposalPage:
     """List proposals, newest first."""
-    before = decode_cursor(LISTING, wanted.cursor) if wanted.cursor else None
+    before = decode_cursor(LISTING, filters.cursor) if filters.cursor else None
     page = read_page(
-        lambda before, limit: memory.proposals(state=wanted.state, before=before, limit=limit),
+        lambda before, limit: memory.proposals(state=filters.state, before=before, limit=limit),
         attrgetter("id"),
         before,
-        limit=wanted.limit,
+        limit=filters.limit,
     )
     items = [ProposalBody.model_validate(each) for each in page.items]
     return ProposalPage(items=items, next_cursor=next_cursor(LISTING, page.end))

@@ -177,14 +177,14 @@ def build_context(memory: CurrentAgent, body: ContextRequest) -> ContextBody:
 
 
 @router.get("/context-calls", scope=READ)
-def list_context_calls(memory: CurrentAgent, wanted: Annotated[CallFilter, Query()]) -> CallPage:
+def list_context_calls(memory: CurrentAgent, filters: Annotated[CallFilter, Query()]) -> CallPage:
     """List the latest prompts of the agent, newest first, by ids and digests."""
-    before = decode_cursor(LISTING, wanted.cursor) if wanted.cursor else ""
+    before = decode_cursor(LISTING, filters.cursor) if filters.cursor else ""
     page = read_page(
-        lambda before, limit: memory.context_calls(session_id=wanted.session_id, before=before, limit=limit),
+        lambda before, limit: memory.context_calls(session_id=filters.session_id, before=before, limit=limit),
         attrgetter("id"),
         before,
-        limit=check_limit(wanted.limit, most=MAX_CALLS),
+        limit=check_limit(filters.limit, most=MAX_CALLS),
         at_once=READ_LARGE_AT_ONCE,
     )
     return CallPage(items=[CallBody.of(each) for each in page.items], next_cursor=next_cursor(LISTING, page.end))

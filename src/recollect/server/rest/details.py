@@ -175,44 +175,44 @@ def store_detail(memory: CurrentAgent, body: NewDetail) -> DetailBody:
 
 
 @router.get("/details", scope=READ)
-def list_details(memory: CurrentAgent, wanted: Annotated[DetailFilter, Query()]) -> DetailList:
+def list_details(memory: CurrentAgent, filters: Annotated[DetailFilter, Query()]) -> DetailList:
     """List details, newest first; with `q`, by the number of its words they have."""
-    if wanted.q.strip():
-        return _search(memory, wanted)
+    if filters.q.strip():
+        return _search(memory, filters)
     page = read_page(
-        lambda before, limit: memory.list_details(session_id=wanted.session_id, before=before, limit=limit),
+        lambda before, limit: memory.list_details(session_id=filters.session_id, before=before, limit=limit),
         attrgetter("created_at", "key"),
-        decode_place(LISTING, wanted.cursor) if wanted.cursor else None,
-        limit=wanted.limit,
+        decode_place(LISTING, filters.cursor) if filters.cursor else None,
+        limit=filters.limit,
     )
     return DetailList(items=[DetailBody.of(each) for each in page.items], next_cursor=next_cursor(LISTING, page.end))
 
 
-def _search(memory: AgentMemory, wanted: DetailFilter) -> DetailList:
+def _search(memory: AgentMemory, filters: DetailFilter) -> DetailList:
     """Return a page of a search; the cursor counts the items before it."""
-    search = partial(memory.search_details, wanted.q, session_id=wanted.session_id)
+    search = partial(memory.search_details, filters.q, session_id=filters.session_id)
     page = read_page(
         lambda start, limit: enumerate(search(offset=start, limit=limit), start + 1),
         itemgetter(0),
-        decode_number(SEARCH, wanted.cursor) if wanted.cursor else 0,
-        limit=wanted.limit,
+        decode_number(SEARCH, filters.cursor) if filters.cursor else 0,
+        limit=filters.limit,
     )
     return DetailList(items=[DetailBody.of(each) for _, each in page.items], next_cursor=next_cursor(SEARCH, page.end))
 
 
 @router.get("/details/{key}", scope=READ)
-def read_detail(memory: CurrentAgent, key: Key, wanted: Annotated[PartFilter, Query()]) -> PartBody:
+def read_detail(memory: CurrentAgent, key: Key, filters: Annotated[PartFilter, Query()]) -> PartBody:
     """Return a part of a big text: a range of characters or lines, its head or tail, matches, or values of its JSON."""
     page = memory.read_detail(
         key,
-        offset=wanted.offset,
-        limit=wanted.limit,
-        lines=wanted.lines,
-        head=wanted.head,
-        tail=wanted.tail,
-        grep=wanted.grep,
-        context=wanted.context,
-        json_path=wanted.json_path,
+        offset=filters.offset,
+        limit=filters.limit,
+        lines=filters.lines,
+        head=filters.head,
+        tail=filters.tail,
+        grep=filters.grep,
+        context=filters.context,
+        json_path=filters.json_path,
     )
     return PartBody.of(page)
 

@@ -266,14 +266,14 @@ def _ingest(tenant: CurrentTenant, submitted: NewDocument | Upload) -> IngestRep
 
 
 @router.get("/kb/documents", scope=READ)
-def list_documents(tenant: CurrentTenant, wanted: Annotated[DocumentFilter, Query()]) -> DocumentPage:
+def list_documents(tenant: CurrentTenant, filters: Annotated[DocumentFilter, Query()]) -> DocumentPage:
     """List documents, by id."""
-    after = decode_cursor(LISTING, wanted.cursor) if wanted.cursor else ""
+    after = decode_cursor(LISTING, filters.cursor) if filters.cursor else ""
     page = read_page(
-        lambda after, limit: tenant.list_documents(category=wanted.category, after=after, limit=limit),
+        lambda after, limit: tenant.list_documents(category=filters.category, after=after, limit=limit),
         attrgetter("id"),
         after,
-        limit=wanted.limit,
+        limit=filters.limit,
     )
     items = [DocumentBody.model_validate(each) for each in page.items]
     return DocumentPage(items=items, next_cursor=next_cursor(LISTING, page.end))
@@ -307,10 +307,10 @@ def search_knowledge(tenant: CurrentTenant, body: KnowledgeQuestion) -> SearchAn
 
 @router.get("/skills", scope=READ)
 def list_skills(
-    recollect: CurrentRecollect, tenant: CurrentTenant, wanted: Annotated[SkillFilter, Query()]
+    recollect: CurrentRecollect, tenant: CurrentTenant, filters: Annotated[SkillFilter, Query()]
 ) -> SkillPage:
     """List all skills by name, with their text; with `agent`, those of this agent. Changed files are read again."""
-    found = readable_agent(tenant, wanted.agent).skills() if wanted.agent else recollect.skills()
+    found = readable_agent(tenant, filters.agent).skills() if filters.agent else recollect.skills()
     return SkillPage(
         items=[SkillBody.model_validate(each) for each in found], problems=list(recollect.skill_problems())
     )

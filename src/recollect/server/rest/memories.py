@@ -178,22 +178,22 @@ MemoryId = Annotated[str, Path(description="The memory's id.", examples=["m-7"])
 
 @router.get("/memories", scope=READ)
 def list_memories(
-    recollect: CurrentRecollect, memory: CurrentAgent, wanted: Annotated[MemoryFilter, Query()]
+    recollect: CurrentRecollect, memory: CurrentAgent, filters: Annotated[MemoryFilter, Query()]
 ) -> MemoryPage:
     """List memories, newest first. An unknown agent has none."""
-    before = decode_cursor(LISTING, wanted.cursor) if wanted.cursor else None
+    before = decode_cursor(LISTING, filters.cursor) if filters.cursor else None
     listed = partial(
         memory.list,
-        kind=wanted.kind or None,
-        tag=wanted.tag,
-        query=wanted.q,
-        state=wanted.state or State.LIVE,
-        as_of=wanted.as_of,
+        kind=filters.kind or None,
+        tag=filters.tag,
+        query=filters.q,
+        state=filters.state or State.LIVE,
+        as_of=filters.as_of,
     )
     page = read_page(
-        lambda before, limit: listed(before=before, limit=limit), attrgetter("id"), before, limit=wanted.limit
+        lambda before, limit: listed(before=before, limit=limit), attrgetter("id"), before, limit=filters.limit
     )
-    moment = wanted.as_of or recollect.now()
+    moment = filters.as_of or recollect.now()
     items = [MemoryBody.of(each, moment) for each in page.items]
     return MemoryPage(items=items, next_cursor=next_cursor(LISTING, page.end))
 

@@ -155,14 +155,14 @@ SessionId = Annotated[str, Path(description="The session's id.", examples=["s-7"
 
 
 @router.get("", scope=READ)
-def list_sessions(tenant: CurrentTenant, wanted: Annotated[SessionFilter, Query()]) -> SessionPage:
+def list_sessions(tenant: CurrentTenant, filters: Annotated[SessionFilter, Query()]) -> SessionPage:
     """List conversations, most recently used first."""
-    listed = (readable_agent(tenant, wanted.agent) if wanted.agent else tenant).sessions
+    listed = (readable_agent(tenant, filters.agent) if filters.agent else tenant).sessions
     page = read_page(
         lambda before, limit: listed(before=before, limit=limit),
         place_of,
-        decode_place(SESSIONS, wanted.cursor) if wanted.cursor else None,
-        limit=wanted.limit,
+        decode_place(SESSIONS, filters.cursor) if filters.cursor else None,
+        limit=filters.limit,
     )
     items = [SessionBody.of(each) for each in page.items]
     return SessionPage(items=items, next_cursor=next_cursor(SESSIONS, page.end))

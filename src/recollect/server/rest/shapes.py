@@ -53,13 +53,13 @@ class RequestBody(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _check_names(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
-            return given
+    def _check_names(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
         for also, name in cls.other_names.items():
-            if also in given and name not in given:
-                given = {name if key == also else key: value for key, value in given.items()}
-        for name in given:
+            if also in values and name not in values:
+                values = {name if key == also else key: value for key, value in values.items()}
+        for name in values:
             if name not in cls.model_fields:
                 raise PydanticCustomError(
                     "unknown_field",
@@ -70,7 +70,7 @@ class RequestBody(BaseModel):
                         "known": ", ".join(cls.model_fields),
                     },
                 )
-        return given
+        return values
 
 
 def _without_defaults(schema: dict[str, Any]) -> None:

@@ -76,5 +76,5 @@ def _build_messages(
     parts += [f"In short: {digested.text}", f"<beginning>\n{digest.head[:FIRST_CHARS]}\n</beginning>"]
     if digested.chars > FIRST_CHARS:
         parts.append(f"<end>\n{digest.tail[-LAST_CHARS:]}\n</end>")
-    shown = redact("\n\n".join(parts).replace("\x00", "\ufffd"))
-    return [{"role": "system", "content": INSTRUCTION}, {"role": "user", "content": shown}]
+    prompt = redact("\n\n".join(parts).replace("\x00", "\ufffd"))
+    return [{"role": "system", "content": INSTRUCTION}, {"role": "user", "content": prompt}]

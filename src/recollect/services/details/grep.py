@@ -151,7 +151,7 @@ class _Output:
         self._room = limit
         self._parts: list[str] = []
         # Numbers of the last rendered and of the last matching line.
-        self._shown = 0
+        self._rendered = 0
         self._matched = 0
 
     @property
@@ -161,16 +161,16 @@ class _Output:
     def add(self, place: _Place) -> bool:
         """Add a match with its context; return False if there is no room."""
         parts = self._context_after(place.line - 1)
-        shown = self._shown + len(parts)
-        first = min(max(shown + 1, place.line - self._context), place.line)
-        if self._context and self._matched and first > shown + 1:
+        last_rendered = self._rendered + len(parts)
+        first = min(max(last_rendered + 1, place.line - self._context), place.line)
+        if self._context and self._matched and first > last_rendered + 1:
             parts.append(GAP)
         parts += [self._render_line(number, "-") for number in range(first, place.line)]
         parts.append(self._render_line(place.line, ":", place.offset))
         if self.matches >= MAX_MATCHES or (self.matches and sum(map(len, parts)) > self._room):
             return False
         self._append(parts)
-        self._shown = self._matched = place.line
+        self._rendered = self._matched = place.line
         self.matches += 1
         return True
 
@@ -183,7 +183,7 @@ class _Output:
         if not self._matched:
             return []
         until = min(self._matched + self._context, last)
-        return [self._render_line(number, "-") for number in range(self._shown + 1, until + 1)]
+        return [self._render_line(number, "-") for number in range(self._rendered + 1, until + 1)]
 
     def _append(self, parts: list[str]) -> None:
         for part in parts:

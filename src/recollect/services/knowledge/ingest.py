@@ -62,23 +62,25 @@ class Ingest:
         self._files = files
         self._now = now
 
-    def __call__(self, tenant: str, given: str | Path, options: DocumentOptions) -> IngestedDocument:
+    def __call__(self, tenant: str, path_or_text: str | Path, options: DocumentOptions) -> IngestedDocument:
         """Ingest a text, or the file at a path.
 
         Raises: Invalid, SecretRejected.
         """
-        path = self._files.locate(given)
+        path = self._files.locate(path_or_text)
         if path is None:
-            text = check_text(str(given))
+            text = check_text(str(path_or_text))
             return self.content(tenant, text.encode(), options, name="", source="")
-        return self.content(tenant, self._files.load(path), options, name=path.name, source=_normalize_source(given))
+        return self.content(
+            tenant, self._files.load(path), options, name=path.name, source=_normalize_source(path_or_text)
+        )
 
-    def is_folder(self, given: str | Path) -> bool:
-        """Return True if `given` names a folder.
+    def is_folder(self, path_or_text: str | Path) -> bool:
+        """Return True if `path_or_text` names a folder.
 
         Raises: Invalid when it can only be a path and does not exist.
         """
-        path = self._files.locate(given)
+        path = self._files.locate(path_or_text)
         return path is not None and self._files.is_folder(path)
 
     def folder(

@@ -110,8 +110,8 @@ def _parse_choice(choices: type[Choice], value: str | None, default: Choice) -> 
         return choices(value)
     except ValueError:
         # Do not quote a long value: it is no typo, may be anything, and error messages end up in logs.
-        word, given = choices.__name__.lower(), str(value)
-        named = f"{word} {given!r}" if len(given) <= MAX_NAMED_CHARS else f"such {word}"
+        word, text = choices.__name__.lower(), str(value)
+        named = f"{word} {text!r}" if len(text) <= MAX_NAMED_CHARS else f"such {word}"
         raise Invalid(f"There is no {named}; choose {', '.join(choices)}.") from None
 
 

@@ -104,8 +104,8 @@ class Gather:
                 (PromptPart.KNOWLEDGE, passages),
             ):
                 pieces[part], left_out[part] = known.select_new(map(_hit_piece, found))
-        shown = {part: tuple(self._break_references(owner, part, each)) for part, each in pieces.items()}
-        return Window(layout=request.layout, pieces=shown, left_out=left_out)
+        rendered = {part: tuple(self._break_references(owner, part, each)) for part, each in pieces.items()}
+        return Window(layout=request.layout, pieces=rendered, left_out=left_out)
 
     def _break_references(self, owner: Owner, part: PromptPart, pieces: Sequence[Piece]) -> Sequence[Piece]:
         """Break forged references in pieces that come from the store or from a tool."""
@@ -222,11 +222,11 @@ def _with_text(piece: Piece, text: str) -> Piece:
     return replace(piece, text=text, memory=memory, stored=piece.stored or piece.text)
 
 
-def _parse_tool_result(number: int, given: object) -> Piece:
-    if isinstance(given, str):
-        given = {"content": given}
-    if not isinstance(given, Mapping) or not isinstance(given.get("content"), str):
+def _parse_tool_result(number: int, result: object) -> Piece:
+    if isinstance(result, str):
+        result = {"content": result}
+    if not isinstance(result, Mapping) or not isinstance(result.get("content"), str):
         raise Invalid('A tool result must be a text, or {"content": "…", "name": "…"}.')
-    name = given.get("name") or ""
-    text = check_text(given["content"], what="tool result")
+    name = result.get("name") or ""
+    text = check_text(result["content"], what="tool result")
     return Piece(id=f"tool {number}", text=text, label=check_text(name, what="name of a tool"))

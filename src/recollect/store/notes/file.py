@@ -139,13 +139,13 @@ class NotesFile:
         `is_held` None lists held notes and others; only numbers below `before`, and none of `hidden`, are listed."""
         if TAG_BORDER in tag:
             return []
-        wanted, border = fold(needle), f"{TAG_BORDER}{fold(tag)}{TAG_BORDER}" if tag else ""
+        folded_needle, border = fold(needle), f"{TAG_BORDER}{fold(tag)}{TAG_BORDER}" if tag else ""
         found = (
             self._apply_trust(note)
             for seq, note in self._read().notes.items()
             if (before is None or seq < before)
             and seq not in hidden
-            and wanted in note.folded
+            and folded_needle in note.folded
             and border in note.folded_tags
         )
         in_state = (memory for memory in found if is_held is None or (memory.held_at is not None) is is_held)
@@ -166,8 +166,8 @@ class NotesFile:
     def last_seq(self) -> int:
         """Return the highest number ever given or seen; 0 if there was none."""
         with translate_os_errors(self._path, action="read"):
-            given = read_highest(find_paths(self._workspace))
-        return max(given, self._read().highest)
+            reserved = read_highest(find_paths(self._workspace))
+        return max(reserved, self._read().highest)
 
     def damaged(self) -> Sequence[DamagedLine]:
         """Return the lines that hold no usable note, with the reasons."""

@@ -50,11 +50,11 @@ class NotesIndex:
     ) -> Evidence:
         """Return the scores of every note for `terms` and `vector`; with `until`, only of notes created by then."""
         index = self._current(notes)
-        wanted = replace(EVERYTHING, until=until)
+        row_filter = replace(EVERYTHING, until=until)
         if vector is None or index.embedder.dimensions == len(vector):
-            return index.evidence(terms, vector, wanted)
+            return index.evidence(terms, vector, row_filter)
         # The notes have no vectors yet.
-        found = index.evidence(terms, None, wanted)
+        found = index.evidence(terms, None, row_filter)
         return replace(found, cosines=np.full(len(found.seqs), np.nan, np.float32))
 
     def _current(self, notes: Sequence[Memory]) -> OwnerIndex:

@@ -190,8 +190,8 @@ class NotesStore:
 
     def find_same(self, owner: Owner, text: str) -> Memory | None:
         """Return the newest note with the same text, up to case and white space."""
-        wanted = content_hash(text)
-        return next((note for note in self.all(owner) if content_hash(note.text) == wanted), None)
+        expected = content_hash(text)
+        return next((note for note in self.all(owner) if content_hash(note.text) == expected), None)
 
     def all(self, owner: Owner) -> Sequence[Memory]:
         """Return every note, newest first."""
