@@ -23,6 +23,8 @@ OVERLAP = 80
 
 MAX_NAME = 80
 MAX_PATH = 240
+"""Maximum characters of one heading, and of the heading line of a passage with more than three headings."""
+
 SEPARATOR = " > "
 PARAGRAPH = "\n\n"
 CUT = "…"
@@ -58,7 +60,7 @@ class _Piece:
 
     text: str
     is_prose: bool = False
-    goes_on: bool = False  # continues the paragraph of the previous piece
+    is_continuation: bool = False  # continues the paragraph of the previous piece
 
 
 def split_passages(title: str, parts: Iterable[DocumentPart]) -> list[str]:
@@ -107,8 +109,8 @@ def _shorten(name: str) -> str:
     return name if len(name) <= MAX_NAME else name[: MAX_NAME - 1] + CUT
 
 
-def _bounded(name: str) -> str:
-    """As much of a name as `_shortened` looks at: every passage below repeats it, and it may be a whole page."""
+def _cut_name(name: str) -> str:
+    """Cut a name to the length that `_shorten` needs: every passage below repeats it, and it may be a whole page."""
     return name[: MAX_NAME + 1] if len(name) > MAX_NAME else name
 
 
@@ -130,7 +132,7 @@ def _sections(title: str, parts: Iterable[DocumentPart]) -> Iterator[tuple[Seque
             path.pop()
         name = _SPACE.sub(" ", part.text).strip()
         is_long = len(name) > MAX_NAME
-        path.append((part.level, _bounded(name)))
+        path.append((part.level, _cut_name(name)))
         # The heading line shortens a long heading, so its full text starts the section.
         section = [DocumentPart(kind=PartKind.PARAGRAPH, text=part.text)] if is_long else []
         is_empty = not is_long
@@ -139,7 +141,7 @@ def _sections(title: str, parts: Iterable[DocumentPart]) -> Iterator[tuple[Seque
 
 
 def _names(title: str, path: Sequence[tuple[int, str]]) -> Sequence[str]:
-    names, title = [name for _, name in path], _bounded(title)
+    names, title = [name for _, name in path], _cut_name(title)
     return names if names and names[0] == title else [title, *names]
 
 
@@ -150,8 +152,9 @@ def _pieces(part: DocumentPart, room: int) -> Iterator[_Piece]:
     if len(text) <= (min(TARGET, room) if is_prose else room):
         yield _Piece(text, is_prose=is_prose)
     elif is_prose:
+        # Half of the target, so that `_pack` can fill passages with them.
         sentences = _join(_sentences(text), min(TARGET, room) // 2, room, glue=" ")
-        yield from (_Piece(each, is_prose=True, goes_on=count > 0) for count, each in enumerate(sentences))
+        yield from (_Piece(each, is_prose=True, is_continuation=count > 0) for count, each in enumerate(sentences))
     elif part.kind is PartKind.TABLE:
         yield from map(_Piece, _table_pieces(text, room))
     else:
@@ -224,7 +227,7 @@ def _pack(pieces: Sequence[_Piece], target: int, most: int) -> Iterator[str]:
 
 def _join_pieces(pieces: Sequence[_Piece]) -> str:
     first, *rest = pieces
-    return first.text + "".join(f"{' ' if piece.goes_on else PARAGRAPH}{piece.text}" for piece in rest)
+    return first.text + "".join(f"{' ' if piece.is_continuation else PARAGRAPH}{piece.text}" for piece in rest)
 
 
 def _overlap(piece: _Piece, most: int) -> str:

@@ -102,6 +102,7 @@ class Needle:
     @property
     def reach(self) -> int:
         """Number of characters that two pieces of a text must share so that no mention is missed between them."""
+        # A mention may be longer than the folded needle: by white space, and by characters that folding shortens.
         return 4 * len(self._folded) + 64
 
     def is_in(self, text: str) -> bool:

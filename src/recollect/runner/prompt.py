@@ -88,7 +88,7 @@ class Prompt:
 
 
 class RunPrompt:
-    """The prompts of one run. Reads only, except that working memory offloads what does not fit."""
+    """Prompts of one run. Building one writes only what every context call does: marks, offloaded pieces and a log."""
 
     def __init__(
         self, memory: AgentMemory, agent: Agent | None, question: AgentQuestion, session_id: str, settings: Settings

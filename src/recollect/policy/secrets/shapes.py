@@ -59,7 +59,7 @@ class SecretRule:
 
 
 def probe(key: str, *, is_start: bool) -> str:
-    """Return a string that the words of a text (see `View.words`) must contain if the text contains `key`.
+    """Return a string that the words of a text (see `TextView.words`) must contain if the text contains `key`.
 
     `is_start` limits the match to the start of a word. Most keys are in no text, and searching the distinct words is
     faster than searching the text.

@@ -61,7 +61,7 @@ class ApiKeys:
         # Time of the last written use, by tenant and key id.
         self._marked: dict[tuple[str, str], datetime] = {}
         self._writer = BackgroundWriter[tuple[str, str], datetime](
-            lambda who, at: store.mark_used(who[0], [who[1]], at=at),
+            lambda key, at: store.mark_used(key[0], [key[1]], at=at),
             merge=lambda older, newer: newer,
             name="keys",
             failed="The last use of API keys could not be recorded",

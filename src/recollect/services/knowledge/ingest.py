@@ -165,8 +165,8 @@ class Ingest:
         """
 
         def delete() -> None:
-            there = self._store.get_document(tenant, id)
-            _check_change(there, there)
+            existing = self._store.get_document(tenant, id)
+            _check_change(existing, existing)
             self._store.delete_document(tenant, id)
             self._record(tenant, "document.delete", f"Document {id} was deleted.", id)
 
@@ -209,20 +209,20 @@ class Ingest:
 
         def put() -> tuple[Document, Change]:
             check_deadline()
-            there = self._store.hold_document(tenant, id, now=document.updated_at)
+            existing = self._store.hold_document(tenant, id, now=document.updated_at)
             if was is not None and self._store.list_chunks(tenant, id) != was:
                 # Raises NotFound if the document was deleted.
                 self._store.get_document(tenant, id)
                 raise Conflict("This document was changed in the meantime; try again.")
             if (
-                there is not None
-                and replace(document, created_at=there.created_at, updated_at=there.updated_at) == there
+                existing is not None
+                and replace(document, created_at=existing.created_at, updated_at=existing.updated_at) == existing
             ):
                 # A concurrent call stored the same content first.
-                return there, Change.UNCHANGED
-            _check_change(document, there)
+                return existing, Change.UNCHANGED
+            _check_change(document, existing)
             stored = write()
-            change = Change.ADDED if there is None else Change.UPDATED
+            change = Change.ADDED if existing is None else Change.UPDATED
             action, done = CHANGES[change]
             self._record(tenant, action, f"Document {id} was {done} ({count}).", id)
             return stored, change
@@ -234,12 +234,12 @@ class Ingest:
 
     def _prune(self, tenant: str, root: str, place: Path) -> Sequence[str]:
         """Delete documents with a file that no longer exists in the folder; return their ids."""
-        there = {f"{root}/{path.as_posix()}" for path in self._files.walk(place, include=("*",), exclude=())}
+        existing = {f"{root}/{path.as_posix()}" for path in self._files.walk(place, include=("*",), exclude=())}
         removed = []
         after = ""
         while documents := self._store.list_documents(tenant, after=after, limit=PAGE):
             after = documents[-1].id
-            gone = (each for each in documents if each.source.startswith(f"{root}/") and each.source not in there)
+            gone = (each for each in documents if each.source.startswith(f"{root}/") and each.source not in existing)
             for document in gone:
                 self.delete(tenant, document.id)
                 removed.append(document.id)
@@ -282,17 +282,17 @@ class Ingest:
         self._store.add_event(AuditEvent(tenant=tenant, at=self._now(), action=action, message=message, meta=meta))
 
 
-def _check_change(document: Document, there: Document | None) -> None:
-    """Check that the caller may store `document`, or replace `there` by it.
+def _check_change(document: Document, existing: Document | None) -> None:
+    """Check that the caller may store `document`, or replace `existing` by it.
 
     Raises: Forbidden.
     """
     caller = current_caller()
     # The whiteboard is in every agent's prompt.
-    if WHITEBOARD in (document.category, there and there.category):
+    if WHITEBOARD in (document.category, existing and existing.category):
         caller.check_whole_tenant()
         check_decision(caller.trust)
-    if there is not None:
+    if existing is not None:
         check_document_change(caller.trust)
 
 

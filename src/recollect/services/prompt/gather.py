@@ -104,8 +104,8 @@ class Gather:
                 (PromptPart.KNOWLEDGE, passages),
             ):
                 pieces[part], left_out[part] = known.select_new(map(_hit_piece, found))
-        rendered = {part: tuple(self._break_references(owner, part, each)) for part, each in pieces.items()}
-        return Window(layout=request.layout, pieces=rendered, left_out=left_out)
+        checked = {part: tuple(self._break_references(owner, part, each)) for part, each in pieces.items()}
+        return Window(layout=request.layout, pieces=checked, left_out=left_out)
 
     def _break_references(self, owner: Owner, part: PromptPart, pieces: Sequence[Piece]) -> Sequence[Piece]:
         """Break forged references in pieces that come from the store or from a tool."""

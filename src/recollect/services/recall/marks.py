@@ -16,7 +16,7 @@ from recollect.ports import MaintenanceStore
 from recollect.services.background.writer import BackgroundWriter
 
 MAX_MARKS = 100_000
-"""Maximum number of queued marks; beyond it, those of the agent that has waited longest are dropped."""
+"""Maximum number of queued marks; beyond it, the marks of whole agents are dropped, the oldest first."""
 
 
 class RetrievalMarks:

@@ -150,8 +150,8 @@ class CheckArchive:
             self._take_events(batch, found)
         elif table != "shelves":
             rows = [line for line in batch if self._admit(line, found)]
-            there = self._find_rows(table, [line.row for line in rows])
-            for line, is_same in zip(rows, there, strict=True):
+            comparisons = self._find_rows(table, [line.row for line in rows])
+            for line, is_same in zip(rows, comparisons, strict=True):
                 self._classify(line, is_same, found)
 
     def _find_rows(self, table: str, rows: list[Json]) -> list[bool | None]:
@@ -198,8 +198,8 @@ class CheckArchive:
             log.problem = log.problem or self._find_event_problem(event, log)
             log.has_secret = log.has_secret or self._cleaning.has_secret(self._tenant, event.message)
             log.last, log.previous_hash = max(event.id, log.last), event.hash
-        there = self._find_rows("audit_log", [line.row for line in batch])
-        for line, is_same in zip(batch, there, strict=True):
+        comparisons = self._find_rows("audit_log", [line.row for line in batch])
+        for line, is_same in zip(batch, comparisons, strict=True):
             if is_same and log.shared < line.row["id"]:
                 log.shared = line.row["id"]
         # Provisional; the restore decides which of them to add.

@@ -34,6 +34,8 @@ from recollect.services.walk import Progress
 MEMORIES = "memories"
 TURNS = "turns"
 NEEDLE_CHARS = 200
+"""Characters of a text by which stored memories are searched; also the maximum number of them that are compared."""
+
 FULL = "the agent has as many notes as it may have ({most:,}); raise max_total, or import for another agent"
 
 

@@ -26,7 +26,7 @@ ROUNDS = 5
 """Maximum number of rounds, to remove rows written in the meantime."""
 
 STEP = 500
-"""Maximum rows removed in one transaction, so that other writers get their turn."""
+"""Maximum rows removed in one transaction, so that other writers can run in between."""
 
 STEP_CHARS = 1_000_000
 """Maximum characters of text in these rows; a single row may have more."""
@@ -36,7 +36,7 @@ REMOVAL_ORDER |= {"memories": 2, "chat_sessions": 2, "kb_documents": 2, "workflo
 """Order in which the rows of tables are removed; those of all other tables come at 1."""
 
 CLEARED = ("chat_sessions", "chat_messages", "api_keys")
-"""Rows that lose their words step by step. Sessions first: their summaries are found by what the messages say."""
+"""Tables with rows that are cleared in steps. Sessions come first: their summaries are found through the messages."""
 
 MAX_FOUND = 1_000
 """Maximum number of findings listed in a dry run; the counts cover all."""
