@@ -123,12 +123,11 @@ def dotted(node: ast.expr) -> str:
 MODULES = [Module(path) for path in sorted(PACKAGE.rglob("*.py"))]
 
 
-def reject(offenders: Iterable[str], *, fix: str, at_most: int = 0) -> None:
-    """Fail with one line for each offender if there are more than `at_most`, which is meant to fall to 0."""
+def reject(offenders: Iterable[str], *, fix: str) -> None:
+    """Fail with one line for each offender."""
     found = sorted(offenders, key=_natural)
-    if len(found) > at_most:
-        allowed = f", {at_most} allowed so far" if at_most else ""
-        pytest.fail(f"{fix} ({len(found)} found{allowed})\n  " + "\n  ".join(found), pytrace=False)
+    if found:
+        pytest.fail(f"{fix} ({len(found)} found)\n  " + "\n  ".join(found), pytrace=False)
 
 
 def _natural(text: str) -> list[str | int]:

@@ -11,9 +11,13 @@ MAX_FUNCTION_LINES = 60
 MAX_MODULES_IN_A_FOLDER = 20
 MIN_LINES_FOR_ONE_IMPORTER = 60
 
-# Debts. Lower a number with each change that pays some of it back; a folder of 20 leaves the list.
-LARGER_FOLDERS = {"cli": 21, "policy": 62, "server": 23, "server/rest": 28, "services": 49, "store": 60}
-SMALL_MODULES_WITH_ONE_IMPORTER = 80
+STANDS_ALONE = {
+    "recollect.cli.commands.chat": "its group needs the optional agent framework only when it runs",
+    "recollect.providers.otlp": "only providers open sockets",
+    "recollect.services.memories.similar": "a service of its own; `api.build` imports all of them",
+    "recollect.tools.journal": "one module for each set of tools",
+    "recollect.tools.knowledge": "one module for each set of tools",
+}
 
 
 def test_modules_are_short() -> None:
@@ -45,7 +49,7 @@ def test_folders_are_small() -> None:
         (
             f"src/recollect/{folder} has {size} modules"
             for folder, size in sizes.items()
-            if size > LARGER_FOLDERS.get(folder, MAX_MODULES_IN_A_FOLDER)
+            if size > MAX_MODULES_IN_A_FOLDER
         ),
         fix=f"Split folders of more than {MAX_MODULES_IN_A_FOLDER} modules",
     )
@@ -59,10 +63,9 @@ def test_a_small_module_with_one_importer_is_part_of_it() -> None:
             f"{module.at(1)} has {module.length} lines, only for {next(iter(importers[module.name]))}"
             for module in MODULES
             if module.length < MIN_LINES_FOR_ONE_IMPORTER and len(importers[module.name]) == 1
-            if module.path.stem != "__init__"
+            if module.path.stem != "__init__" and module.name not in STANDS_ALONE
         ),
         fix=f"Move modules under {MIN_LINES_FOR_ONE_IMPORTER} lines into the only one that imports them",
-        at_most=SMALL_MODULES_WITH_ONE_IMPORTER,
     )
 
 

@@ -1,4 +1,4 @@
-"""What every command shares: four options, settings and store, output, error handling and exit codes.
+"""Parts shared by all commands: four options, settings and store, output, error handling and exit codes.
 
 A command is a function whose first argument is its `Run`; its other arguments are its options. `build_callback` adds
 the four common options.
