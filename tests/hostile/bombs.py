@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tests.documents import pdf
+from tests.documents import ALL_CODES, pdf, pdf_with_fonts
 
 EXPORT = b'{"recollect":"export","version":1,"tenant":"default","exported_at":"2026-01-31T12:00:00.000000Z"}\n'
 MANY_VALUES = b'{"text":[' + b"{}," * 250_000 + b"1]}"
@@ -57,6 +57,8 @@ def documents() -> Iterator[tuple[str, bytes]]:
     yield "b.pdf", _pdf_bomb()
     yield "c.pdf", b"%PDF-1.7\n" + b"1 0 obj << /Kids [1 0 R] /Type /Pages /Parent 1 0 R >> endobj\n" * 200
     yield "d.pdf", pdf("one")[:-200]
+    yield "e.pdf", pdf_with_fonts(b"BT /F0 12 Tf <0041> Tj ET", ALL_CODES, fonts=60)
+    yield "f.pdf", pdf_with_fonts(b"BT /F0 12 Tf <0041> Tj ET", b"beginbfchar\n" + b"<ab" * 3_000_000)
     yield "e.txt", b"\xff\xfe" * 10_000
     yield "f.docx", zipped("word/document.xml", b"<w:p>" * 100_000, 20)
     yield "../../../etc/passwd.md", b"# x"

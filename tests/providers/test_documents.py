@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +18,7 @@ from recollect.providers import documents
 from recollect.providers.documents import Files
 from recollect.providers.readers import pdf as pdf_reader
 from recollect.providers.readers import text as text_reader
-from tests.documents import PAGE, pdf, pdf_bomb
+from tests.documents import ALL_CODES, PAGE, pdf, pdf_bomb, pdf_of_contents, pdf_of_packed_objects, pdf_with_fonts
 from tests.stopwatch import times_as_long
 
 HEADING, PARAGRAPH, LIST, CODE, TABLE = PartKind
@@ -155,7 +156,7 @@ def test_a_pdf_that_asks_for_too_much_is_given_up(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(Invalid, match="more than 1 pages"):
         parts(pdf("a", "b"), "a.pdf")
     monkeypatch.setattr(pdf_reader, "MAX_PAGE_BYTES", 100)
-    with pytest.raises(Invalid, match="100 bytes for one page"):
+    with pytest.raises(Invalid, match="100 bytes or 1,000,000 values for one page"):
         parts(pdf("x" * 200), "a.pdf")
     monkeypatch.undo()
     monkeypatch.setattr(pdf_reader, "MAX_CHARS", 10)
@@ -168,6 +169,64 @@ def test_a_pdf_of_many_objects_is_given_up_while_its_bookmarks_are_read(monkeypa
     assert parts(pdf("x"), "a.pdf") == [(PARAGRAPH, "x")]
     with pytest.raises(Invalid, match="takes more than 50 objects"):
         parts(pdf("x", outline=[("Tea", 1)] * 100), "a.pdf")
+
+
+SHOWN = b"BT /F0 12 Tf <00410042> Tj ET"
+LONG_TARGET = b"beginbfchar\n<0041> <%s>\nendbfchar" % (b"4e4d" * 250)
+MANY_PARAGRAPHS = b"beginbfchar\n<0041> <%s>\nendbfchar" % (b"0061000a000a" * 80)
+WIDTHS = b"/DescendantFonts [<< /W [0 65535 500] >>]"
+GLYPHS = b"/Encoding\n" + b"dup 65 /A put\n" * 200_000
+VALUES = b"[%s]" % (b"[%s]" % (b"1 " * 90_000) * 20)
+
+
+@pytest.mark.parametrize(
+    ("content", "limit"),
+    [
+        (pdf_with_fonts(SHOWN, ALL_CODES, fonts=6), "300,000 characters in the fonts of a page"),
+        (pdf_with_fonts(SHOWN, b"", fonts=6, font=WIDTHS), "300,000 characters in the fonts of a page"),
+        (pdf_with_fonts(SHOWN, b"beginbfchar\n" + b"<ab" * 600_000), "1,500,000 bytes for the characters of a font"),
+        (
+            pdf_with_fonts(SHOWN, GLYPHS, font=b"/FontDescriptor << /FontFile 5 0 R >>").replace(b"/Type0", b"/Type1"),
+            "1,500,000 bytes for the characters of a font",
+        ),
+        (pdf_with_fonts(b"BT /F0 12 Tf (%s) Tj ET" % (b"\0A" * 50_000), LONG_TARGET), "5,000,000 characters"),
+        (pdf_with_fonts(b"BT /F0 12 Tf [%s] TJ ET" % (b"(\0A)" * 50_000), LONG_TARGET), "5,000,000 characters"),
+        (pdf_with_fonts(b"q " * 10_001, ALL_CODES), "10,000 graphics states"),
+        (pdf_with_fonts(b"1 " * 1_000_001, ALL_CODES), "10,000,000 bytes or 1,000,000 values for one page"),
+        (pdf_of_packed_objects(VALUES * 2), "4,000,000 bytes for a stream of objects"),
+        (pdf("x").replace(b"/Catalog", b"/Catalog /Other " + VALUES), "1,500,000 values"),
+    ],
+    ids=["maps", "widths", "map", "font file", "string", "strings", "states", "operands", "packed values", "values"],
+)
+def test_small_pdf_that_takes_much_memory_is_refused(content: bytes, limit: str) -> None:
+    assert len(content) < 5_000_000
+    with pytest.raises(Invalid, match=rf"^takes more than {limit} to read; split it"):
+        pdf_reader.read_pdf(content)
+
+
+def test_pdf_that_expands_to_many_paragraphs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = pdf_with_fonts(b"BT /F0 12 Tf <0041> Tj ET", MANY_PARAGRAPHS)
+    assert len(pdf_reader.read_pdf(content).parts) == 80
+    monkeypatch.setattr(pdf_reader, "MAX_PARAGRAPHS", 79)
+    with pytest.raises(Invalid, match=r"^has more than 79 paragraphs; split it"):
+        pdf_reader.read_pdf(content)
+
+
+def test_fonts_of_each_page_count_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pdf_reader, "MAX_FONT_ENTRIES", 500)
+    assert [part.text for part in pdf_reader.read_pdf(pdf("tea", "tea", "tea")).parts] == ["tea"] * 3
+
+
+def test_unpacked_pages_are_not_kept() -> None:
+    image = b"BI /W 1 ID %s EI" % bytes(5_000_000)
+    content = pdf_of_contents(*[image] * 30)
+    tracemalloc.start()
+    try:
+        pdf_reader.read_pdf(content)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 100_000_000
 
 
 def test_text_of_too_many_paragraphs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
