@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,47 @@ def test_memories_without_vectors_are_named() -> None:
         "Texts without a vector yet, found by their words alone until then: 1.",
     ]
     assert [hit["text"] for hit in hits] == ["tabs"]
+
+
+class Slow:
+    """Remote embedder that answers queries at once, and embeds texts when it is released."""
+
+    name = "slow"
+    dimensions = 4
+    is_remote = True
+
+    def __init__(self) -> None:
+        self.is_asked, self.released = threading.Event(), threading.Event()
+
+    def embed_query(self, text: str) -> Any:
+        return [1.0, 0.0, 0.0, 0.0]
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        self.is_asked.set()
+        self.released.wait(60)
+        return [[1.0, 0.0, 0.0, 0.0] for _ in texts]
+
+
+def test_text_the_embedder_is_working_on_is_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    embedder = Slow()
+    with (
+        Recollect(":memory:", settings=Settings(), embedder=embedder) as recollect,
+        serving(recollect) as address,
+        client_of(address) as client,
+    ):
+        assert client.post("/api/agents/ann/memories", json={"text": "tabs"}).status_code == 201
+        assert embedder.is_asked.wait(60)
+        assert recollect.count_waiting() == 1
+        soon = client.get("/health").json()
+        monkeypatch.setattr(health, "QUEUE_STANDS", 0.0)
+        late = client.get("/health").json()
+        embedder.released.set()
+        eventually(lambda: recollect.count_waiting() == 0)
+
+    assert (soon["status"], soon["problems"]) == ("ok", [])
+    assert late["status"] == "degraded"
+    assert late["problems"][0] == "Texts without a vector yet, found by their words alone until then: 1."
+    assert late["problems"][1].startswith("The background queue embedding has not moved for ")
 
 
 class Refusing:

@@ -145,9 +145,19 @@ def _embedder(recollect: Recollect, tenant: TenantMemory) -> Iterator[str]:
 
 
 def _waiting(recollect: Recollect, tenant: TenantMemory) -> Iterator[str]:
-    waiting = 0 if recollect.settings.embedder == NO_EMBEDDER else tenant.count_waiting()
-    if waiting:
+    """Report waiting texts unless the embedder is working on them: with a remote one, every new text waits a moment."""
+    if recollect.settings.embedder == NO_EMBEDDER or _is_embedding(recollect):
+        return
+    waiting = tenant.count_waiting()
+    # A text may have been stored since the first check.
+    if waiting and not _is_embedding(recollect):
         yield f"Texts without a vector yet, found by their words alone until then: {waiting}."
+
+
+def _is_embedding(recollect: Recollect) -> bool:
+    """Return True if the embedder works and the thread has made progress lately."""
+    seconds = next(each.oldest_seconds for each in recollect.background() if each.name == "embedding")
+    return not recollect.embedder_problem() and 0 < seconds <= QUEUE_STANDS
 
 
 def _models_and_disk(recollect: Recollect, tenant: TenantMemory) -> Iterator[str]:
