@@ -256,7 +256,7 @@ class _Fonts:
         descriptor = _as_dict(font.get("/FontDescriptor"))
         is_mapped = "/ToUnicode" in font
         for source in (font.get("/ToUnicode"),) if is_mapped else (descriptor.get("/FontFile"),):
-            stream = None if source is None else source.get_object()
+            stream: Any = None if source is None else source.get_object()
             if hasattr(stream, "get_data") and len(stream.get_data()) > MAX_MAP_BYTES:
                 self._allowance.exceed(f"{MAX_MAP_BYTES:,} bytes for the characters of a font")
         try:
