@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
@@ -16,6 +17,7 @@ import httpx2
 import pytest
 
 from recollect.api.recollect import Recollect
+from recollect.deadline import check_deadline
 from recollect.model import KeyScope
 from recollect.server.http import idempotency
 from recollect.server.http.idempotency import MAX_ANSWER_BYTES
@@ -404,6 +406,60 @@ def test_run_that_wrote_and_failed_is_not_repeated() -> None:
         assert first.status_code == 502
         assert code(again) == (409, "idempotency_no_answer")
         assert texts(client, "/api/agents/ann") == ["Likes tea"]
+
+
+class Stuck:
+    """Embedder that answers a few times, and then works until its request is stopped."""
+
+    name = "stuck"
+    dimensions = 4
+
+    def __init__(self, answers: int) -> None:
+        self.left = answers
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        self.left -= 1
+        while self.left < 0:
+            check_deadline()
+        return [[1.0, 0.0, 0.0, 0.0] for _ in texts]
+
+
+def test_import_stopped_by_its_timeout_goes_on_under_a_new_key() -> None:
+    content = json.dumps([{"memory": f"Fact number {number} about tea."} for number in range(12)])
+    headers, embedder = header(), Stuck(answers=5)
+    with (
+        Recollect(":memory:", settings=Settings(transfer_timeout=3), embedder=embedder) as recollect,
+        serving(recollect) as address,
+        client_of(address) as client,
+    ):
+
+        def send(headers: dict[str, str]) -> httpx2.Response:
+            query = {"format": "mem0", "agent": "ann"}
+            return client.post("/api/import", params=query, content=content, headers=headers)
+
+        assert code(send(headers)) == (503, "timeout")
+        stored = len(texts(client, "/api/agents/ann"))
+        embedder.left = 1_000
+        assert code(send(headers)) == (409, "idempotency_no_answer")
+        assert len(texts(client, "/api/agents/ann")) == stored
+        resumed = send(header())
+        assert 0 < stored < 12
+        assert (resumed.json()["added"], resumed.json()["present"]) == ({"memories": 12 - stored}, {"memories": stored})
+
+
+def test_request_stopped_before_its_first_write_leaves_the_key_free() -> None:
+    headers, embedder = header(), Stuck(answers=0)
+    with (
+        Recollect(":memory:", settings=Settings(request_timeout=1), embedder=embedder) as recollect,
+        serving(recollect) as address,
+        client_of(address) as client,
+    ):
+        file = {"file": ("tea.md", b"# Tea\n\nGreen.")}
+        stopped = client.post("/api/kb/documents", files=file, headers=headers)
+        embedder.left = 1_000
+        again = client.post("/api/kb/documents", files=file, headers=headers)
+        assert code(stopped) == (503, "timeout")
+        assert again.status_code == 201
 
 
 def test_long_run_is_in_progress_for_other_servers(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
