@@ -16,6 +16,7 @@ import pytest
 from recollect.api.recollect import Recollect
 from recollect.deadline import DEADLINE, Deadline
 from recollect.errors import Cancelled
+from recollect.services.prompt import conversation
 from recollect.settings import Settings
 from tests.documents import pdf
 from tests.hostile.bombs import zipped
@@ -240,6 +241,23 @@ def test_import_that_is_stopped_goes_on_when_sent_again(tmp_path: Path, deadline
         imported = tenant.import_(file, format="mem0", agent="ann")
 
         assert (imported.added, imported.present) == ({"memories": 7}, {"memories": 5})
+
+
+@pytest.mark.parametrize("is_summarized", [False, True])
+def test_reading_a_long_conversation_can_be_stopped(
+    is_summarized: bool, deadline: Deadline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversation, "PAGE", 3)
+    settings = Settings(summary_enabled=is_summarized, summary_threshold=100)
+    with Recollect(":memory:", settings=settings) as recollect:
+        ann = recollect.agent("ann")
+        for number in range(5):
+            ann.log_turn("s", user=f"question {number}", assistant=f"answer {number}")
+        assert [turn.position for turn in ann.conversation("s").turns] == list(range(1, 11))
+        deadline.cancel()
+        with pytest.raises(Cancelled):
+            ann.conversation("s")
+        DEADLINE.set(None)
 
 
 def test_document_that_is_stopped_is_not_stored(tmp_path: Path, deadline: Deadline) -> None:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from recollect.deadline import check_deadline, iter_with_deadline
 from recollect.errors import Conflict, ModelError, NotFound, ReadOnly
 from recollect.model import AuditEvent, Conversation, Message, Owner, Session
 from recollect.policy.names import check_session
@@ -22,6 +23,9 @@ from recollect.ports import Clock, Store
 from recollect.services.background.resting import GuardedModel, ModelPaused
 from recollect.services.history.noting import record_event
 from recollect.services.memories.secrets import SecretGuard
+
+PAGE = 1_000
+"""Messages read between two checks of the deadline."""
 
 
 class Conversations:
@@ -57,7 +61,7 @@ class Conversations:
         id = check_session(session_id)
         try:
             if not self._is_enabled:
-                return Conversation(session_id=id, turns=tuple(self._store.list_messages(owner, id)))
+                return Conversation(session_id=id, turns=tuple(self._list_messages(owner, id)))
             session = self._store.get_session(owner, id)
             turns = self._list_uncovered(session)
             return self._fold(session, turns) if self._is_due(turns) else _make_conversation(session, turns)
@@ -69,7 +73,18 @@ class Conversations:
         return len(turns) > max(self._threshold, self._keep_last)
 
     def _list_uncovered(self, session: Session) -> Sequence[Message]:
-        return self._store.list_messages(session.owner, session.id, after=session.summarized_count)
+        return self._list_messages(session.owner, session.id, after=session.summarized_count)
+
+    def _list_messages(self, owner: Owner, session_id: str, *, after: int = 0) -> Sequence[Message]:
+        """Raises: NotFound, Cancelled, TimedOut."""
+        found: list[Message] = []
+        while True:
+            check_deadline()
+            page = self._store.list_messages(owner, session_id, after=after, limit=PAGE)
+            found += page
+            if len(page) < PAGE:
+                return found
+            after = page[-1].position
 
     def _fold(self, session: Session, turns: Sequence[Message]) -> Conversation:
         """Fold the oldest turns into the summary; return the conversation unchanged if that fails.
@@ -117,7 +132,7 @@ class Conversations:
         turns = [(message.role.value, message.content) for message in old]
         sources = [session.summary, *(content for _, content in turns)]
         if self._model is None:
-            text = digest(turns, before=session.summary)
+            text = digest(iter_with_deadline(turns), before=session.summary)
         else:
             answer = self._model.complete(
                 summaries.build_messages(session.summary, turns, max_chars=self._max_input_chars),

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from recollect.deadline import iter_with_deadline
 from recollect.errors import ModelError
 from recollect.model import AuditEvent, Owner
 from recollect.policy.prompt import summaries
@@ -103,7 +104,7 @@ class FoldTurns:
                 self._record(owner, session_id, error)
         # A fixed share of the budget, but never less than LEAST_CHARS.
         room = max(LEAST_CHARS, min(summaries.MAX_CHARS, budget * CHARS_PER_TOKEN // SHARE))
-        return digest(turns, before=before, max_chars=room)
+        return digest(iter_with_deadline(turns), before=before, max_chars=room)
 
     def _ask_model(
         self, model: GuardedModel, owner: Owner, session_id: str, before: str, turns: Sequence[tuple[str, str]]
