@@ -51,6 +51,7 @@ LOCAL_COLUMNS = {
     "rewrites": "what caches of one database compare",
     "life": "what caches of one database compare",
     "folded": "made from the text",
+    "folded_message": "made from the message",
     "folded_tags": "made from the tags",
     "tenant_id": "stands in the first line",
 }
