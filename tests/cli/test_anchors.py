@@ -11,7 +11,7 @@ import apsw
 
 from recollect.model import AuditEvent
 from recollect.policy.audit import START, event_hash
-from recollect.store.tables.history_rows import event_from
+from recollect.store.tables.rows import event_from
 from tests.cli.program import Program
 
 KEY = "correct horse battery staple"

@@ -18,7 +18,6 @@ MAY_CATCH_ALL = {
     ("recollect.store.sqlite.engine", "migrate"): "rolls back and raises again",
     ("recollect.store.sqlite.writer", "_write_alone"): "rolls back and raises again",
     ("recollect.store.sqlite.writer", "_transaction"): "rolls back and raises again",
-    ("recollect.store", "open_store"): "closes the engine and raises again",
     ("recollect.store.postgres.engine", "__init__"): "closes the pool and raises again",
     ("recollect.store.postgres.link", "_watch"): "without this thread a server that went away would stay away for ever",
     ("recollect.api.recollect", "__init__"): "closes the store and raises again",
@@ -29,7 +28,8 @@ MAY_CATCH_ALL = {
     ("recollect.providers.onnx_embedder", "encode"): "the runtime's errors share no narrower type",
     ("recollect.providers.onnx_embedder", "_open"): "a file of the wrong kind has no narrower type",
     ("recollect.server.mcp.protocol", "_hide_errors"): "logs it and answers without its text, which may be somebody's",
-    ("recollect.services.background.workers", "run_job"): "hands the error to whoever asks for the result",
+    ("recollect.services.background.workers", "_serve"): "hands the error to whoever asks for the result",
+    ("recollect.server.threads", "run"): "hands the error to whoever asks for the result",
     (
         "recollect.services.background.writer",
         "_write_entry",

@@ -29,7 +29,7 @@ from recollect import Invalid, Recollect, Settings
 from recollect.api.agent import AgentMemory
 from recollect.model import Json, KeyScope
 from recollect.server.app import create_app
-from recollect.server.http.guards import MAX_BODY_BYTES
+from recollect.server.http.limits import MAX_BODY_BYTES
 from recollect.server.mcp.client import READ_ONLY
 from recollect.server.mcp.http import AGENT_HEADER
 from recollect.tools import catalog

@@ -19,9 +19,8 @@ from fastapi import FastAPI
 from recollect.api.recollect import Recollect
 from recollect.errors import Invalid
 from recollect.server.app import create_app
-from recollect.server.http import connection, guards, limits
-from recollect.server.http.addresses import KeyCheck
-from recollect.server.http.limits import Buckets
+from recollect.server.http import addresses, connection, limits
+from recollect.server.http.addresses import Buckets, KeyCheck
 from recollect.settings import Settings
 from tests.server.live import PATIENCE, client_of, serving, wait_until
 from tests.server.test_access import BEGUN, GO_ON, waiting_route
@@ -103,14 +102,14 @@ def test_a_body_without_a_key_has_4_kib() -> None:
 
 
 def test_a_slow_body_without_a_key_is_refused_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guards, "MAX_OPEN_SECONDS", 0.2)
+    monkeypatch.setattr(limits, "MAX_OPEN_SECONDS", 0.2)
     with door() as (address, _, _recollect, _app), called(address) as line:
         line.sendall(LOGIN + b"Content-Length: 99\r\n\r\nkey")
         assert heard(line).startswith(b"HTTP/1.1 408 ")
 
 
 def test_bodies_in_memory_are_limited_for_a_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guards, "MAX_HELD_BYTES", 1000)
+    monkeypatch.setattr(limits, "MAX_HELD_BYTES", 1000)
     with door() as (address, key, _, _app), client_of(address, key) as client:
         for size, status in ((400, 201), (600, 503), (400, 200)):
             answer = client.post("/api/kb/documents", json={"title": "Tea", "text": "t" * size})
@@ -272,7 +271,7 @@ def test_a_proxy_that_is_no_address_is_refused_at_the_start() -> None:
 
 
 def test_buckets_keep_a_bounded_number_of_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MAX_BUCKETS", 10)
+    monkeypatch.setattr(addresses, "MAX_BUCKETS", 10)
 
     async def fill() -> int:
         buckets = Buckets(rate=0.001, burst=2)

@@ -20,7 +20,7 @@ from fastapi import FastAPI
 from recollect import errors
 from recollect.api.recollect import Recollect
 from recollect.server.http.errors import STATUS
-from recollect.server.http.guards import MAX_BODY_BYTES
+from recollect.server.http.limits import MAX_BODY_BYTES
 from recollect.settings import Settings
 from tests.server.live import PATIENCE, client_of, serving
 

@@ -13,7 +13,7 @@ import pytest
 from fastapi import FastAPI
 
 from recollect.api.recollect import Recollect
-from recollect.server.http import long_jobs
+from recollect.server.http import limits, routing
 from recollect.server.http.routing import UNKNOWN
 from recollect.settings import Settings
 from tests.server.live import PATIENCE, client_of, serving, wait_until
@@ -62,11 +62,11 @@ def waiting(**settings: Any) -> Iterator[Waiting]:
 
 @pytest.fixture
 def long_route(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(long_jobs, "KINDS", {f"GET {UNKNOWN.path}": "documents"})
+    monkeypatch.setattr(limits, "LONG_JOBS", {f"GET {UNKNOWN.path}": "documents"})
 
 
 def test_every_long_job_is_a_route() -> None:
-    assert set(long_jobs.KINDS) <= {*SCOPES, *CONSOLE}
+    assert set(routing.LONG_JOBS) <= {*SCOPES, *CONSOLE}
 
 
 @pytest.mark.usefixtures("long_route")
@@ -88,7 +88,7 @@ def test_long_requests_of_a_tenant_run_one_after_the_other(method: str, body: by
 
 @pytest.mark.usefixtures("long_route")
 def test_too_many_long_requests_of_a_tenant_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(long_jobs, "MAX_WAITING", 1)
+    monkeypatch.setattr(limits, "MAX_WAITING", 1)
     with waiting() as server, ThreadPoolExecutor() as threads:
         key = server.key_of("acme")
         first = threads.submit(server.ask, key, "first")

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from recollect.server.http import connection, guards
+from recollect.server.http import connection, limits
 from tests.server.live import PATIENCE, wait_until
 
 MUCH = 1000 * connection.MAX_HEADER_BYTES
@@ -83,7 +83,7 @@ def test_bytes_one_by_one_buy_no_time(address: str, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_body_that_dawdles_is_refused(line: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guards, "MAX_BODY_SECONDS", 0.2)
+    monkeypatch.setattr(limits, "MAX_BODY_SECONDS", 0.2)
     line.sendall(
         b"POST /api/agents HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
     )

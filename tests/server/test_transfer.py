@@ -16,7 +16,7 @@ from starlette.types import Message
 
 from recollect.api.recollect import Recollect
 from recollect.server.app import create_app
-from recollect.server.http import guards
+from recollect.server.http import limits
 from recollect.settings import Settings
 from tests.server.live import client_of, serving
 from tests.waiting import pass_turn
@@ -127,11 +127,11 @@ def test_the_tenant_is_the_keys_and_not_the_files(
 def test_a_file_may_be_larger_than_other_bodies_and_has_a_limit_of_its_own(
     client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    large = b"x" * (guards.MAX_BODY_BYTES + 1)
+    large = b"x" * (limits.MAX_BODY_BYTES + 1)
     assert client.post("/api/audit", content=large).status_code == 413
     assert client.post("/api/import", content=large).status_code == 400
 
-    monkeypatch.setattr(guards, "MAX_FILE_BYTES", 1000)
+    monkeypatch.setattr(limits, "MAX_FILE_BYTES", 1000)
     assert client.post("/api/import", content=b"x" * 1001).status_code == 413
 
 
@@ -168,7 +168,7 @@ def slowly(app: FastAPI, path: str, *, pause: float) -> int:
 
 
 def test_a_file_may_take_its_time_as_long_as_it_moves(recollect: Recollect) -> None:
-    app, soon = create_app(recollect, no_auth=True), guards.MAX_BODY_SECONDS / 2
+    app, soon = create_app(recollect, no_auth=True), limits.MAX_BODY_SECONDS / 2
 
     assert slowly(app, "/api/import", pause=soon) == 400, "it is nothing, but has come"
     assert slowly(app, "/api/import", pause=3 * soon) == 408

@@ -25,15 +25,12 @@ from recollect.server.console.guard import ConsoleGuard
 from recollect.server.console.logins import Logins
 from recollect.server.http.addresses import Connections, KeyCheck
 from recollect.server.http.auth import AuthMiddleware
-from recollect.server.http.deadlines import DeadlineMiddleware
 from recollect.server.http.errors import add_error_handlers
-from recollect.server.http.guards import BodyLimit, HostGuard
 from recollect.server.http.idempotency import PARAMETER, IdempotencyMiddleware
 from recollect.server.http.json_routes import JsonRoutes, reject_unknown_params
-from recollect.server.http.limits import SPARE, RequestLimit
-from recollect.server.http.long_jobs import LongJobQueue
+from recollect.server.http.limits import SPARE, BodyLimit, LongJobQueue, RequestLimit
 from recollect.server.http.metrics import Metrics
-from recollect.server.http.requests import RequestMiddleware
+from recollect.server.http.requests import DeadlineMiddleware, HostGuard, RequestMiddleware
 from recollect.server.http.routing import Route, RouteTable, check_scopes
 from recollect.server.mcp import http as mcp_http
 from recollect.server.rest import (
@@ -180,8 +177,7 @@ def _add_middlewares(app: FastAPI, recollect: Recollect, *, no_auth: bool, hosts
         table=app.state.routes,
         no_auth=no_auth,
     )
-    app.add_middleware(ConsoleGuard)
-    app.add_middleware(HostGuard, hosts=[*hosts, *settings.public_hosts])
+    app.add_middleware(HostGuard, console=ConsoleGuard, hosts=[*hosts, *settings.public_hosts])
     app.add_middleware(RequestMiddleware, metrics=app.state.metrics)
 
 

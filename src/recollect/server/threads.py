@@ -10,11 +10,8 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextvars import Context, copy_context
-from functools import partial
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
-
-from recollect.services.background.workers import run_job
 
 T = TypeVar("T")
 
@@ -85,7 +82,7 @@ class Threads:
 
     def _serve(self, jobs: SimpleQueue[_Job[Any] | None]) -> None:
         while (job := jobs.get()) is not None:
-            run_job(partial(job.context.run, job.work), job)
+            job.run()
             try:
                 job.loop.call_soon_threadsafe(self._end, job, jobs)
             except RuntimeError:
@@ -130,6 +127,12 @@ class _Job(Generic[T]):
         self.error: BaseException | None = None
         self.is_done = False
 
+    def run(self) -> None:
+        try:
+            self.result = self.context.run(self.work)
+        except BaseException as error:  # noqa: BLE001  raised again by `outcome`
+            self.error = error
+
     def outcome(self) -> T:
         """Return what the work returned, or raise what it raised."""
         if self.error is not None:
@@ -139,9 +142,3 @@ class _Job(Generic[T]):
                 # Its traceback refers to this job.
                 self.error = None
         return self.result  # type: ignore[return-value]
-
-    def set_result(self, result: T) -> None:
-        self.result = result
-
-    def set_exception(self, error: BaseException) -> None:
-        self.error = error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 from typing import cast
@@ -26,11 +27,10 @@ def open_store(url: str, *, busy_timeout: float, pool_size: int, index_cache_mb:
     """
     audit_key = check_audit_key(audit_key)
     engine = _open_engine(url, busy_timeout=busy_timeout, pool_size=pool_size, index_cache_mb=index_cache_mb)
-    try:
+    with ExitStack() as on_error:
+        on_error.callback(engine.close)
         store = SqlStore(engine)
-    except BaseException:
-        engine.close()
-        raise
+        on_error.pop_all()
     store.audit_key = audit_key
     return store
 

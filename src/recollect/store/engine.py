@@ -1,4 +1,4 @@
-"""Interface between `SqlStore` and a database engine.
+"""Interface between `SqlStore` and a database engine, and the units of work that store methods run in.
 
 Work is passed as a function that receives a `Unit`, one transaction of one tenant. This allows SQLite to run the work
 of many callers in one commit on its writer thread, and PostgreSQL to set the tenant for row-level security at the start
@@ -7,16 +7,19 @@ of each transaction. Never call a model inside: compute first, then write.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from recollect.errors import Invalid
+from recollect.errors import Invalid, ReadOnly, RequestInProgress, StoreError
 from recollect.model import Kind, Match, Owner
 from recollect.policy.recall.similarity import Evidence
 from recollect.ports import Vector
+from recollect.ports.history import CLAIM, Claim
 
 T = TypeVar("T")
 
@@ -28,6 +31,9 @@ SCHEMA_INCOMPLETE = (
     "otherwise run `recollect doctor` to see what is missing."
 )
 Row = Sequence[Any]
+
+
+U = TypeVar("U", bound="Unit")
 
 
 class Unit(Protocol):
@@ -160,3 +166,135 @@ class Engine(Protocol):
         """Return the current problems as sentences, without waiting for the database."""
 
     def close(self) -> None: ...
+
+
+class Units:
+    """Engine and current transaction of each thread; base of all rows."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._current = threading.local()
+        self._write_problem = ""  # error of the latest write, if the database was read-only
+
+    def transaction(self, tenant: str, work: Callable[[], T]) -> T:
+        def work_in_unit(unit: Unit) -> T:
+            self._current.unit = unit
+            try:
+                return work()
+            finally:
+                self._current.unit = None
+
+        return self._commit(tenant, work_in_unit) if self._unit(tenant) is None else work()
+
+    def read_together(self, tenant: str, work: Callable[[], T]) -> T:
+        return self._engine.read_together(tenant, work) if self._unit(tenant) is None else work()
+
+    def problems(self) -> Sequence[str]:
+        """Return the current problems as sentences, without a query."""
+        failed = (f"Writes fail: {self._write_problem}",) if self._write_problem else ()
+        return (*failed, *self._engine.problems())
+
+    def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        """Run `work` in the current transaction, or on a snapshot of its own."""
+        return self._read(tenant, work)
+
+    def write(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        """Run `work` in the current transaction, or in one of its own."""
+        return self._write(tenant, work)
+
+    def is_in_transaction(self, tenant: str) -> bool:
+        """Return True inside `transaction` on this thread."""
+        return self._unit(tenant) is not None
+
+    def close(self) -> None:
+        self._engine.close()
+
+    def _read(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        unit = self._unit(tenant)
+        return self._engine.read(tenant, work) if unit is None else work(unit)
+
+    def _write(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        unit = self._unit(tenant)
+        return self._commit(tenant, work) if unit is None else work(unit)
+
+    def _commit(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        """Write in a new transaction, which also takes the idempotency key of the current request, if any.
+
+        Raises: RequestInProgress when another request holds that key; nothing is written then.
+        """
+        claim = CLAIM.get()
+        if claim is None or claim.is_written or claim.is_over or claim.tenant != tenant:
+            return self._write_and_note(tenant, work)
+
+        def work_and_claim(unit: Unit) -> T:
+            done = work(unit)
+            # Take the key last: on PostgreSQL this waits for a request with the same key. A waiting request already
+            # holds all its other locks, so two requests cannot deadlock.
+            if not take_key(unit, claim):
+                claim.is_lost = True
+                raise RequestInProgress
+            return done
+
+        done = self._write_and_note(tenant, work_and_claim)
+        claim.is_written = True
+        return done
+
+    def _write_and_note(self, tenant: str, work: Callable[[Unit], T]) -> T:
+        try:
+            done = self._engine.write(tenant, work)
+        except ReadOnly as error:
+            self._write_problem = str(error)
+            raise
+        self._write_problem = ""
+        return done
+
+    def _search(self, tenant: str) -> SearchIndex:
+        self._check_outside(tenant)
+        return self._engine.index
+
+    def _check_outside(self, tenant: str) -> None:
+        # A search would wait for its own transaction, or miss the writes of it.
+        if self._unit(tenant) is not None:
+            raise StoreError("A search sees only committed rows. Search before or after the transaction.")
+
+    def _unit(self, tenant: str) -> Unit | None:
+        unit: Unit | None = getattr(self._current, "unit", None)
+        if unit is not None and unit.tenant != tenant:
+            raise StoreError("One transaction cannot touch two tenants.")
+        return unit
+
+
+def take_key(unit: Unit, claim: Claim) -> bool:
+    """Claim the idempotency key for this request. Return False if another request holds it."""
+    return bool(
+        unit.run(
+            "take_key",
+            tenant=claim.tenant,
+            key_hash=claim.key_hash,
+            holder=claim.holder,
+            at=claim.at,
+            expires_at=claim.expires_at,
+        )
+    )
+
+
+class Snapshots(Generic[U]):
+    """Shared read transaction of each thread, if it has one."""
+
+    def __init__(self) -> None:
+        self._current = threading.local()
+
+    def find(self, tenant: str) -> U | None:
+        """Return the transaction this thread shares between its reads of `tenant`."""
+        unit: U | None = getattr(self._current, "unit", None)
+        return unit if unit is not None and unit.tenant == tenant else None
+
+    @contextmanager
+    def share(self, unit: U) -> Iterator[None]:
+        """Let all reads of this thread use `unit`."""
+        before: U | None = getattr(self._current, "unit", None)
+        self._current.unit = unit
+        try:
+            yield
+        finally:
+            self._current.unit = before

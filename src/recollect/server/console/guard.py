@@ -14,8 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from recollect.server.console.logins import PATH
 from recollect.server.console.pages import render
 from recollect.server.http.errors import error_response
-from recollect.server.http.headers import header
-from recollect.server.http.routing import is_console
+from recollect.server.http.requests import header
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'self'; script-src 'none'; object-src 'none'; base-uri 'none'; "
@@ -41,9 +40,6 @@ class ConsoleGuard:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not is_console(scope["path"]):
-            await self._app(scope, receive, send)
-            return
         answer = _Answer(scope, receive, send)
         if scope["method"] in SAFE_METHODS and scope["path"].endswith("/"):
             without = RedirectResponse(_address(scope, scope["path"].rstrip("/")), status_code=303)

@@ -6,8 +6,10 @@ connections are not limited, and clients are distinguished by the header X-Forwa
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import ipaddress
+import logging
 import math
 from collections import Counter
 from collections.abc import Iterable
@@ -22,7 +24,6 @@ from starlette.types import Scope
 from recollect.api.recollect import Recollect
 from recollect.errors import Invalid, Unauthorized
 from recollect.model import ApiKey
-from recollect.server.http.limits import Buckets, RefusalLog
 from recollect.server.http.metrics import Metrics
 
 MAX_SUSPECTS = 8
@@ -36,6 +37,13 @@ RESERVED_FILES = 128
 """Open files left for the database and for what requests read and write."""
 
 TOO_MANY_KEYS = "Too many wrong keys came from this address; check the key and try again later."
+
+
+MAX_BUCKETS = 10_000
+
+REPORT_SECONDS = 60.0
+
+log = logging.getLogger("recollect.server")
 
 
 @lru_cache(maxsize=4096)
@@ -189,3 +197,60 @@ class KeyCheck:
 def _address(scope: Scope) -> str:
     client = scope.get("client")
     return network_of(client[0]) if client else ""
+
+
+class Buckets:
+    """A token bucket for each key: `rate` a second on average, `burst` at once. A rate of 0 sets no limit."""
+
+    def __init__(self, *, rate: float, burst: int) -> None:
+        self._rate = rate
+        self._burst = float(max(burst, 1))
+        self._filled: dict[str, tuple[float, float]] = {}  # tokens, and the time they were counted
+
+    def take(self, key: str) -> float:
+        """Take a token; return the seconds to wait if there is none."""
+        if not self._rate:
+            return 0.0
+        tokens, now = self._tokens(key)
+        if len(self._filled) >= MAX_BUCKETS:
+            self._make_room(now)
+        if tokens < 1:
+            self._filled[key] = (tokens, now)
+            return (1 - tokens) / self._rate
+        self._filled[key] = (tokens - 1, now)
+        return 0.0
+
+    def is_empty(self, key: str) -> bool:
+        """Return True if the next `take` would have to wait."""
+        return bool(self._rate) and self._tokens(key)[0] < 1
+
+    def _tokens(self, key: str) -> tuple[float, float]:
+        now = asyncio.get_running_loop().time()
+        tokens, then = self._filled.get(key, (self._burst, now))
+        return min(self._burst, tokens + (now - then) * self._rate), now
+
+    def _make_room(self, now: float) -> None:
+        self._filled = {each: filled for each, filled in self._filled.items() if not self._is_full(filled, now)}
+        # Nearly all are in use: start over, or every request would scan them.
+        if len(self._filled) >= MAX_BUCKETS // 2:
+            self._filled.clear()
+
+    def _is_full(self, filled: tuple[float, float], now: float) -> bool:
+        return filled[0] + (now - filled[1]) * self._rate >= self._burst
+
+
+class RefusalLog:
+    """Logs refusals, at most one line in `REPORT_SECONDS`, with their number and the address of the last one."""
+
+    def __init__(self, line: str) -> None:
+        self._line = line
+        self._count = 0
+        self._quiet_until = 0.0
+
+    def add(self, address: str) -> None:
+        """Count a refusal, and log it if nothing was logged lately."""
+        self._count += 1
+        now = asyncio.get_running_loop().time()
+        if now >= self._quiet_until:
+            log.warning(self._line, self._count, address)
+            self._count, self._quiet_until = 0, now + REPORT_SECONDS

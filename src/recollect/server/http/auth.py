@@ -28,10 +28,10 @@ from recollect.errors import Forbidden, NotFound, StoreError, Unauthorized
 from recollect.model import ApiKey, KeyScope, Origin
 from recollect.policy.keys import is_allowed
 from recollect.server.console.logins import COOKIE, Logins
-from recollect.server.http.addresses import KeyCheck
+from recollect.server.http.addresses import Buckets, KeyCheck
 from recollect.server.http.errors import CHALLENGE, STATUS, error_response, http_refusal, retry_after
-from recollect.server.http.headers import header
-from recollect.server.http.limits import HEALTH, HEALTH_WITHIN, NO_KEY_HOLDER, SPARE, Buckets
+from recollect.server.http.limits import HEALTH, HEALTH_WITHIN, NO_KEY_HOLDER, SPARE
+from recollect.server.http.requests import header
 from recollect.server.http.routing import UNKNOWN, UNLISTED, Route, RouteTable, is_console
 from recollect.server.threads import Threads
 

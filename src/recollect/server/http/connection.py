@@ -2,7 +2,7 @@
 
 A client that sends its headers a byte at a time would otherwise hold a connection forever, and endless headers would
 fill the memory. Uvicorn only limits how long a connection may idle between requests. Slow and large bodies are refused
-by `guards`.
+by `limits`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from recollect.server.http.addresses import Connections
 from recollect.server.http.errors import error_response
-from recollect.server.http.headers import add_protection
+from recollect.server.http.requests import add_protection
 
 MAX_HEADER_SECONDS = 10.0
 """Seconds that a client has to send the headers of a request."""

@@ -21,7 +21,7 @@ from recollect.errors import RecollectError, RequestInProgress
 from recollect.ports.history import Claim, KeptAnswer
 from recollect.server.http.auth import Access
 from recollect.server.http.errors import error_response, http_refusal, refusal
-from recollect.server.http.headers import header
+from recollect.server.http.requests import header
 from recollect.server.http.routing import is_console
 from recollect.server.mcp.http import PATH as MCP
 from recollect.server.rest.agent_runs import EVENT_STREAM

@@ -31,8 +31,8 @@ from recollect.errors import Invalid, RecollectError
 from recollect.policy.json_values import read_json
 from recollect.server.http.auth import DEPENDENCIES, RequestScope
 from recollect.server.http.errors import NOT_JSON, client_left, http_refusal, located, refusal, validation_refusal
-from recollect.server.http.guards import FILE_ROUTES
-from recollect.server.http.headers import has_body, has_json
+from recollect.server.http.limits import FILE_ROUTES
+from recollect.server.http.requests import has_body, has_json
 from recollect.server.http.routing import Route
 from recollect.server.threads import SMALL_BODY, BodyReader, Threads
 

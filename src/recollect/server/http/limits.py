@@ -1,19 +1,30 @@
-"""Limits: requests per second for each key, and concurrent requests for the whole server.
+"""Limits: concurrent requests, the size and speed of bodies, and long jobs.
 
-Excess requests are refused within microseconds, with the time to try again, instead of being queued.
+Excess requests are refused within microseconds, with the time to try again, instead of being queued. Only long jobs
+queue, one at a time for each tenant and kind: reading a document, exporting a tenant and maintenance take seconds of
+processor time and tens of megabytes. A request queues once its body is complete, so a slow client blocks no other, and
+leaves the queue when its answer starts.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
+from collections.abc import Mapping
+from functools import partial
 
+from fastapi import HTTPException
+from fastapi.responses import JSONResponse
+from python_multipart.multipart import parse_options_header
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from recollect.deadline import DEADLINE
+from recollect.policy.json_values import has_too_many_values
 from recollect.server.http.errors import error_response
+from recollect.server.http.requests import has_body, header
+from recollect.server.http.routing import LONG_JOBS
+from recollect.server.threads import BodyReader
 
-MAX_BUCKETS = 10_000
 RETRY_AFTER = 1
 HEALTH = "/health"
 START = "http.response.start"
@@ -33,66 +44,43 @@ PIECE_BYTES = 64 * 1024
 NO_KEY_HOLDER = ""
 """Holder of all requests without a key; the others are counted by tenant."""
 
-REPORT_SECONDS = 60.0
 
-log = logging.getLogger("recollect.server")
+MAX_BODY_BYTES = 8 * 1024 * 1024
+MAX_FILE_BYTES = 4 * 1024**3
+FILE_ROUTES = frozenset({"/api/import", "/admin/import"})
+"""Routes that write the body to disk as it arrives. It may be large and slow as long as data keeps arriving."""
 
+MAX_FORM_BYTES = 2 * 1024 * 1024
+"""Limit for percent-encoded forms, as the console sends: decoding them is slow. A field may have 1 MiB."""
 
-class Buckets:
-    """A token bucket for each key: `rate` a second on average, `burst` at once. A rate of 0 sets no limit."""
+MAX_BODY_PARTS = 50_000
+"""Brackets and commas of a body outside strings; they determine the memory the parsed body takes."""
 
-    def __init__(self, *, rate: float, burst: int) -> None:
-        self._rate = rate
-        self._burst = float(max(burst, 1))
-        self._filled: dict[str, tuple[float, float]] = {}  # tokens, and the time they were counted
+TOO_MANY_VALUES = f"The body holds too many values; at most {MAX_BODY_PARTS:,} brackets and commas are accepted."
+URLENCODED = b"application/x-www-form-urlencoded"
+FORMS = (b"multipart/form-data", URLENCODED)
+CHARSETS = (b"utf-8", b"utf8", b"us-ascii")
+CLOSE = {"Connection": "close"}
 
-    def take(self, key: str) -> float:
-        """Take a token; return the seconds to wait if there is none."""
-        if not self._rate:
-            return 0.0
-        tokens, now = self._tokens(key)
-        if len(self._filled) >= MAX_BUCKETS:
-            self._make_room(now)
-        if tokens < 1:
-            self._filled[key] = (tokens, now)
-            return (1 - tokens) / self._rate
-        self._filled[key] = (tokens - 1, now)
-        return 0.0
+MAX_DISCARDED_BYTES = 8 * MAX_BODY_BYTES
+MAX_DISCARD_SECONDS = 5.0
+"""Limits for reading a refused body to its end, so that the client gets to read the answer."""
 
-    def is_empty(self, key: str) -> bool:
-        """Return True if the next `take` would have to wait."""
-        return bool(self._rate) and self._tokens(key)[0] < 1
+MAX_BODY_SECONDS = 60.0
+MAX_OPEN_BYTES = 4 * 1024
+MAX_OPEN_SECONDS = 5.0
+"""Limits of the body for requests without a key or to public routes, where only logins are sent."""
 
-    def _tokens(self, key: str) -> tuple[float, float]:
-        now = asyncio.get_running_loop().time()
-        tokens, then = self._filled.get(key, (self._burst, now))
-        return min(self._burst, tokens + (now - then) * self._rate), now
-
-    def _make_room(self, now: float) -> None:
-        self._filled = {each: filled for each, filled in self._filled.items() if not self._is_full(filled, now)}
-        # Nearly all are in use: start over, or every request would scan them.
-        if len(self._filled) >= MAX_BUCKETS // 2:
-            self._filled.clear()
-
-    def _is_full(self, filled: tuple[float, float], now: float) -> bool:
-        return filled[0] + (now - filled[1]) * self._rate >= self._burst
+MAX_HELD_BYTES = 128 * 1024 * 1024
+"""Bytes of bodies that all current requests may hold in memory; one tenant may hold half of them."""
 
 
-class RefusalLog:
-    """Logs refusals, at most one line in `REPORT_SECONDS`, with their number and the address of the last one."""
+MAX_WAITING = 32
+JOB_RETRY_AFTER = 5
+QUEUE_FULL = f"Your tenant already has {MAX_WAITING} long requests of this kind waiting; try again when some are done."
 
-    def __init__(self, line: str) -> None:
-        self._line = line
-        self._count = 0
-        self._quiet_until = 0.0
 
-    def add(self, address: str) -> None:
-        """Count a refusal, and log it if nothing was logged lately."""
-        self._count += 1
-        now = asyncio.get_running_loop().time()
-        if now >= self._quiet_until:
-            log.warning(self._line, self._count, address)
-            self._count, self._quiet_until = 0, now + REPORT_SECONDS
+SAFE_METHODS = ("GET", "HEAD")
 
 
 class RequestLimit:
@@ -200,3 +188,200 @@ async def _send_in_pieces(message: Message, send: Send) -> None:
     # The last piece, which may be the whole body, keeps the `more_body` of the message.
     rest = (len(body) - 1) // PIECE_BYTES * PIECE_BYTES
     await send({**message, "body": body[rest:]} if rest > 0 else message)
+
+
+class BodyLimit:
+    """Refuses bodies that are too large, arrive too slowly, or find too many others in memory.
+
+    A body with a declared length is refused at once, others while they arrive.
+    """
+
+    def __init__(self, app: ASGIApp, reader: BodyReader) -> None:
+        self._app = app
+        self._reader = reader
+        self._held: Counter[str | None] = Counter()  # bytes, by tenant; changed only on the event loop's thread
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        state = scope["state"]
+        is_file, is_open, holder = scope["path"] in FILE_ROUTES, state["is_open"], state["holder"]
+        kind, parameters = parse_options_header(header(scope, b"content-type"))
+        is_read_whole = not (is_file or kind.startswith(b"multipart/"))
+        most = MAX_OPEN_BYTES if is_open else MAX_FILE_BYTES if is_file else MAX_BODY_BYTES
+        most = min(most, MAX_FORM_BYTES) if kind == URLENCODED else most
+        seconds = MAX_OPEN_SECONDS if is_open else MAX_BODY_SECONDS
+        refusal = _refusal(scope, most, kind, parameters)
+        if refusal is not None:
+            expected = header(scope, b"expect") or ""
+            # A client that waits for 100 Continue has sent nothing yet.
+            if expected.lower() != "100-continue":
+                await _discard(receive)
+            await refusal(scope, receive, send)
+            return
+        received, is_whole, pieces = 0, False, list[bytes]()
+        deadline = asyncio.get_running_loop().time() + seconds
+
+        async def receive_limited() -> Message:
+            nonlocal received, is_whole
+            # Nothing but the client's disconnect can follow, so there is no time limit.
+            if is_whole:
+                return await receive()
+            try:
+                async with asyncio.timeout(seconds) if is_file and not is_open else asyncio.timeout_at(deadline):
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(408, _too_slow(seconds), headers=CLOSE) from None
+            piece = message.get("body", b"")
+            received += len(piece)
+            if is_read_whole:
+                pieces.append(piece)
+            is_whole = not message.get("more_body")
+            if received > most:
+                if message.get("more_body"):
+                    await _discard(receive)
+                raise HTTPException(413, _too_large(most), headers=CLOSE)
+            if not is_file:
+                self._hold(holder, len(piece))
+            if is_whole and is_read_whole:
+                body = b"".join(pieces)
+                pieces.clear()
+                if await self._reader.read(body, partial(has_too_many_values, body, MAX_BODY_PARTS)):
+                    raise HTTPException(413, TOO_MANY_VALUES)
+            return message
+
+        try:
+            await self._app(scope, receive_limited, send)
+        finally:
+            if not is_file:
+                self._held[holder] -= received
+                if self._held[holder] <= 0:
+                    del self._held[holder]
+
+    def _hold(self, holder: str | None, size: int) -> None:
+        """Count the bytes of a body.
+
+        Raises: HTTPException when there is no room for them.
+        """
+        self._held[holder] += size
+        if self._held.total() > MAX_HELD_BYTES or self._held[holder] > MAX_HELD_BYTES // (1 if holder is None else 2):
+            raise HTTPException(503, OVERLOADED, headers={"Retry-After": str(RETRY_AFTER), **CLOSE})
+
+
+def _refusal(scope: Scope, most: int, kind: bytes, parameters: Mapping[bytes, bytes]) -> JSONResponse | None:
+    """Return the refusal of a body that can be refused by its headers, or None."""
+    length = header(scope, b"content-length") or ""
+    if length.isdecimal() and int(length[:20]) > most:
+        return error_response(413, _too_large(most), headers=CLOSE)
+    charset = parameters.get(b"charset", b"utf-8").lower()
+    # The framework would decode with any codec Python has.
+    if kind in FORMS and charset not in CHARSETS:
+        return error_response(400, "Send the form in UTF-8; other charsets are not supported.", headers=CLOSE)
+    return None
+
+
+def _too_large(most: int) -> str:
+    amount = f"{most // 1024**2:,} MiB" if most >= 1024**2 else f"{most // 1024} KiB without a key"
+    return f"The body is too large; at most {amount} are accepted."
+
+
+def _too_slow(seconds: float) -> str:
+    return f"The body did not arrive within {seconds:g} seconds."
+
+
+async def _discard(receive: Receive) -> None:
+    """Read the rest of a body, within limits: closing the connection while the client sends would lose the answer."""
+    discarded = 0
+    try:
+        async with asyncio.timeout(MAX_DISCARD_SECONDS):
+            while discarded < MAX_DISCARDED_BYTES:
+                message = await receive()
+                discarded += len(message.get("body", b""))
+                if not message.get("more_body"):
+                    return
+    except TimeoutError:
+        return
+
+
+class LongJobQueue:
+    """Runs the long requests of a tenant one after the other. Not thread-safe: only the event loop uses it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._queues: dict[tuple[str, str], _Queue] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        kind = _find_kind(scope) if scope["type"] == "http" else None
+        access = scope["state"]["access"] if kind is not None else None
+        if kind is None or access is None:
+            await self._app(scope, receive, send)
+            return
+        name = (kind, access.tenant)
+        queue = self._queues.setdefault(name, _Queue())
+        if queue.waiting >= MAX_WAITING:
+            refusal = error_response(429, QUEUE_FULL, "rate_limited", headers={"Retry-After": str(JOB_RETRY_AFTER)})
+            await refusal(scope, receive, send)
+            return
+        slot = _Slot(queue)
+        queue.waiting += 1
+        try:
+            await self._run(scope, receive, send, slot)
+        finally:
+            slot.end()
+            queue.waiting -= 1
+            if not queue.waiting:
+                self._queues.pop(name, None)
+
+    async def _run(self, scope: Scope, receive: Receive, send: Send, slot: _Slot) -> None:
+        async def receive_queued() -> Message:
+            message = await receive()
+            if message["type"] == "http.request" and not message.get("more_body"):
+                await slot.begin()
+            return message
+
+        async def send_outside(message: Message) -> None:
+            slot.end()
+            await send(message)
+
+        # Without a body the application may never call receive.
+        if scope["method"] in SAFE_METHODS or not has_body(scope):
+            await slot.begin()
+        await self._app(scope, receive_queued, send_outside)
+
+
+def _find_kind(scope: Scope) -> str | None:
+    method = "GET" if scope["method"] in SAFE_METHODS else scope["method"]
+    return LONG_JOBS.get(f"{method} {scope['state']['route'].path}")
+
+
+class _Queue:
+    """Long requests of one kind and tenant."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self.lock = asyncio.Lock()
+
+
+class _Slot:
+    """Place of one request in its queue."""
+
+    def __init__(self, queue: _Queue) -> None:
+        self._lock = queue.lock
+        self._is_held = False
+        self._is_over = False
+
+    async def begin(self) -> None:
+        """Wait until the requests before this one are done, and restart the deadline."""
+        if not self._is_held and not self._is_over:
+            await self._lock.acquire()
+            self._is_held = True
+            deadline = DEADLINE.get()
+            if deadline is not None:
+                deadline.restart()
+
+    def end(self) -> None:
+        self._is_over = True
+        if self._is_held:
+            self._is_held = False
+            self._lock.release()

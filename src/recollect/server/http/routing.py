@@ -28,6 +28,23 @@ NEAR = 0.7
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 
+LONG_JOBS: Mapping[str, str] = {
+    "POST /api/kb/documents": "documents",
+    "POST /api/import": "transfer",
+    "POST /admin/import": "transfer",
+    "GET /api/export": "transfer",
+    "GET /admin/export": "transfer",
+    "POST /api/erase": "upkeep",
+    "POST /api/maintenance": "upkeep",
+    "POST /api/secrets/scan": "upkeep",
+    "GET /api/audit/verify": "upkeep",
+    "GET /admin/audit/verify": "upkeep",
+    "POST /api/agents/{agent}/consolidate": "upkeep",
+    "POST /admin/agents/{agent}/proposals": "upkeep",
+}
+"""Kind of each long job, by its route."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Route:
     """A route as it was declared."""

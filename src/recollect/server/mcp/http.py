@@ -23,7 +23,7 @@ from recollect.errors import Invalid, Unauthorized
 from recollect.model import KeyScope
 from recollect.policy.keys import is_allowed
 from recollect.server.http.auth import NO_KEY, Access
-from recollect.server.http.guards import MAX_BODY_BYTES
+from recollect.server.http.limits import MAX_BODY_BYTES
 from recollect.server.http.routing import READ, Route
 from recollect.server.mcp.client import ClientContext, select_sets
 from recollect.server.mcp.protocol import Context, build_server_for

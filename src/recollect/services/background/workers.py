@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from recollect.errors import StoreError
 
@@ -62,24 +62,12 @@ class Workers:
 
     def _serve(self) -> None:
         while (job := self._jobs.get()) is not None:
-            run_job(*job)
+            work, future = job
+            try:
+                future.set_result(work())
+            except BaseException as error:  # noqa: BLE001  raised again where the result is asked for
+                future.set_exception(error)
             # Do not keep the arguments and the result in memory until the next job.
-            del job
+            del job, work, future
             with self._lock:
                 self._free += 1
-
-
-class JobOutcome(Protocol):
-    """Receiver of the result or the error of a job."""
-
-    def set_result(self, result: Any, /) -> None: ...
-
-    def set_exception(self, error: BaseException, /) -> None: ...
-
-
-def run_job(work: Callable[[], Any], outcome: JobOutcome) -> None:
-    """Run `work` and pass on what it returns or raises."""
-    try:
-        outcome.set_result(work())
-    except BaseException as error:  # noqa: BLE001  raised again where the result is asked for
-        outcome.set_exception(error)

@@ -21,11 +21,10 @@ from recollect.lazy import LazyModule
 from recollect.model import Memory, Origin, Owner
 from recollect.policy.memories.trust import SUSPICIOUS
 from recollect.policy.names import memory_seq
-from recollect.store.engine import Unit
+from recollect.store.engine import Unit, Units
 from recollect.store.notes.disk import CLAIM, FOLDERS
 from recollect.store.notes.lines import hash_note
 from recollect.store.tables.embeddings import NO_OWNER
-from recollect.store.units import Units
 
 if TYPE_CHECKING:
     from recollect.policy.memories import instructions

@@ -32,14 +32,13 @@ from recollect.errors import (
 )
 from recollect.policy.names import check_tenant
 from recollect.store import adopt_chat_tables
-from recollect.store.engine import FORKED, SCHEMA_INCOMPLETE, UNSTORABLE, RegisteredEmbedder, Unit
+from recollect.store.engine import FORKED, SCHEMA_INCOMPLETE, UNSTORABLE, RegisteredEmbedder, Snapshots, Unit
 from recollect.store.migrations import Migration, check_applied, load_migrations
 from recollect.store.postgres.index import MAX_INDEXED_DIMENSIONS, PostgresIndex
 from recollect.store.postgres.link import Connection, PostgresLink
 from recollect.store.postgres.scrub import scrub_tables
 from recollect.store.postgres_unit import PostgresUnit
 from recollect.store.queries import as_pyformat, load_queries
-from recollect.store.snapshots import Snapshots
 
 T = TypeVar("T")
 

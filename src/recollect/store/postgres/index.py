@@ -22,8 +22,7 @@ from recollect.ports import Vector
 from recollect.store.engine import Row, Unit
 from recollect.store.search.encoding import Codes, Encoding, Floats, Numbers, single_word_code, word_code
 from recollect.store.search.index import ALWAYS, OwnerIndex, RowFilter
-from recollect.store.search.index_cache import IndexKey, Read
-from recollect.store.search.memory_search import MemorySearch
+from recollect.store.search.index_cache import IndexKey, MemorySearch, Read
 
 EXACT_BELOW = 20_000
 """Number of passages below which vectors are compared exactly, which is fast enough and finds everything."""

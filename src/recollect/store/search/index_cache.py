@@ -1,4 +1,4 @@
-"""Cache of search indexes, checked against the database before every search.
+"""Search of memories in a cache of indexes, checked against the database before every search.
 
 An agent's row carries two numbers, `revision` and `rewrites`. If neither has changed, the cached index is current. If
 only `revision` has, rows were appended and only those are read. If `rewrites` has changed too, rows were edited or
@@ -14,15 +14,20 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from math import inf
 from typing import Any, Protocol, TypeVar
 
 from recollect.deadline import hold_in_time
+from recollect.model import Kind, Match, Owner
+from recollect.policy.recall.similarity import Evidence
+from recollect.ports import Vector
 from recollect.store.engine import RegisteredEmbedder, Row, Unit
 from recollect.store.search.encoding import Encoding
-from recollect.store.search.index import OwnerIndex
+from recollect.store.search.index import OwnerIndex, RowFilter
+from recollect.store.search.texts import Texts
 
 NO_EMBEDDER = RegisteredEmbedder(0, "", 0)
 
@@ -195,3 +200,56 @@ class IndexCache:
             while self._total > self._max_bytes and next(iter(self._cached)) != shelf:
                 _, oldest = self._cached.popitem(last=False)
                 self._total -= oldest.nbytes
+
+
+class MemorySearch:
+    """Implementation of the part of `engine.SearchIndex` that concerns memories."""
+
+    def __init__(
+        self, read: Read, *, encoding: Encoding, numbers: Callable[[Sequence[int]], Any], max_bytes: int
+    ) -> None:
+        self._indexes = IndexCache(read, encoding=encoding, numbers=numbers, max_bytes=max_bytes)
+        self._texts = Texts(read)
+        self._embedder = NO_EMBEDDER
+
+    def use(self, embedder: RegisteredEmbedder) -> None:
+        self._embedder = embedder
+        self._indexes.use(embedder)
+
+    def forget(self, tenant: str) -> None:
+        """Drop the cached data of a tenant."""
+        self._texts.forget(tenant)
+        self._indexes.forget(tenant)
+
+    def clear(self) -> None:
+        """Drop all cached data."""
+        self._texts.clear()
+        self._indexes.clear()
+
+    def search_memories(
+        self, owner: Owner, terms: Sequence[str], *, kinds: Collection[Kind], now: datetime, limit: int
+    ) -> Sequence[Match]:
+        index = self._indexes.current(IndexKey(owner.tenant, owner.agent))
+        return index.search(terms, RowFilter(kinds, now.timestamp()), limit)
+
+    def nearest_memories(
+        self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int
+    ) -> Sequence[Match]:
+        index = self._indexes.current(IndexKey(owner.tenant, owner.agent))
+        return index.nearest(vector, RowFilter(kinds, now.timestamp()), limit)
+
+    def weigh_memories(
+        self,
+        owner: Owner,
+        terms: Sequence[str],
+        vector: Vector | None,
+        *,
+        kinds: Collection[Kind],
+        now: datetime,
+        is_past: bool,
+    ) -> Evidence:
+        row_filter = RowFilter(kinds, now.timestamp(), until=int(now.timestamp()) if is_past else None)
+        return self._indexes.current(IndexKey(owner.tenant, owner.agent)).evidence(terms, vector, row_filter)
+
+    def numbers_holding(self, owner: Owner, needle: str) -> Iterator[int] | None:
+        return self._texts.holding(owner, needle)

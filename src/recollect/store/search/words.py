@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 from recollect.deadline import hold_in_time
 from recollect.lazy import LazyModule
 from recollect.model import Match, Role
-from recollect.store.engine import Engine, RegisteredEmbedder, Row, Unit
-from recollect.store.units import Units
+from recollect.store.engine import Engine, RegisteredEmbedder, Row, Unit, Units
 
 if TYPE_CHECKING:
     from recollect.store.search import encoding, index

@@ -23,18 +23,15 @@ from recollect.errors import StoreError
 from recollect.model import Match
 from recollect.ports import Vector
 from recollect.store import adopt_chat_tables
-from recollect.store.engine import CLOSED, FORKED, RegisteredEmbedder, Unit
+from recollect.store.engine import CLOSED, FORKED, RegisteredEmbedder, Snapshots, Unit
 from recollect.store.migrations import Migration, check_applied, load_migrations
 from recollect.store.queries import as_numbered, load_queries
 from recollect.store.search.encoding import COMPACT_ENCODING, encode_terms, encode_vector, has_same_terms
 from recollect.store.search.index import ALWAYS, RowFilter
-from recollect.store.search.index_cache import IndexKey, Read
-from recollect.store.search.memory_search import MemorySearch
-from recollect.store.snapshots import Snapshots
+from recollect.store.search.index_cache import IndexKey, MemorySearch, Read
 from recollect.store.sqlite import scrub
-from recollect.store.sqlite.errors import find_disk_problems, translate_errors
 from recollect.store.sqlite.files import CONTENTS_SUFFIX, EMPTY, claim_contents, create_database_file, has_contents
-from recollect.store.sqlite.writer import SqliteUnit, SqliteWriter
+from recollect.store.sqlite.writer import SqliteUnit, SqliteWriter, find_disk_problems, translate_errors
 
 T = TypeVar("T")
 

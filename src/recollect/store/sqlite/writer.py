@@ -1,4 +1,4 @@
-"""SQLite transactions: one writer thread, and group commit.
+"""SQLite transactions: one writer thread, group commit, and the translation of errors.
 
 A write that finds no other write in progress runs immediately on the caller's thread. All others queue for the writer
 thread. It opens a transaction, runs all waiting jobs (each in its own savepoint, so that a failing job affects no
@@ -8,6 +8,8 @@ per write, and sixteen concurrent ones share one.
 
 from __future__ import annotations
 
+import re
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,15 +17,25 @@ from contextlib import contextmanager
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import apsw
 
-from recollect.deadline import check_read_limit
-from recollect.errors import StoreError
-from recollect.store.engine import CLOSED, Row, Unit
-from recollect.store.sqlite.errors import translate_errors
+from recollect.deadline import READ_TIMED_OUT, check_read_limit
+from recollect.errors import (
+    Conflict,
+    DiskFull,
+    Invalid,
+    ReadOnly,
+    RecollectError,
+    SchemaMismatch,
+    StoreBusy,
+    StoreError,
+    StoreTimeout,
+)
+from recollect.store.engine import CLOSED, SCHEMA_INCOMPLETE, UNSTORABLE, Row, Unit
 from recollect.store.tables.rows import stamp
 
 T = TypeVar("T")
@@ -33,6 +45,25 @@ NO_THREAD = 0
 """Value of a thread id when no thread is writing."""
 
 Queries = Mapping[str, tuple[str, tuple[str, ...]]]
+
+
+RETRY_AFTER_BUSY = 1.0
+UNWRITTEN = frozenset(
+    {
+        apsw.SQLITE_IOERR_WRITE,
+        apsw.SQLITE_IOERR_FSYNC,
+        apsw.SQLITE_IOERR_DIR_FSYNC,
+        apsw.SQLITE_IOERR_TRUNCATE,
+        apsw.SQLITE_IOERR_SHMSIZE,
+    }
+)
+"""Result codes of failed writes (full or failing disk, quota). The database can still be read."""
+
+LITTLE_FREE = 8 * 1024 * 1024
+"""Free bytes below which writes may fail: the write-ahead log alone may take half of this before a checkpoint."""
+
+LOST = re.compile("no such (table|column)|table .* has no column")
+"""Messages that report a missing part of the schema."""
 
 
 class SqliteUnit:
@@ -227,3 +258,45 @@ class SqliteWriter:
                 raise
             self._connection.execute("ROLLBACK TO job")
         self._connection.execute("RELEASE job")
+
+
+@contextmanager
+def translate_errors() -> Iterator[None]:
+    """Convert the driver's errors to ours, with the original as the cause."""
+    try:
+        yield
+    except RecollectError:
+        raise
+    except apsw.InterruptError as error:
+        raise StoreTimeout(READ_TIMED_OUT) from error
+    except (apsw.BusyError, apsw.LockedError) as error:
+        message = "The database is busy: another process has been writing for too long. Try again."
+        raise StoreBusy(message, retry_after=RETRY_AFTER_BUSY) from error
+    except (OverflowError, UnicodeEncodeError, apsw.TooBigError) as error:
+        raise Invalid(UNSTORABLE) from error
+    except apsw.ConstraintError as error:
+        raise Conflict(f"The database refused the write: {error}.") from error
+    except apsw.FullError as error:
+        raise DiskFull("The disk is full; nothing was written. Free some space and try again.") from error
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise StoreError(f"The database file is damaged or not a recollect database ({error}).") from error
+    except apsw.CantOpenError as error:
+        raise StoreError("The database file cannot be opened; check the path and its permissions.") from error
+    except apsw.ReadOnlyError as error:
+        raise ReadOnly("The database file cannot be written to; check its permissions.") from error
+    except apsw.IOError as error:
+        message = f"Disk I/O failed ({error}): the disk may be full, failing or gone."
+        raise (ReadOnly if getattr(error, "extendedresult", 0) in UNWRITTEN else StoreError)(message) from error
+    except apsw.Error as error:
+        if isinstance(error, apsw.SQLError) and LOST.match(str(error)):
+            raise SchemaMismatch(SCHEMA_INCOMPLETE) from error
+        raise StoreError(f"SQLite failed: {error}.") from error
+
+
+def find_disk_problems(folder: Path) -> Sequence[str]:
+    """Return the problems that will prevent writes to the database in this folder, as sentences."""
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        return (f"The database's folder cannot be read: {error.strerror}.",)
+    return ("The disk is nearly full: writes may fail at any time. Free some space.",) if free < LITTLE_FREE else ()

@@ -10,9 +10,8 @@ from recollect.errors import Conflict, NotFound
 from recollect.model import ApiKey, KeyScope, Origin
 from recollect.ports import Place
 from recollect.ports.history import CLAIM, Claim, KeptAnswer
-from recollect.store.engine import Row, Unit
+from recollect.store.engine import Row, Unit, Units, take_key
 from recollect.store.tables.rows import BEHIND_ALL, json_list, json_text, maybe_moment, moment
-from recollect.store.units import Units, take_key
 
 BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 """Start of a listing without a cursor."""

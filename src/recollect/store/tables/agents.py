@@ -7,19 +7,13 @@ from random import getrandbits
 
 from recollect.errors import Conflict, NotFound
 from recollect.model import Agent, Kind, Owner
-from recollect.store.engine import Unit
-from recollect.store.tables.rows import agent_from, agent_values
-from recollect.store.units import Units
+from recollect.store.engine import Unit, Units
+from recollect.store.tables.rows import agent_from, agent_values, owner_params
 
 LIFE_BITS = 62
 """Size of the random number that tells one generation of an agent's index from the next."""
 
 NO_SUCH_AGENT = "There is no such agent."
-
-
-def owner_params(owner: Owner) -> dict[str, str]:
-    """Return the parameters that every statement on an agent's rows takes."""
-    return {"tenant": owner.tenant, "agent": owner.agent}
 
 
 def make_agent(unit: Unit, agent: Agent) -> bool:

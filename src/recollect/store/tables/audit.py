@@ -15,8 +15,14 @@ from recollect.policy.history import MAX_SEARCHED, history_terms
 from recollect.policy.text import fold, like_literal
 from recollect.store.engine import Row, Unit
 from recollect.store.search.words import HistoryShelf, WordSearchRows, encode_words
-from recollect.store.tables.history_rows import event_from, event_values, readable_event
-from recollect.store.tables.rows import BEHIND_ALL, MAX_PATTERN_BYTES, json_text
+from recollect.store.tables.rows import (
+    BEHIND_ALL,
+    MAX_PATTERN_BYTES,
+    event_from,
+    event_values,
+    json_text,
+    readable_event,
+)
 
 SHELF = "audit"
 PAGE = 1000

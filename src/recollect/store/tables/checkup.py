@@ -9,17 +9,15 @@ from recollect.model import IndexGaps, Owner, StoreState, WrongWords
 from recollect.policy.history import history_terms, step_words
 from recollect.policy.names import memory_seq
 from recollect.policy.text import terms
-from recollect.store.engine import Row, Unit
+from recollect.store.engine import Row, Unit, Units
 from recollect.store.migrations import CreatedObject, list_created, load_migrations
 from recollect.store.search.words import encode_words, has_same_words
 from recollect.store.tables import workflows
 from recollect.store.tables.agents import renew_index
 from recollect.store.tables.embeddings import NO_OWNER
-from recollect.store.tables.history_rows import step_from
 from recollect.store.tables.knowledge import SHELF
-from recollect.store.tables.rows import memory_from, memory_values
+from recollect.store.tables.rows import memory_from, memory_values, step_from
 from recollect.store.tables.transfer_tables import TABLES
-from recollect.store.units import Units
 
 SOUND = "ok"
 """Answer of a check that found no damage."""

@@ -9,10 +9,8 @@ from typing import Any
 
 from recollect.errors import NotFound
 from recollect.model import Block, BlockItem, ContextCall, Memory, Owner, Truncation
-from recollect.store.engine import Row, Unit
-from recollect.store.tables.agents import owner_params
-from recollect.store.tables.rows import json_list, json_text, memory_from, moment
-from recollect.store.units import Units
+from recollect.store.engine import Row, Unit, Units
+from recollect.store.tables.rows import json_list, json_text, memory_from, moment, owner_params
 
 BEHIND_ALL = "~"
 """Text that sorts after every id; start of a listing without a cursor."""

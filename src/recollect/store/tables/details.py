@@ -14,10 +14,9 @@ from recollect.ports import Content, ContentDraft, Place
 from recollect.store.content.chunks import ChunkFile
 from recollect.store.content.files import ContentFiles
 from recollect.store.content.rows import ContentRows
-from recollect.store.engine import Engine, Unit
-from recollect.store.tables.agents import make_agent, owner_params
-from recollect.store.tables.rows import detail_from, detail_values
-from recollect.store.units import Units
+from recollect.store.engine import Engine, Unit, Units
+from recollect.store.tables.agents import make_agent
+from recollect.store.tables.rows import detail_from, detail_values, owner_params
 
 NO_SUCH_DETAIL = "There is no such detail."
 AFTER_ALL = datetime(9999, 1, 1, tzinfo=UTC)

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from recollect.errors import Conflict, SchemaMismatch
 from recollect.model import Owner
 from recollect.ports import Unembedded, Vector
-from recollect.store.engine import RegisteredEmbedder, Unit
-from recollect.store.tables.agents import owner_params
+from recollect.store.engine import RegisteredEmbedder, Unit, Units
 from recollect.store.tables.knowledge import SHELF
-from recollect.store.units import Units
+from recollect.store.tables.rows import owner_params
 
 NO_OWNER = ""
 """Tenant of shared tables such as the embedder registry, and agent of passages."""

@@ -21,8 +21,8 @@ from recollect.store.engine import Row, Unit
 from recollect.store.tables.agents import renew_index
 from recollect.store.tables.audit import PAGE, AuditRows, ChainWalk, read_head, refuse_foreign
 from recollect.store.tables.audit import SHELF as AUDIT
-from recollect.store.tables.history_rows import event_from
 from recollect.store.tables.knowledge import SHELF as KNOWLEDGE
+from recollect.store.tables.rows import event_from
 
 NOTES_FILE = "notes_file"
 """Pseudo-table for the lines of a workspace's file that are no notes. The database has no copy of them."""

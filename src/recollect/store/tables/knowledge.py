@@ -12,9 +12,8 @@ from recollect.errors import NotFound
 from recollect.model import Chunk, Document, Match
 from recollect.policy.text import terms
 from recollect.ports import Vector
-from recollect.store.engine import Row, Unit
+from recollect.store.engine import Row, Unit, Units
 from recollect.store.tables.rows import moment
-from recollect.store.units import Units
 
 
 def document_from(row: Row) -> Document:

@@ -15,8 +15,8 @@ from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.text import content_hash, fold, like_literal, terms
 from recollect.ports import Aging, MemorySummary, Vector
-from recollect.store.engine import Row, Unit
-from recollect.store.tables.agents import make_agent, owner_params
+from recollect.store.engine import Row, Unit, Units
+from recollect.store.tables.agents import make_agent
 from recollect.store.tables.embeddings import NO_OWNER
 from recollect.store.tables.rows import (
     BEHIND_ALL,
@@ -27,9 +27,9 @@ from recollect.store.tables.rows import (
     memory_from,
     memory_values,
     moment,
+    owner_params,
     version_from,
 )
-from recollect.store.units import Units
 
 NO_WORKSPACE = "This agent has no notes in a workspace's file; set `workspace` to the folder that holds them."
 NO_SUCH_MEMORY = "There is no such memory."

@@ -9,10 +9,8 @@ from typing import Any
 from recollect.errors import Conflict, NotFound
 from recollect.model import FoldedMemory, Kind, Origin, Owner, Proposal, ProposalState
 from recollect.policy.names import memory_id, memory_seq, proposal_id, proposal_seq
-from recollect.store.engine import Row, Unit
-from recollect.store.tables.agents import owner_params
-from recollect.store.tables.rows import BEHIND_ALL, json_list, json_text, maybe_moment, moment
-from recollect.store.units import Units
+from recollect.store.engine import Row, Unit, Units
+from recollect.store.tables.rows import BEHIND_ALL, json_list, json_text, maybe_moment, moment, owner_params
 
 NO_SUCH_PROPOSAL = "There is no such proposal."
 MAX_OPEN = 10_000

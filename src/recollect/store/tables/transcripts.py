@@ -9,10 +9,9 @@ from recollect.errors import Conflict, NotFound
 from recollect.model import Agent, Message, Owner, Role, Session
 from recollect.policy.names import is_session_id
 from recollect.ports import Place
-from recollect.store.engine import Row, Unit
-from recollect.store.tables.agents import make_agent, owner_params
-from recollect.store.tables.rows import BEHIND_ALL, moment
-from recollect.store.units import Units
+from recollect.store.engine import Row, Unit, Units
+from recollect.store.tables.agents import make_agent
+from recollect.store.tables.rows import BEHIND_ALL, moment, owner_params
 
 NO_SUCH_SESSION = "There is no such session."
 

@@ -20,10 +20,9 @@ from recollect.store.tables import audit, knowledge, workflows
 from recollect.store.tables.agents import renew_index
 from recollect.store.tables.context import call_from
 from recollect.store.tables.details import DetailRows, search_text
-from recollect.store.tables.history_rows import step_from
 from recollect.store.tables.memories import is_searchable
 from recollect.store.tables.proposals import proposal_from
-from recollect.store.tables.rows import detail_from, maybe_moment, memory_from, memory_values
+from recollect.store.tables.rows import detail_from, maybe_moment, memory_from, memory_values, step_from
 from recollect.store.tables.transfer_tables import (
     BY_NAME,
     TABLES,

@@ -10,7 +10,7 @@ from recollect.model import Match, Workflow, WorkflowStep
 from recollect.policy.history import MAX_SEARCHED, history_terms, step_words
 from recollect.store.engine import Row, Unit
 from recollect.store.search.words import HistoryShelf, WordSearchRows, encode_words
-from recollect.store.tables.history_rows import step_from, workflow_from
+from recollect.store.tables.rows import step_from, workflow_from
 
 SHELF = "workflow"
 NO_SUCH_WORKFLOW = "There is no such workflow."
