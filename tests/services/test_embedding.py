@@ -1,6 +1,7 @@
 """Memories are stored whatever the embedder does, found by words meanwhile, and by meaning once it answers."""
 
 import logging
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -336,3 +337,50 @@ def test_failures_in_some_tenants_leave_the_others_their_vectors(
         eventually(lambda: store.background()[-1].failures > 1)
         monkeypatch.undo()
         eventually(lambda: store.count_waiting() == 0)
+
+
+class Counting:
+    """An embedder that counts the texts it is given; a remote one hangs until it is released."""
+
+    name = "counting"
+    dimensions = DIMENSIONS
+
+    def __init__(self, *, is_remote: bool) -> None:
+        self.is_remote = is_remote
+        self.may_answer = threading.Event()
+        self.texts: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        self.texts += texts
+        if self.is_remote:
+            self.may_answer.wait(60)
+        return [vector_of(text) for text in texts]
+
+
+def test_the_hint_of_a_write_embeds_nothing_again(url: str) -> None:
+    counting = Counting(is_remote=False)
+    with Recollect(url, embedder=counting) as store:
+        atlas = store.agent("atlas")
+        atlas.call_tool("memory_store", {"text": "Prefers tabs over spaces"})
+        answer = atlas.call_tool("memory_store", {"text": "The user prefers tabs over spaces"})
+
+        assert [each["id"] for each in answer["similar"]] == ["m-1"]
+        assert counting.texts == ["Prefers tabs over spaces", "The user prefers tabs over spaces"]
+
+
+def test_neither_a_write_nor_its_hint_waits_for_a_remote_embedder(url: str) -> None:
+    counting = Counting(is_remote=True)
+    with Recollect(url, embedder=counting) as store:
+        atlas = store.agent("atlas")
+        atlas.call_tool("memory_store", {"text": "Prefers tabs over spaces"})
+        answer = atlas.call_tool("memory_store", {"text": "The user prefers tabs over spaces"})
+
+        # The words are enough to find it. The embedder still hangs in the background thread, with the first text.
+        assert [each["id"] for each in answer["similar"]] == ["m-1"]
+        assert [each.id for each in atlas.similar("m-2")] == ["m-1"]
+        counting.may_answer.set()
+        eventually(lambda: store.count_waiting() == 0)
+        assert sorted(text for text in counting.texts if text != embedding.PROBE) == [
+            "Prefers tabs over spaces",
+            "The user prefers tabs over spaces",
+        ]

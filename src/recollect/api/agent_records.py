@@ -187,12 +187,12 @@ class AgentRecords(AgentView):
         explain = Explain(self._store, services.recall, services.context_calls, now=services.now)
         return explain(self.owner, request, id)
 
-    def similar(self, id: str) -> Sequence[Memory]:
-        """List live memories that are near-duplicates of this one, most similar first: candidates for merging.
+    def similar(self, memory: str | Memory) -> Sequence[Memory]:
+        """List live near-duplicates of a memory, given itself or by id, most similar first: candidates for merging.
 
         Raises: NotFound.
         """
-        return [self._services.judge(each) for each in self._services.similar(self.owner, id)]
+        return [self._services.judge(each) for each in self._services.similar(self.owner, memory)]
 
     def review(self) -> Sequence[Memory]:
         """List memories that await a person's decision: held for lack of trust, or marked as suspicious."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import NotFound
 from recollect.model import Json, Kind, Memory, Scope
+from recollect.services.memories.similar import find_lookalikes
 from recollect.tools.bounds import render_text
-from recollect.tools.lookalikes import find_lookalikes
 from recollect.tools.spec import Parameter, Tool
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def memory_store(
         return NO_AGENT
     note = memory.remember(text, tags=tags, scope=scope, origin="agent", supersedes=supersedes or None)
     stored: Json = {"ok": True, "id": note.id}
-    similar = find_lookalikes(memory, note)
+    similar = find_lookalikes(memory.similar, note)
     if similar:
         stored |= {"similar": [{"id": each.id, **render_text(each.text, each)} for each in similar], "hint": HINT}
     return stored

@@ -29,7 +29,7 @@ from recollect.errors import Invalid, NotFound, RecollectError
 from recollect.model import AgentAnswer, AgentQuestion, Delta, Image, RunEvent, ToolUse
 from recollect.policy.prompt.images import MAX_IMAGE_BYTES, check_image
 from recollect.runner import AgentRunner
-from recollect.tools.lookalikes import find_lookalikes
+from recollect.services.memories.similar import find_lookalikes
 
 PROMPT = "you> "
 CANCELLED = "Cancelled; nothing of this turn was kept."
@@ -249,7 +249,9 @@ def _context(chat: Chat, _: str) -> None:
 
 def _remember(chat: Chat, text: str) -> None:
     memory = chat.run.memory.remember(text, session_id=chat.session_id)
-    chat.run.show(render_remembered(read_states(chat.run, [memory])[0], find_lookalikes(chat.run.memory, memory)))
+    chat.run.show(
+        render_remembered(read_states(chat.run, [memory])[0], find_lookalikes(chat.run.memory.similar, memory))
+    )
 
 
 def _forget(chat: Chat, id: str) -> None:

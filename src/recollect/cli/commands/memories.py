@@ -15,7 +15,7 @@ from recollect.cli.output import Cell, Column, Grid, Indented, Output, OutputNot
 from recollect.cli.run import Command, Run
 from recollect.cli.text import EMPTY, HINT_CHARS, json_record, local_time, one_line, plain_time, safe, shorten
 from recollect.model import Json, Kind, Memory, MemoryVersion, Scope, State
-from recollect.tools.lookalikes import find_lookalikes
+from recollect.services.memories.similar import find_lookalikes
 
 ANY_STATE = "all"
 COLOURS = {Kind.CORE: "magenta", Kind.JOURNAL: "blue", Kind.NOTE: "green", Kind.EPISODE: "yellow"}
@@ -61,7 +61,7 @@ def remember(
         category=category,
         supersedes=supersedes,
     )
-    run.show(render_remembered(read_states(run, [memory])[0], find_lookalikes(run.memory, memory)))
+    run.show(render_remembered(read_states(run, [memory])[0], find_lookalikes(run.memory.similar, memory)))
 
 
 def list_(

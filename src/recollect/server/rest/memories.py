@@ -34,7 +34,7 @@ from recollect.server.rest.shapes import (
     ScopeName,
     StateName,
 )
-from recollect.tools.lookalikes import find_lookalikes
+from recollect.services.memories.similar import find_lookalikes
 
 NOTE_CHARS, MEMORY_CHARS = RULES[Kind.NOTE].max_chars, RULES[Kind.EPISODE].max_chars
 Tags = Annotated[list[str], Field(json_schema_extra={"maxItems": MAX_TAGS}, examples=[["preference"]])]
@@ -220,7 +220,7 @@ def create_memory(recollect: CurrentRecollect, memory: CurrentAgent, body: NewMe
         supersedes=body.supersedes,
         valid_from=body.valid_from,
     )
-    similar = [SimilarBody(id=each.id, text=each.text) for each in find_lookalikes(memory, kept)]
+    similar = [SimilarBody(id=each.id, text=each.text) for each in find_lookalikes(memory.similar, kept)]
     return KeptMemory.of(kept, recollect.now(), similar=similar)
 
 

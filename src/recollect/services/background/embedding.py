@@ -14,6 +14,7 @@ import logging
 import os
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
@@ -26,6 +27,7 @@ from recollect.services.background.resting import CircuitBreaker
 BATCH = 64
 """Number of texts per call of the embedder."""
 
+MAX_RECENT = 64
 FIRST_RETRY = 1.0
 LONGEST_RETRY = 300.0
 """Seconds between a failed pass and the next; the pause doubles from the first value to the second."""
@@ -60,6 +62,8 @@ class Embedding:
         self.is_remote = bool(getattr(embedder, "is_remote", False))
         self.may_hang = embedder is not None and not getattr(embedder, "is_builtin", False)
         self._is_used = not self.is_remote
+        # Vectors of the texts written last, so that comparing a new memory with others embeds nothing.
+        self._recent: OrderedDict[str, Vector] = OrderedDict()
         # Searches skip a remote embedder that failed recently.
         self._breaker = CircuitBreaker(now)
         self._wakeup = threading.Event()
@@ -93,10 +97,21 @@ class Embedding:
             return [None] * len(texts)
         if not self.is_remote:
             try:
-                return list(self._embed(texts))
+                vectors = list(self._embed(texts))
+                self._recent.update(zip(texts[-MAX_RECENT:], vectors[-MAX_RECENT:], strict=True))
+                while len(self._recent) > MAX_RECENT:
+                    self._recent.popitem(last=False)
+                return vectors
             except ModelError as error:
                 log.warning("Stored without vectors; embedding is retried later: %s", error)
         return [None] * len(texts)
+
+    def of_local(self, text: str) -> Vector | None:
+        """Return the vector of a text, known from its write or computed now; None if only a remote embedder could."""
+        if self.is_remote:
+            return None
+        known = self._recent.get(text)
+        return self.of_texts([text])[0] if known is None else known
 
     def of_query(self, text: str) -> Vector | None:
         """Return the vector of a query; None, for a search by words alone, without an embedder or when it fails.

@@ -1,12 +1,18 @@
-"""Search for near-duplicate memories, so that they can be merged."""
+"""Search for near-duplicate memories, so that they can be merged.
+
+It never waits for a network: a memory is compared by its vector if this process can compute it, otherwise by its words.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from recollect.errors import RecollectError
 from recollect.lazy import LazyModule
-from recollect.model import Kind, Memory, Owner
+from recollect.model import Match, Memory, Owner
+from recollect.policy.memories.kinds import UNIQUE
 from recollect.policy.names import memory_seq
 from recollect.ports import Clock, MemoryStore
 from recollect.services.background.embedding import Embedding
@@ -17,7 +23,12 @@ else:
     duplicates = LazyModule("recollect.policy.memories.duplicates")
 
 CANDIDATES = 10
-"""Candidates taken from each search; a near-duplicate ranks among the very nearest in both."""
+"""Candidates to compare; a near-duplicate ranks among the very nearest, by its vector as by its words."""
+
+MIN_COSINE = 0.6
+"""Memories less alike than this are not compared: the least of our 51 pairs of near-duplicates has 0.66."""
+
+log = logging.getLogger("recollect")
 
 
 class Similar:
@@ -28,25 +39,40 @@ class Similar:
         self._embedding = embedding
         self._now = now
 
-    def __call__(self, owner: Owner, id: str) -> Sequence[Memory]:
-        """Return the near-duplicates of a memory, most similar first.
+    def __call__(self, owner: Owner, memory: str | Memory) -> Sequence[Memory]:
+        """Return the near-duplicates of a memory, or of the one with this id, most similar first.
 
         Raises: NotFound.
         """
-        memory = self._store.get_memory(owner, id)
-        others = self._find_candidates(memory).values()
-        alike = [other for other in others if other.id != id and duplicates.is_near_duplicate(memory.text, other.text)]
-        return sorted(alike, key=lambda other: -duplicates.compute_similarity(memory.text, other.text))
-
-    def _find_candidates(self, memory: Memory) -> dict[int, Memory]:
-        now, kinds = self._now(), [Kind(memory.kind)]
-        words = self._store.search_memories(memory.owner, memory.text, kinds=kinds, now=now, limit=CANDIDATES)
-        vector = self._embedding.of_query(memory.text)
-        near = (
-            []
-            if vector is None
-            else self._store.nearest_memories(memory.owner, vector, kinds=kinds, now=now, limit=CANDIDATES)
-        )
+        if isinstance(memory, str):
+            memory = self._store.get_memory(owner, memory)
         known = {memory_seq(memory.id), memory_seq(memory.supersedes or "")}
-        seqs = {match.seq for match in (*words, *near)} - known
-        return dict(self._store.find_memories(memory.owner, sorted(seqs)))
+        seqs = {match.seq for match in self._find_candidates(memory)} - known
+        if not seqs:
+            return []
+        fingerprint = duplicates.Fingerprint.of(memory.text)
+        others = self._store.find_memories(owner, sorted(seqs)).values()
+        alike = [other for other in others if duplicates.is_near_duplicate(fingerprint, other.text)]
+        return sorted(alike, key=lambda other: -duplicates.compute_similarity(fingerprint, other.text))
+
+    def _find_candidates(self, memory: Memory) -> Sequence[Match]:
+        owner, text, kinds, now = memory.owner, memory.text, [memory.kind], self._now()
+        vector = self._embedding.of_local(text)
+        if vector is None:
+            return self._store.search_memories(owner, text, kinds=kinds, now=now, limit=CANDIDATES)
+        near = self._store.nearest_memories(owner, vector, kinds=kinds, now=now, limit=CANDIDATES)
+        return [match for match in near if match.score >= MIN_COSINE]
+
+
+def find_lookalikes(similar: Callable[[Memory], Sequence[Memory]], kept: Memory) -> Sequence[Memory]:
+    """Return the near-duplicates of a memory that was just stored, for the answer to the write.
+
+    Never raises: the memory is already stored.
+    """
+    if kept.kind not in UNIQUE:
+        return ()
+    try:
+        return similar(kept)
+    except RecollectError as error:
+        log.warning("Memory %s is stored but was not compared with others: %s", kept.id, error)
+        return ()
