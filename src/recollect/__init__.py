@@ -33,8 +33,7 @@ from recollect.errors import (
 if TYPE_CHECKING:
     from recollect.api.agent import AgentMemory
     from recollect.api.aio import AsyncAgentMemory, AsyncRecollect, AsyncTenantMemory
-    from recollect.api.recollect import Recollect
-    from recollect.api.tenant import TenantMemory
+    from recollect.api.recollect import Recollect, TenantMemory
     from recollect.caller import acting_as
     from recollect.capturing import capture_calls, captured
     from recollect.model import Hit, Kind, Memory, WorkingMemory

@@ -9,7 +9,7 @@ import pytest
 
 from recollect.api.aio import AsyncAgentMemory, AsyncAuditLog, AsyncRecollect, AsyncTenantMemory
 from recollect.api.recollect import AgentMemory, Recollect, TenantMemory
-from recollect.api.tenant import AuditLog
+from recollect.api.tenant_history import AuditLog
 
 PAIRS = [
     (AgentMemory, AsyncAgentMemory),

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from recollect.api.recollect import AgentMemory, Recollect, TenantMemory
-from recollect.api.tenant import AuditLog
+from recollect.api.tenant_history import AuditLog
 from recollect.capturing import captured
 from recollect.errors import StoreError
 from recollect.services.memories.secrets import Sighting

@@ -15,10 +15,24 @@ from typing import Self
 
 from recollect.api.agent import AgentMemory
 from recollect.api.build import Dependencies, build_services
-from recollect.api.tenant import TenantMemory
+from recollect.api.tenant import (
+    TenantAgents,
+    TenantErasure,
+    TenantKeys,
+    TenantTranscripts,
+    TenantTransfer,
+    TenantUpkeep,
+)
+from recollect.api.tenant_history import AuditLog, TenantHistory, TenantKnowledge, TenantWorkflows
 from recollect.caller import current_caller
 from recollect.errors import Invalid
-from recollect.model import ApiKey, BackgroundStatus, CheckResult, RefusedText, Skill
+from recollect.model import (
+    ApiKey,
+    BackgroundStatus,
+    CheckResult,
+    RefusedText,
+    Skill,
+)
 from recollect.policy.names import check_tenant
 from recollect.ports import Clock, Embedder, Store, TokenCounter
 from recollect.providers.archives import Archives
@@ -36,6 +50,25 @@ from recollect.settings import Settings
 from recollect.store import open_store, open_workspace
 
 __all__ = ["AgentMemory", "Recollect", "TenantMemory"]
+
+
+class TenantMemory(
+    TenantAgents,
+    TenantTranscripts,
+    TenantWorkflows,
+    TenantHistory,
+    TenantKnowledge,
+    TenantKeys,
+    TenantTransfer,
+    TenantUpkeep,
+    TenantErasure,
+):
+    """Memory shared by a tenant's agents, and the agents themselves."""
+
+    @property
+    def audit(self) -> AuditLog:
+        """The tenant's audit log."""
+        return AuditLog(self._services, self.id)
 
 
 class Recollect:
@@ -95,7 +128,7 @@ class Recollect:
 
         Raises: Invalid, Forbidden.
         """
-        return self.tenant(tenant).agent(id or self.settings.agent)
+        return AgentMemory(self._services, id or self.settings.agent, tenant or self.settings.tenant)
 
     def tenant(self, id: str | None = None) -> TenantMemory:
         """Return the memory shared by a tenant's agents; `id` defaults to that of the settings.
@@ -256,15 +289,17 @@ class Recollect:
         return open_workspace(store, settings.workspace, max_notes=settings.max_total, suspicious=settings.suspicious)
 
     def _open_embedding(self, requested: Embedder | None, replace_embedder: bool) -> Embedding:
-        opened = requested or open_embedder(
-            self.settings.embedder, api_key=self.settings.openai_api_key, base_url=self.settings.openai_base_url
+        settings = self.settings
+        embedder = (
+            open_embedder(settings.embedder, api_key=settings.openai_api_key, base_url=settings.openai_base_url)
+            if requested is None
+            else CheckedEmbedder(requested)
         )
-        if opened is None:
+        if embedder is None:
             return Embedding(self._store, None, self._now)
-        embedder = CheckedEmbedder(opened)
         if replace_embedder:
             self._store.change_embedder(embedder.name, embedder.dimensions)
-        elif not embedder.is_remote:
+        elif not getattr(embedder, "is_remote", False):
             # A remote embedder is not contacted here: it may be unreachable, and memory works without it.
             self._store.use_embedder(embedder.name, embedder.dimensions)
         return Embedding(self._store, embedder, self._now)

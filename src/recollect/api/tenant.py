@@ -1,4 +1,4 @@
-"""`TenantMemory`: all methods of one tenant."""
+"""Methods for a tenant's agents, sessions, keys, transfer and upkeep."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import IO, Any, TypeVar, Unpack
 
 from recollect.api.agent import MAX_PAGE, PAGE, AgentMemory
-from recollect.api.tenant_history import AuditLog, TenantHistory, TenantKnowledge, TenantView, TenantWorkflows
+from recollect.api.agent_records import find_owner
+from recollect.api.build import Services
 from recollect.caller import current_caller
 from recollect.errors import Forbidden, NotFound
 from recollect.model import (
@@ -40,6 +41,19 @@ APPEARANCE_FIELDS = frozenset(["colour", "icon"])
 """Fields of an agent that every caller may set."""
 
 
+class TenantView:
+    """Base class of a tenant's methods."""
+
+    def __init__(self, services: Services, id: str) -> None:
+        self.id = id
+        self._services = services
+        self._store = services.store
+
+    def _owner(self, agent: str) -> Owner:
+        """Raises: Invalid; Forbidden when the caller is limited to other agents."""
+        return find_owner(agent, self.id)
+
+
 class TenantAgents(TenantView):
     """Methods that manage agents."""
 
@@ -48,7 +62,7 @@ class TenantAgents(TenantView):
 
         Raises: Invalid, Forbidden.
         """
-        return AgentMemory(self._services, self._owner(id))
+        return AgentMemory(self._services, id, self.id)
 
     def add_agent(self, id: str, **fields: Unpack[AgentFields]) -> Agent:
         """Create an agent with the given fields: name, system_prompt, model, tools, colour, icon, is_active.
@@ -303,25 +317,3 @@ class TenantTransfer(TenantView):
     def import_formats(self) -> tuple[str, ...]:
         """Return the values `format` accepts."""
         return self._services.import_.formats
-
-
-__all__ = ["AuditLog", "TenantMemory"]
-
-
-class TenantMemory(
-    TenantAgents,
-    TenantTranscripts,
-    TenantWorkflows,
-    TenantHistory,
-    TenantKnowledge,
-    TenantKeys,
-    TenantTransfer,
-    TenantUpkeep,
-    TenantErasure,
-):
-    """Memory shared by a tenant's agents, and the agents themselves."""
-
-    @property
-    def audit(self) -> AuditLog:
-        """The tenant's audit log."""
-        return AuditLog(self._services, self.id)

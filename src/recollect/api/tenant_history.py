@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from recollect.api.agent import MAX_PAGE, PAGE, SEARCH_LIMIT
-from recollect.api.build import Services
+from recollect.api.tenant import TenantView
 from recollect.caller import current_caller
 from recollect.errors import Invalid, SecretRejected
 from recollect.model import (
@@ -22,7 +22,6 @@ from recollect.model import (
     HeadCheck,
     Hit,
     Json,
-    Owner,
     Workflow,
     WorkflowStep,
 )
@@ -30,7 +29,6 @@ from recollect.policy.documents import check_category
 from recollect.policy.history import COMPLETED, OWN_AREAS
 from recollect.policy.json_values import check_json
 from recollect.policy.memories.trust import check_decision
-from recollect.policy.names import check_owner
 from recollect.policy.numbers import check_before, check_whole
 from recollect.policy.text import check_text
 from recollect.services.knowledge.ingest import DocumentOptions
@@ -39,22 +37,6 @@ from recollect.services.memories.secrets import REJECTED, Sighting
 from recollect.services.recall.recall import check_limit
 from recollect.services.walk import Progress
 from recollect.tools import catalog
-
-
-class TenantView:
-    """Base class of a tenant's methods."""
-
-    def __init__(self, services: Services, id: str) -> None:
-        self.id = id
-        self._services = services
-        self._store = services.store
-
-    def _owner(self, agent: str) -> Owner:
-        """Raises: Invalid; Forbidden when the caller is limited to other agents."""
-        owner = check_owner(agent, self.id)
-        current_caller().check_agent(owner.agent)
-        return owner
-
 
 MAX_MESSAGE_CHARS = 2_000
 MAX_META_CHARS = 10_000

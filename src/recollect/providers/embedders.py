@@ -22,7 +22,7 @@ NOT_AN_EMBEDDER = "An embedder has a name (str), dimensions (int) and a method e
 
 
 def open_embedder(choice: str, *, api_key: str = "", base_url: str = "") -> Embedder | None:
-    """Return the embedder a setting names; None for "off".
+    """Return the embedder a setting names, checked unless it is our own; None for "off".
 
     Raises: Invalid.
     """
@@ -32,9 +32,11 @@ def open_embedder(choice: str, *, api_key: str = "", base_url: str = "") -> Embe
     if choice == "static":
         return _make("recollect.providers.static", "StaticEmbedder")
     if name == "openai" and argument:
-        return _make("recollect.providers.openai_embedder", "OpenAIEmbedder", argument, api_key, base_url)
+        return CheckedEmbedder(
+            _make("recollect.providers.openai_embedder", "OpenAIEmbedder", argument, api_key, base_url)
+        )
     if name == "onnx" and argument:
-        return _make("recollect.providers.onnx_embedder", "OnnxEmbedder", argument)
+        return CheckedEmbedder(_make("recollect.providers.onnx_embedder", "OnnxEmbedder", argument))
     raise Invalid(f"There is no embedder {choice!r}; choose {CHOICES}.")
 
 

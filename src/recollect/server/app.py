@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -30,7 +31,14 @@ from recollect.server.http.idempotency import PARAMETER, IdempotencyMiddleware
 from recollect.server.http.json_routes import JsonRoutes, reject_unknown_params
 from recollect.server.http.limits import SPARE, BodyLimit, LongJobQueue, RequestLimit
 from recollect.server.http.metrics import Metrics
-from recollect.server.http.requests import DeadlineMiddleware, HostGuard, RequestMiddleware
+from recollect.server.http.requests import (
+    DeadlineMiddleware,
+    Detour,
+    HostGuard,
+    RequestMiddleware,
+    has_idempotency_key,
+    leads_to_console,
+)
 from recollect.server.http.routing import Route, RouteTable, check_scopes
 from recollect.server.mcp import http as mcp_http
 from recollect.server.rest import (
@@ -163,7 +171,8 @@ def _add_middlewares(app: FastAPI, recollect: Recollect, *, no_auth: bool, hosts
     app.state.reader = BodyReader()
     # The last one added sees a request first.
     app.add_middleware(JsonRoutes, routes=REST, threads=app.state.threads, reader=app.state.reader)
-    app.add_middleware(IdempotencyMiddleware, idempotency=recollect.idempotency, threads=app.state.threads)
+    idempotent = partial(IdempotencyMiddleware, idempotency=recollect.idempotency, threads=app.state.threads)
+    app.add_middleware(Detour, when=has_idempotency_key, through=idempotent)
     app.add_middleware(LongJobQueue)
     app.add_middleware(BodyLimit, reader=app.state.reader)
     app.add_middleware(RequestLimit, most=settings.max_requests)
@@ -177,7 +186,8 @@ def _add_middlewares(app: FastAPI, recollect: Recollect, *, no_auth: bool, hosts
         table=app.state.routes,
         no_auth=no_auth,
     )
-    app.add_middleware(HostGuard, console=ConsoleGuard, hosts=[*hosts, *settings.public_hosts])
+    app.add_middleware(Detour, when=leads_to_console, through=ConsoleGuard)
+    app.add_middleware(HostGuard, hosts=[*hosts, *settings.public_hosts])
     app.add_middleware(RequestMiddleware, metrics=app.state.metrics)
 
 

@@ -121,10 +121,10 @@ def open_embedder(settings: Settings) -> Embedder | None:
     Raises: Invalid, ModelError.
     """
     providers = import_module("recollect.providers.embedders")
-    chosen = providers.open_embedder(
+    chosen: Embedder | None = providers.open_embedder(
         settings.embedder, api_key=settings.openai_api_key, base_url=settings.openai_base_url
     )
-    return None if chosen is None else providers.CheckedEmbedder(chosen)
+    return chosen
 
 
 def _render_report(report: MaintenanceReport) -> Output:

@@ -219,7 +219,7 @@ def _tenant(request: RequestScope) -> TenantMemory:
 
 
 def _agent(request: RequestScope) -> AgentMemory:
-    return _tenant(request).agent(request.path["agent"])
+    return _recollect(request).agent(request.path["agent"], _access(request).tenant)
 
 
 def readable_agent(tenant: TenantMemory, id: str) -> AgentMemory:

@@ -1,7 +1,7 @@
 """The header Idempotency-Key: a repeated POST gets the first answer again and is not executed twice.
 
-Runs after authentication, which knows the tenant, and after the limit on bodies. Requests without the header pass
-unchanged.
+Runs after authentication, which knows the tenant, and after the limit on bodies. Requests without the header do not
+pass it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from recollect.errors import RecollectError, RequestInProgress
 from recollect.ports.history import Claim, KeptAnswer
 from recollect.server.http.auth import Access
 from recollect.server.http.errors import error_response, http_refusal, refusal
-from recollect.server.http.requests import header
+from recollect.server.http.requests import IDEMPOTENCY_KEY, header
 from recollect.server.http.routing import is_console
 from recollect.server.mcp.http import PATH as MCP
 from recollect.server.rest.agent_runs import EVENT_STREAM
@@ -30,7 +30,6 @@ from recollect.services.access.idempotency import Idempotency
 
 log = logging.getLogger("recollect.server")
 
-HEADER = b"idempotency-key"
 AGENT_HEADER = b"x-recollect-agent"
 REPLAYED = {"Idempotency-Replayed": "true"}
 VALID_KEY = re.compile(r"[!-~]{1,255}")
@@ -74,12 +73,12 @@ class IdempotencyMiddleware:
         self._under_way: set[tuple[str, str]] = set()  # used by the event loop's thread alone
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        key = header(scope, HEADER) if scope["type"] == "http" and scope["method"] == "POST" else None
-        access: Access | None = scope["state"]["access"] if key is not None else None
-        if key is None or access is None or is_console(scope["path"]):
+        key = header(scope, IDEMPOTENCY_KEY) or ""
+        access: Access | None = scope["state"]["access"]
+        if access is None or is_console(scope["path"]):
             await self._app(scope, receive, send)
             return
-        if not VALID_KEY.fullmatch(key) or sum(name == HEADER for name, _ in scope["headers"]) > 1:
+        if not VALID_KEY.fullmatch(key) or sum(name == IDEMPOTENCY_KEY for name, _ in scope["headers"]) > 1:
             await error_response(400, BAD_KEY)(scope, receive, send)
             return
         claim = self._idempotency.claim(access.tenant, key)

@@ -85,6 +85,7 @@ def has_body(scope: Scope) -> bool:
     return header(scope, b"content-length") not in (None, "0") or header(scope, b"transfer-encoding") is not None
 
 
+IDEMPOTENCY_KEY = b"idempotency-key"
 HEADER = "X-Request-Id"
 _NAME = HEADER.lower().encode()
 _ACCEPTABLE = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -153,20 +154,39 @@ class RequestMiddleware:
             self._metrics.refused.labels(state["refused"]).inc()
 
 
-class HostGuard:
-    """Refuses requests with a foreign Host or Origin header, and leads those to the console through its guard."""
+class Detour:
+    """Leads some requests through another middleware, which the others do not pass."""
 
-    def __init__(self, app: ASGIApp, *, console: Callable[[ASGIApp], ASGIApp], hosts: Collection[str] = ()) -> None:
+    def __init__(self, app: ASGIApp, *, when: Callable[[Scope], bool], through: Callable[[ASGIApp], ASGIApp]) -> None:
         self._app = app
-        self._console = console(app)
+        self._when = when
+        self._through = through(app)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self._through if scope["type"] == "http" and self._when(scope) else self._app
+        await app(scope, receive, send)
+
+
+def leads_to_console(scope: Scope) -> bool:
+    return is_console(scope["path"])
+
+
+def has_idempotency_key(scope: Scope) -> bool:
+    return scope["method"] == "POST" and header(scope, IDEMPOTENCY_KEY) is not None
+
+
+class HostGuard:
+    """Refuses requests with a foreign Host or Origin header."""
+
+    def __init__(self, app: ASGIApp, hosts: Collection[str] = ()) -> None:
+        self._app = app
         self._hosts = LOOPBACK_HOSTS.union(host.lower().strip("[]") for host in hosts)
         self._is_everywhere = not self._hosts.isdisjoint(EVERYWHERE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refusal = self._refusal(scope) if scope["type"] == "http" else None
         if refusal is None:
-            app = self._console if is_console(scope.get("path", "")) else self._app
-            await app(scope, receive, send)
+            await self._app(scope, receive, send)
         else:
             await error_response(400 if refusal is TWO_HOSTS else 403, refusal)(scope, receive, send)
 

@@ -1,0 +1,63 @@
+"""A request crosses few files: each is a place to look when it fails."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+
+from starlette.testclient import TestClient
+
+from recollect.api.recollect import Recollect
+from recollect.server.app import create_app
+from recollect.settings import Settings
+from tests.house.source import MODULES, PACKAGE, reject
+
+MAX_FILES = 40
+"""Files of ours with a function that runs while a memory is stored over REST."""
+
+MAX_FILES_NAMING_A_FIELD = 12
+
+
+class FilesCrossed:
+    """The files of the package whose functions are called, in all threads started from now on."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> None:
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and path.is_relative_to(PACKAGE):
+            self.names.add(path.relative_to(PACKAGE).as_posix())
+
+
+def test_storing_a_memory_over_rest_crosses_few_files(tmp_path: Path) -> None:
+    crossed, before = FilesCrossed(), sys.getprofile()
+    settings = Settings(url=f"sqlite:///{tmp_path}/memory.db")
+    with Recollect(settings=settings) as recollect:
+        threading.setprofile(crossed)
+        try:
+            with TestClient(create_app(recollect, no_auth=True), base_url="http://127.0.0.1") as client:
+                for text in ("Prefers tea", "Lives in Oslo"):
+                    assert client.post("/api/agents/ann/memories", json={"text": text}).status_code == 201
+                # Only now: the first requests read files and build tables that later ones find ready.
+                crossed.names.clear()
+                client.post("/api/agents/ann/memories", json={"text": "Deploys go out on Tuesdays"})
+                names = set(crossed.names)
+        finally:
+            threading.setprofile(before)  # type: ignore[arg-type]
+
+    # Otherwise the profile was not set where the request runs.
+    assert {"server/http/auth.py", "services/memories/remember.py", "store/sqlite/writer.py"} <= names
+    if len(names) > MAX_FILES:
+        reject(names, fix=f"Join files that always run together; a memory stored over REST crosses over {MAX_FILES}")
+
+
+def test_few_files_name_a_field_of_a_memory() -> None:
+    """Adding a field to `Memory` means a change in as many."""
+    naming = [module.at(1) for module in MODULES if "valid_from" in module.source]
+    naming += [str(path) for path in PACKAGE.rglob("*.sql") if "valid_from" in path.read_text("utf-8")]
+
+    if len(naming) > MAX_FILES_NAMING_A_FIELD:
+        reject(naming, fix=f"Derive the field from the dataclass; over {MAX_FILES_NAMING_A_FIELD} files name it")
