@@ -43,10 +43,7 @@ class Caller:
             raise Forbidden(f"This key is limited to the agents {', '.join(self.agents)}.")
 
     def check_whole_tenant(self) -> None:
-        """Refuse a key that is limited to some agents.
-
-        Raises: Forbidden.
-        """
+        """Refuse a key that is limited to some agents. Raises: Forbidden."""
         if self.agents:
             raise Forbidden("This affects all agents of the tenant; use a key that is not limited to agents.")
 
@@ -86,10 +83,7 @@ def use_caller(caller: Caller) -> Iterator[None]:
 
 @contextmanager
 def acting_as(actor: str) -> Iterator[None]:
-    """Set the actor that the audit log names for the block: `with acting_as("nightly-job"): …`.
-
-    Raises: Invalid.
-    """
+    """Set the actor that the audit log names for the block: `with acting_as("nightly-job"): …`. Raises: Invalid."""
     if not 1 <= len(actor) <= MAX_ACTOR_CHARS or not actor.isprintable():
         raise Invalid(f"An actor is a name of 1 to {MAX_ACTOR_CHARS} printable characters on one line.")
     with use_caller(replace(current_caller(), actor=actor)):

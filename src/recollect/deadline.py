@@ -43,10 +43,7 @@ class Deadline:
         self._is_cancelled = True
 
     def check(self) -> None:
-        """Stop if the deadline passed or was cancelled.
-
-        Raises: Cancelled, TimedOut.
-        """
+        """Stop if the deadline passed or was cancelled. Raises: Cancelled, TimedOut."""
         if self._is_cancelled:
             raise Cancelled("The client has gone, so the work was stopped.")
         if monotonic() >= self._until:
@@ -61,20 +58,14 @@ DEADLINE: ContextVar[Deadline | None] = ContextVar("DEADLINE", default=None)
 
 
 def check_deadline() -> None:
-    """Stop if the current request exceeded its deadline or was cancelled.
-
-    Raises: Cancelled, TimedOut.
-    """
+    """Stop if the current request exceeded its deadline or was cancelled. Raises: Cancelled, TimedOut."""
     deadline = DEADLINE.get()
     if deadline is not None:
         deadline.check()
 
 
 def iter_with_deadline(items: Iterable[T], *, every: int = 1) -> Iterator[T]:
-    """Yield `items`, checking the deadline before every `every`-th one.
-
-    Raises: Cancelled, TimedOut.
-    """
+    """Yield `items`, checking the deadline before every `every`-th one. Raises: Cancelled, TimedOut."""
     for count, item in enumerate(items):
         if count % every == 0:
             check_deadline()
@@ -114,10 +105,7 @@ def check_read_limit() -> None:
 
 @contextmanager
 def hold_in_time(lock: threading.Lock) -> Iterator[None]:
-    """Hold `lock`, waiting for it no longer than there is time to read.
-
-    Raises: StoreTimeout.
-    """
+    """Hold `lock`, waiting for it no longer than there is time to read. Raises: StoreTimeout."""
     left = read_seconds_left()
     if not lock.acquire(timeout=-1 if left is None else max(0.0, left)):
         raise StoreTimeout(READ_TIMED_OUT)

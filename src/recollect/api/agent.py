@@ -42,10 +42,7 @@ class AgentTranscripts(AgentView):
         )
 
     def log_failure(self, session_id: str, reason: str) -> None:
-        """Record in the audit log that a turn failed, with the reason; store none of its messages.
-
-        Raises: Invalid.
-        """
+        """Record in the audit log that a turn failed, with the reason; store none of its messages. Raises: Invalid."""
         self._services.transcripts.log_failure(self.owner, session_id, reason)
 
     def conversation(self, session_id: str) -> Conversation:
@@ -75,10 +72,7 @@ class AgentTranscripts(AgentView):
         return self._store.list_sessions(self.owner, before=before, limit=check_limit(limit, most=MAX_PAGE))
 
     def session(self, id: str) -> Session:
-        """Return one conversation.
-
-        Raises: NotFound.
-        """
+        """Return one conversation. Raises: NotFound."""
         return self._store.get_session(self.owner, id)
 
     def messages(self, session_id: str, *, after: int = 0, limit: int = PAGE) -> Sequence[Message]:
@@ -92,10 +86,7 @@ class AgentTranscripts(AgentView):
         return self._store.list_messages(self.owner, session_id, after=after, limit=limit)
 
     def delete_session(self, id: str) -> None:
-        """Delete a conversation permanently. Memories made from it stay.
-
-        Raises: NotFound, Forbidden.
-        """
+        """Delete a conversation permanently. Memories made from it stay. Raises: NotFound, Forbidden."""
         check_removal(current_caller().trust)
         self._services.transcripts.delete_session(self.owner, id)
 

@@ -126,10 +126,7 @@ class AgentDetails(AgentView):
         )
 
     def get_detail(self, key: str) -> Detail:
-        """Return the metadata of a long text, including a hidden one.
-
-        Raises: NotFound.
-        """
+        """Return the metadata of a long text, including a hidden one. Raises: NotFound."""
         return self._services.details.get(self.owner, key)
 
     def hide_detail(self, key: str, *, is_hidden: bool = True) -> Detail:
@@ -143,10 +140,7 @@ class AgentDetails(AgentView):
         return self._services.details.set_active(self.owner, key, not is_hidden)
 
     def delete_detail(self, key: str) -> None:
-        """Delete a long text permanently.
-
-        Raises: NotFound, Forbidden.
-        """
+        """Delete a long text permanently. Raises: NotFound, Forbidden."""
         check_removal(current_caller().trust)
         self._services.details.delete(self.owner, key)
 

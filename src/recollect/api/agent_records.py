@@ -179,10 +179,7 @@ class AgentRecords(AgentView):
         return self._services.remember(self.owner, drafts) if drafts else []
 
     def get(self, id: str) -> Memory:
-        """Return one memory.
-
-        Raises: NotFound.
-        """
+        """Return one memory. Raises: NotFound."""
         (found,) = self._services.retrieved.shown(self.owner, [self._store.get_memory(self.owner, id)])
         return self._services.judge(found)
 
@@ -221,10 +218,7 @@ class AgentRecords(AgentView):
     def search(
         self, query: str = "", *, tag: str = "", kind: str | None = None, limit: int = SEARCH_LIMIT
     ) -> Sequence[Memory]:
-        """List live memories that contain `query` and have the tag, ignoring case, newest first.
-
-        Raises: Invalid.
-        """
+        """List live memories that contain `query` and have the tag, ignoring case, newest first. Raises: Invalid."""
         return self.list(kind=kind, tag=tag, query=query, limit=limit)
 
     @trace_operation("search_memory")
@@ -282,10 +276,7 @@ class AgentRecords(AgentView):
         return self._store.list_for_review(self.owner, limit=MAX_PAGE)
 
     def approve(self, id: str) -> Memory:
-        """Approve a memory from the review for use.
-
-        Raises: NotFound.
-        """
+        """Approve a memory from the review for use. Raises: NotFound."""
         return self._services.remember.approve(self.owner, id)
 
     def approve_workspace(self) -> int:
@@ -327,10 +318,7 @@ class AgentRecords(AgentView):
 
     @trace_operation("delete_memory")
     def forget(self, id: str) -> None:
-        """Delete a memory and its history permanently.
-
-        Raises: NotFound.
-        """
+        """Delete a memory and its history permanently. Raises: NotFound."""
         self._services.remember.forget(self.owner, id)
 
 

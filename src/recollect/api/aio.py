@@ -56,10 +56,7 @@ class _Threads(ThreadPoolExecutor):
     """Thread pool of one store, shut down with it."""
 
     def submit(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Schedule a call.
-
-        Raises: StoreError.
-        """
+        """Schedule a call. Raises: StoreError."""
         try:
             return super().submit(work, *args, **kwargs)
         except RuntimeError as error:
@@ -159,10 +156,7 @@ class AsyncTenantMemory:
         self.id = memory.id
 
     def agent(self, id: str) -> AsyncAgentMemory:
-        """Return the memory of one agent.
-
-        Raises: Invalid.
-        """
+        """Return the memory of one agent. Raises: Invalid."""
         return AsyncAgentMemory(self._sync.agent(id), self._threads)
 
     @property
@@ -216,10 +210,7 @@ class AsyncRecollect:
     """
 
     def __init__(self, url: str | os.PathLike[str] | None = None, **options: Any) -> None:
-        """Open a store. Takes the arguments of `Recollect`.
-
-        Raises: Invalid, StoreError, SchemaMismatch.
-        """
+        """Open a store. Takes the arguments of `Recollect`. Raises: Invalid, StoreError, SchemaMismatch."""
         self._sync = Recollect(url, **options)
         # Declared as in `_Wrapped`: mypy accepts no subtype for an attribute that can be assigned.
         self._threads: ThreadPoolExecutor = _Threads(THREADS, thread_name_prefix="recollect")
@@ -235,17 +226,11 @@ class AsyncRecollect:
         return self._sync.settings
 
     def agent(self, id: str | None = None, tenant: str | None = None) -> AsyncAgentMemory:
-        """Return the memory of one agent; `id` and `tenant` default to those of the settings.
-
-        Raises: Invalid.
-        """
+        """Return the memory of one agent; `id` and `tenant` default to those of the settings. Raises: Invalid."""
         return AsyncAgentMemory(self._sync.agent(id, tenant), self._threads)
 
     def tenant(self, id: str | None = None) -> AsyncTenantMemory:
-        """Return the memory shared by a tenant's agents; `id` defaults to that of the settings.
-
-        Raises: Invalid.
-        """
+        """Return the memory shared by a tenant's agents; `id` defaults to that of the settings. Raises: Invalid."""
         return AsyncTenantMemory(self._sync.tenant(id), self._threads)
 
     skills = _in_thread(Recollect.skills)

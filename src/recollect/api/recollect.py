@@ -131,10 +131,7 @@ class Recollect:
         return AgentMemory(self._services, id or self.settings.agent, tenant or self.settings.tenant)
 
     def tenant(self, id: str | None = None) -> TenantMemory:
-        """Return the memory shared by a tenant's agents; `id` defaults to that of the settings.
-
-        Raises: Invalid.
-        """
+        """Return the memory shared by a tenant's agents; `id` defaults to that of the settings. Raises: Invalid."""
         return TenantMemory(self._services, check_tenant(id or self.settings.tenant))
 
     def skills(self) -> Sequence[Skill]:

@@ -58,10 +58,7 @@ class TenantAgents(TenantView):
     """Methods that manage agents."""
 
     def agent(self, id: str) -> AgentMemory:
-        """Return the memory of one agent.
-
-        Raises: Invalid, Forbidden.
-        """
+        """Return the memory of one agent. Raises: Invalid, Forbidden."""
         return AgentMemory(self._services, id, self.id)
 
     def add_agent(self, id: str, **fields: Unpack[AgentFields]) -> Agent:
@@ -75,17 +72,11 @@ class TenantAgents(TenantView):
         return self._audit(agent.id, "agent.add", "made", lambda: self._store.add_agent(agent))
 
     def get_agent(self, id: str) -> Agent:
-        """Return one agent and its settings.
-
-        Raises: NotFound, Forbidden.
-        """
+        """Return one agent and its settings. Raises: NotFound, Forbidden."""
         return self._store.get_agent(self._owner(id))
 
     def list_agents(self, *, after: str = "", limit: int = PAGE) -> Sequence[Agent]:
-        """List agents by id, starting after the id `after`.
-
-        Raises: Invalid.
-        """
+        """List agents by id, starting after the id `after`. Raises: Invalid."""
         limit, after = check_limit(limit, most=MAX_PAGE), check_text(after, what="after")
         agents = current_caller().agents
         if not agents:
@@ -110,10 +101,7 @@ class TenantAgents(TenantView):
         return self._audit(owner.agent, "agent.update", "edited", update)
 
     def delete_agent(self, id: str) -> None:
-        """Delete an agent and everything it owns.
-
-        Raises: NotFound, Forbidden.
-        """
+        """Delete an agent and everything it owns. Raises: NotFound, Forbidden."""
         owner = self._owner(id)
         check_decision(current_caller().trust)
         self._audit(owner.agent, "agent.delete", "removed", lambda: self._store.delete_agent(owner))
@@ -218,10 +206,7 @@ class TenantKeys(TenantView):
         )
 
     def revoke_key(self, id: str) -> None:
-        """Revoke a key at once. It stays in the list.
-
-        Raises: NotFound, Forbidden.
-        """
+        """Revoke a key at once. It stays in the list. Raises: NotFound, Forbidden."""
         current_caller().check_whole_tenant()
         self._services.keys.revoke(self.id, id)
 
@@ -244,10 +229,7 @@ class TenantTranscripts(TenantView):
         return sorted(found, key=place_of, reverse=True)[:limit]
 
     def session(self, id: str) -> Session:
-        """Return a conversation of any agent.
-
-        Raises: NotFound.
-        """
+        """Return a conversation of any agent. Raises: NotFound."""
         session = self._store.find_tenant_session(self.id, id)
         if session is None or not current_caller().is_allowed(session.owner.agent):
             raise NotFound("There is no such session.")

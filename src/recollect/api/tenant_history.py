@@ -178,10 +178,7 @@ class TenantHistory(TenantView):
     def audit_events(
         self, query: str = "", *, before: int | None = None, limit: int = SEARCH_LIMIT
     ) -> Sequence[AuditEvent]:
-        """List audit events that contain `query`, newest first.
-
-        Raises: Invalid.
-        """
+        """List audit events that contain `query`, newest first. Raises: Invalid."""
         return AuditLog(self._services, self.id).search(query, before=before, limit=limit)
 
     def verify_audit(self) -> AuditReport:
@@ -197,10 +194,7 @@ class TenantWorkflows(TenantView):
     """Methods for workflows and their steps, which agents find by recall."""
 
     def add_workflow(self, name: str) -> Workflow:
-        """Start a workflow; its id is derived from its name.
-
-        Raises: Invalid, SecretRejected.
-        """
+        """Start a workflow; its id is derived from its name. Raises: Invalid, SecretRejected."""
         return self._services.workflows.begin(self.id, name)
 
     def record_step(
@@ -227,17 +221,11 @@ class TenantWorkflows(TenantView):
         )
 
     def get_workflow(self, id: str) -> Workflow:
-        """Return one workflow.
-
-        Raises: NotFound.
-        """
+        """Return one workflow. Raises: NotFound."""
         return self._store.get_workflow(self.id, check_text(id, what="id"))
 
     def list_workflows(self, *, after: str = "", limit: int = PAGE) -> Sequence[Workflow]:
-        """List workflows by id, starting after the id `after`.
-
-        Raises: Invalid.
-        """
+        """List workflows by id, starting after the id `after`. Raises: Invalid."""
         limit = check_limit(limit, most=MAX_PAGE)
         return self._store.list_workflows(self.id, after=check_text(after, what="after"), limit=limit)
 
@@ -330,24 +318,15 @@ class TenantKnowledge(TenantView):
         )
 
     def get_document(self, id: str) -> Document:
-        """Return one document.
-
-        Raises: NotFound.
-        """
+        """Return one document. Raises: NotFound."""
         return self._store.get_document(self.id, id)
 
     def list_passages(self, id: str) -> Sequence[Chunk]:
-        """List the passages of a document in order.
-
-        Raises: NotFound.
-        """
+        """List the passages of a document in order. Raises: NotFound."""
         return self._store.list_chunks(self.id, self._store.get_document(self.id, id).id)
 
     def list_documents(self, *, category: str = "", after: str = "", limit: int = PAGE) -> Sequence[Document]:
-        """List documents by id, starting after the id `after`, optionally of one category.
-
-        Raises: Invalid.
-        """
+        """List documents by id, starting after the id `after`, optionally of one category. Raises: Invalid."""
         return self._store.list_documents(
             self.id,
             category=check_category(category),
@@ -366,10 +345,7 @@ class TenantKnowledge(TenantView):
         return self._services.ingest.update(self.id, id, wishes)
 
     def delete_document(self, id: str) -> None:
-        """Delete a document and its passages permanently.
-
-        Raises: NotFound.
-        """
+        """Delete a document and its passages permanently. Raises: NotFound."""
         self._services.ingest.delete(self.id, id)
 
     def search_knowledge(self, query: str, *, categories: Collection[str] = (), limit: int = 5) -> Sequence[Hit]:

@@ -27,10 +27,7 @@ def parse_time(text: str) -> datetime:
 
 
 def read_text(text: str) -> str:
-    """Return `text`, or standard input for "-".
-
-    Raises: Invalid.
-    """
+    """Return `text`, or standard input for "-". Raises: Invalid."""
     if text != STANDARD_INPUT:
         return text
     if sys.stdin is None:
@@ -42,10 +39,7 @@ def read_text(text: str) -> str:
 
 
 def decode_input(data: bytes) -> str:
-    """Decode what standard input held.
-
-    Raises: Invalid.
-    """
+    """Decode what standard input held. Raises: Invalid."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -184,10 +184,7 @@ def _hint(error: RecollectError, command: Command) -> str:
 
 
 def optional_module(module: str, *, needs: str, extra: str) -> ModuleType:
-    """Import a module that needs optional packages.
-
-    Raises: Invalid, which says what to install.
-    """
+    """Import a module that needs optional packages. Raises: Invalid, which says what to install."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -198,10 +195,7 @@ def optional_module(module: str, *, needs: str, extra: str) -> ModuleType:
 
 
 def _decode(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Decode arguments as UTF-8 when the locale is ASCII and Python kept the bytes as surrogates.
-
-    Raises: Invalid.
-    """
+    """Decode arguments as UTF-8 when the locale is ASCII and Python kept the bytes as surrogates. Raises: Invalid."""
     return {name: _decode_value(name, value) for name, value in arguments.items()}
 
 

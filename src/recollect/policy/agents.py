@@ -29,10 +29,7 @@ class AgentFields(TypedDict, total=False):
 
 
 def check_agent_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Validate the fields of an agent.
-
-    Raises: Invalid.
-    """
+    """Validate the fields of an agent. Raises: Invalid."""
     return {name: _check_field(name, value) for name, value in fields.items()}
 
 

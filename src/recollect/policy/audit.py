@@ -38,10 +38,7 @@ def event_hash(event: AuditEvent, previous_hash: str, key: str = "") -> str:
 
 
 def check_audit_key(key: str) -> str:
-    """Validate an audit key. An empty key means that hashes are not keyed.
-
-    Raises: Invalid.
-    """
+    """Validate an audit key. An empty key means that hashes are not keyed. Raises: Invalid."""
     if key and len(key) < MIN_KEY_CHARS:
         raise Invalid(
             f"audit_key is shorter than {MIN_KEY_CHARS} characters; make a random one with: openssl rand -hex 32"

@@ -35,10 +35,7 @@ def document_hash(content: bytes, *, suffix: str) -> str:
 
 
 def check_title(title: str) -> str:
-    """Validate a title.
-
-    Raises: Invalid.
-    """
+    """Validate a title. Raises: Invalid."""
     title = " ".join(check_text(title, what="title").split())
     if not title:
         raise Invalid("A document's title cannot be blank.")
@@ -48,10 +45,7 @@ def check_title(title: str) -> str:
 
 
 def check_category(category: str) -> str:
-    """Validate a category.
-
-    Raises: Invalid.
-    """
+    """Validate a category. Raises: Invalid."""
     category = " ".join(check_text(category, what="category").split())
     if len(category) > MAX_CATEGORY_CHARS:
         raise Invalid(f"A category is too long (max {MAX_CATEGORY_CHARS} characters).")
@@ -59,10 +53,7 @@ def check_category(category: str) -> str:
 
 
 def check_categories(categories: Iterable[str]) -> tuple[str, ...]:
-    """Validate categories and drop repeats, in the given order.
-
-    Raises: Invalid.
-    """
+    """Validate categories and drop repeats, in the given order. Raises: Invalid."""
     if isinstance(categories, str) or not isinstance(categories, Iterable):
         raise Invalid("Categories are a list of names.")
     checked = tuple(dict.fromkeys(check_category(each) for each in categories))

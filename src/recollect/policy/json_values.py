@@ -68,10 +68,7 @@ def read_json(body: bytes) -> Any:
 
 
 def check_json(value: Any, *, what: str) -> Any:
-    """Return `value` if it is not too deep and all its text can be encoded.
-
-    Raises: Invalid.
-    """
+    """Return `value` if it is not too deep and all its text can be encoded. Raises: Invalid."""
     for level in _levels(value, what):
         if any(isinstance(each, str) and has_half_pair(each) for each in level):
             raise Invalid(f"The {what} holds half a surrogate pair; send whole ones.")
@@ -79,19 +76,13 @@ def check_json(value: Any, *, what: str) -> Any:
 
 
 def check_depth(value: Any, *, what: str, most: int = MAX_DEPTH) -> None:
-    """Check the depth of a value.
-
-    Raises: Invalid when `value` is nested more than `most` levels deep.
-    """
+    """Check the depth of a value. Raises: Invalid when `value` is nested more than `most` levels deep."""
     for _ in _levels(value, what, most):
         pass
 
 
 def _levels(value: Any, what: str, most: int = MAX_DEPTH) -> Iterable[Sequence[Any]]:
-    """Yield the values level by level; names of fields count as values.
-
-    Raises: Invalid.
-    """
+    """Yield the values level by level; names of fields count as values. Raises: Invalid."""
     level = [value]
     for _ in range(most + 1):
         yield level

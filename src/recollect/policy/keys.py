@@ -72,10 +72,7 @@ def is_valid(key: ApiKey, now: datetime) -> bool:
 
 
 def check_limits(agents: object, trust: object, scope: KeyScope) -> tuple[tuple[str, ...], Origin | None]:
-    """Validate the agents and the highest trust a key is limited to.
-
-    Raises: Invalid.
-    """
+    """Validate the agents and the highest trust a key is limited to. Raises: Invalid."""
     if isinstance(agents, str) or not isinstance(agents, Iterable | None):
         raise Invalid("`agents` must be a list of agent ids.")
     agent_ids = () if agents is None else tuple(dict.fromkeys(check_agent(each) for each in agents))
@@ -101,10 +98,7 @@ def is_allowed(scope: KeyScope, needed: KeyScope) -> bool:
 
 
 def check_scope(scope: object) -> KeyScope:
-    """Parse a scope.
-
-    Raises: Invalid.
-    """
+    """Parse a scope. Raises: Invalid."""
     try:
         return KeyScope(str(scope))
     except ValueError:
@@ -112,10 +106,7 @@ def check_scope(scope: object) -> KeyScope:
 
 
 def check_key_name(name: str) -> str:
-    """Validate the name of a key and put it on one line.
-
-    Raises: Invalid.
-    """
+    """Validate the name of a key and put it on one line. Raises: Invalid."""
     text = " ".join(check_text(name, what="name").split())
     if len(text) > MAX_NAME_CHARS:
         raise Invalid(f"A key's name has at most {MAX_NAME_CHARS} characters.")

@@ -22,20 +22,14 @@ _MEMORY_ID = re.compile(r"m-([1-9][0-9]{0,17})")
 
 
 def check_tenant(tenant: object) -> str:
-    """Validate a tenant id.
-
-    Raises: Invalid.
-    """
+    """Validate a tenant id. Raises: Invalid."""
     if not isinstance(tenant, str) or not _TENANT.fullmatch(tenant):
         raise Invalid("A tenant id is 1 to 63 ASCII letters, digits or . _ - and begins with a letter or digit.")
     return tenant
 
 
 def check_agent(agent: object) -> str:
-    """Validate an agent id and return it in NFC.
-
-    Raises: Invalid.
-    """
+    """Validate an agent id and return it in NFC. Raises: Invalid."""
     if isinstance(agent, str):
         agent = unicodedata.normalize("NFC", agent)
         if _AGENT.fullmatch(agent):
@@ -44,10 +38,7 @@ def check_agent(agent: object) -> str:
 
 
 def check_owner(agent: str, tenant: str = DEFAULT_TENANT) -> Owner:
-    """Validate a tenant and an agent id.
-
-    Raises: Invalid.
-    """
+    """Validate a tenant and an agent id. Raises: Invalid."""
     return Owner(tenant=check_tenant(tenant), agent=check_agent(agent))
 
 
@@ -64,10 +55,7 @@ def is_session_id(id: object) -> bool:
 
 
 def check_session(id: object) -> str:
-    """Validate a session id.
-
-    Raises: Invalid.
-    """
+    """Validate a session id. Raises: Invalid."""
     if isinstance(id, str) and is_session_id(id):
         return id
     raise Invalid(f"A session id is 1 to {MAX_SESSION_CHARS} printable characters on one line, without a slash.")

@@ -15,28 +15,19 @@ MAX_PLACE = 10**18 - 1
 
 
 def check_whole(value: object, what: str, *, least: int = 0, most: int = MAX_PLACE) -> int:
-    """Validate a whole number within its bounds.
-
-    Raises: Invalid.
-    """
+    """Validate a whole number within its bounds. Raises: Invalid."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise Invalid(f"{what} is a whole number from {least} to {most:,}.")
     return value
 
 
 def check_before(before: object) -> int | None:
-    """Validate the number before which a listing continues; None starts at the end.
-
-    Raises: Invalid.
-    """
+    """Validate the number before which a listing continues; None starts at the end. Raises: Invalid."""
     return None if before is None else check_whole(before, "`before`", least=1)
 
 
 def check_seconds(value: object, what: str) -> float:
-    """Validate a duration.
-
-    Raises: Invalid.
-    """
+    """Validate a duration. Raises: Invalid."""
     # NaN fails the comparison as well.
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_SECONDS:
         raise Invalid(f"{what} is a number of seconds from 0 to {MAX_SECONDS:,}.")

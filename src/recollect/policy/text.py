@@ -37,10 +37,7 @@ _UNSPACED_START = re.compile(rf"[{_UNSPACED}]")
 
 
 def check_text(text: str, *, what: str = "text") -> str:
-    """Return `text` if every engine can store it unchanged.
-
-    Raises: Invalid.
-    """
+    """Return `text` if every engine can store it unchanged. Raises: Invalid."""
     if not isinstance(text, str):
         raise Invalid(f"The {what} must be a string, not {type(text).__name__}.")
     if "\x00" in text:

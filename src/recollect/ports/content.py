@@ -18,16 +18,10 @@ class ContentDraft(Protocol):
     """A text being written to the store in pieces, so that only one piece is in memory."""
 
     def feed(self, text: str) -> None:
-        """Append to the text.
-
-        Raises: StoreError.
-        """
+        """Append to the text. Raises: StoreError."""
 
     def seal(self) -> None:
-        """End the text and make it durable. Call it outside of any transaction.
-
-        Raises: StoreError.
-        """
+        """End the text and make it durable. Call it outside of any transaction. Raises: StoreError."""
 
     def close(self) -> None:
         """Release a draft that was not added. Further calls do nothing."""
@@ -42,10 +36,7 @@ class Content(Protocol):
     newlines: Sequence[int]  # line breaks before each chunk
 
     def chunk(self, position: int) -> str:
-        """Return one chunk of the text; 0 is the first.
-
-        Raises: StoreError when it is missing or damaged.
-        """
+        """Return one chunk of the text; 0 is the first. Raises: StoreError when it is missing or damaged."""
 
 
 class DetailStore(Protocol):
@@ -61,10 +52,7 @@ class DetailStore(Protocol):
         """
 
     def get_detail(self, owner: Owner, key: str) -> Detail:
-        """Return one detail.
-
-        Raises: NotFound.
-        """
+        """Return one detail. Raises: NotFound."""
 
     def list_details(
         self,
@@ -86,22 +74,13 @@ class DetailStore(Protocol):
         """
 
     def set_detail_active(self, owner: Owner, key: str, is_active: bool) -> Detail:
-        """Show or hide a detail.
-
-        Raises: NotFound.
-        """
+        """Show or hide a detail. Raises: NotFound."""
 
     def delete_detail(self, owner: Owner, key: str) -> Detail:
-        """Delete a detail and return it. Its content stays until `sweep_contents`.
-
-        Raises: NotFound.
-        """
+        """Delete a detail and return it. Its content stays until `sweep_contents`. Raises: NotFound."""
 
     def open_content(self, owner: Owner, key: str) -> Content:
-        """Open the text of a detail.
-
-        Raises: NotFound; StoreError when the content is missing or damaged.
-        """
+        """Open the text of a detail. Raises: NotFound; StoreError when the content is missing or damaged."""
 
     def sweep_contents(self, tenant: str, *, stored_before: datetime, unknown_too: bool = False) -> int:
         """Remove contents without a detail and temporary files of dead writers; return how many.
@@ -134,10 +113,7 @@ class DocumentFiles(Protocol):
     def is_folder(self, path: Path) -> bool: ...
 
     def load(self, path: Path) -> bytes:
-        """Return the content of a file.
-
-        Raises: Invalid when the file cannot be read or is too large.
-        """
+        """Return the content of a file. Raises: Invalid when the file cannot be read or is too large."""
 
     def walk(self, folder: Path, *, include: Sequence[str], exclude: Sequence[str]) -> Sequence[Path]:
         """List the readable files below a folder, sorted by path relative to it.
@@ -177,10 +153,7 @@ class KnowledgeStore(Protocol):
         """
 
     def get_document(self, tenant: str, id: str) -> Document:
-        """Return one document.
-
-        Raises: NotFound.
-        """
+        """Return one document. Raises: NotFound."""
 
     def find_documents(self, tenant: str, ids: Collection[str]) -> Mapping[str, Document]:
         """Return the existing ones of these documents, by id."""
@@ -191,10 +164,7 @@ class KnowledgeStore(Protocol):
         """List documents by id, starting after `after`, optionally of one category."""
 
     def delete_document(self, tenant: str, id: str) -> None:
-        """Delete a document and its passages.
-
-        Raises: NotFound.
-        """
+        """Delete a document and its passages. Raises: NotFound."""
 
     def list_chunks(self, tenant: str, document_id: str) -> Sequence[Chunk]:
         """List the passages of a document in order."""
@@ -223,7 +193,4 @@ class SkillFiles(Protocol):
         """
 
     def read(self, path: str) -> Skill:
-        """Parse one skill file.
-
-        Raises: Invalid, which names the file and the line.
-        """
+        """Parse one skill file. Raises: Invalid, which names the file and the line."""

@@ -37,16 +37,10 @@ class TranscriptStore(Protocol):
     """Conversations of agents. Messages are only appended, or removed with their session."""
 
     def add_session(self, session: Session) -> Session:
-        """Add a session; create the agent if necessary.
-
-        Raises: Conflict when the tenant has a session with that id.
-        """
+        """Add a session; create the agent if necessary. Raises: Conflict when the tenant has a session with that id."""
 
     def get_session(self, owner: Owner, id: str) -> Session:
-        """Return one session.
-
-        Raises: NotFound.
-        """
+        """Return one session. Raises: NotFound."""
 
     def find_session(self, owner: Owner, id: str) -> Session | None: ...
 
@@ -60,24 +54,15 @@ class TranscriptStore(Protocol):
         """List sessions of all agents, most recently used first."""
 
     def delete_session(self, owner: Owner, id: str) -> None:
-        """Delete the session and its messages.
-
-        Raises: NotFound.
-        """
+        """Delete the session and its messages. Raises: NotFound."""
 
     def add_messages(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> Sequence[Message]:
-        """Append messages and return them with their positions, which have no gaps.
-
-        Raises: NotFound.
-        """
+        """Append messages and return them with their positions, which have no gaps. Raises: NotFound."""
 
     def list_messages(
         self, owner: Owner, session_id: str, *, after: int = 0, limit: int | None = None
     ) -> Sequence[Message]:
-        """List messages in order, starting after position `after`; `limit` None returns all.
-
-        Raises: NotFound.
-        """
+        """List messages in order, starting after position `after`; `limit` None returns all. Raises: NotFound."""
 
     def update_summary(self, owner: Owner, session_id: str, summary: str, *, covers: int, instead_of: int) -> Session:
         """Replace the summary that covered `instead_of` messages by one that covers the first `covers`.
@@ -133,16 +118,10 @@ class WorkflowStore(Protocol):
     """Workflows and their steps, readable by every agent of the tenant."""
 
     def add_workflow(self, workflow: Workflow) -> Workflow:
-        """Add a workflow.
-
-        Raises: Conflict when the tenant has a workflow with that id.
-        """
+        """Add a workflow. Raises: Conflict when the tenant has a workflow with that id."""
 
     def get_workflow(self, tenant: str, id: str) -> Workflow:
-        """Return one workflow.
-
-        Raises: NotFound.
-        """
+        """Return one workflow. Raises: NotFound."""
 
     def find_workflow(self, tenant: str, name: str) -> Workflow | None:
         """Return the workflow with this id, or else the newest with this name."""
@@ -157,10 +136,7 @@ class WorkflowStore(Protocol):
         """
 
     def list_steps(self, tenant: str, workflow_id: str, *, after: int = 0, limit: int = 100) -> Sequence[WorkflowStep]:
-        """List steps in order, starting after the position `after`.
-
-        Raises: NotFound.
-        """
+        """List steps in order, starting after the position `after`. Raises: NotFound."""
 
     def find_steps(self, tenant: str, seqs: Sequence[int]) -> Mapping[int, WorkflowStep]:
         """Return the existing ones of these steps, by number."""
@@ -189,10 +165,7 @@ class ContextStore(Protocol):
         """Add calls and delete the oldest beyond `keep`; return False and store nothing if there is no such agent."""
 
     def get_context_call(self, owner: Owner, id: str) -> ContextCall:
-        """Return one call.
-
-        Raises: NotFound.
-        """
+        """Return one call. Raises: NotFound."""
 
     def list_context_calls(
         self, owner: Owner, *, session_id: str = "", before: str = "", limit: int = 20
@@ -207,10 +180,7 @@ class KeyStore(Protocol):
     """API keys of a tenant, stored with the hash of the secret."""
 
     def add_key(self, key: ApiKey, hash: str) -> ApiKey:
-        """Add a key.
-
-        Raises: Conflict when the tenant has a key with that id.
-        """
+        """Add a key. Raises: Conflict when the tenant has a key with that id."""
 
     def find_key(self, tenant: str, id: str) -> tuple[ApiKey, str] | None:
         """Return the key and its hash."""
@@ -221,10 +191,7 @@ class KeyStore(Protocol):
         """
 
     def revoke_key(self, tenant: str, id: str, *, at: datetime) -> None:
-        """Revoke a key; an earlier revocation keeps its time.
-
-        Raises: NotFound.
-        """
+        """Revoke a key; an earlier revocation keeps its time. Raises: NotFound."""
 
     def mark_used(self, tenant: str, ids: Collection[str], *, at: datetime) -> None: ...
 

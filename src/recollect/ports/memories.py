@@ -18,16 +18,10 @@ class AgentStore(Protocol):
     """Agents and their settings."""
 
     def add_agent(self, agent: Agent) -> Agent:
-        """Add an agent.
-
-        Raises: Conflict when the tenant has an agent with that id.
-        """
+        """Add an agent. Raises: Conflict when the tenant has an agent with that id."""
 
     def get_agent(self, owner: Owner) -> Agent:
-        """Return one agent.
-
-        Raises: NotFound.
-        """
+        """Return one agent. Raises: NotFound."""
 
     def find_agent(self, owner: Owner) -> Agent | None: ...
 
@@ -35,16 +29,10 @@ class AgentStore(Protocol):
         """List agents by id, starting after `after`."""
 
     def update_agent(self, agent: Agent) -> Agent:
-        """Replace the stored fields of an agent.
-
-        Raises: NotFound.
-        """
+        """Replace the stored fields of an agent. Raises: NotFound."""
 
     def delete_agent(self, owner: Owner) -> None:
-        """Delete the agent and everything it owns.
-
-        Raises: NotFound.
-        """
+        """Delete the agent and everything it owns. Raises: NotFound."""
 
     def count_memories(self, owner: Owner) -> Mapping[Kind, int]:
         """Count memories that are not archived, for every kind."""
@@ -77,10 +65,7 @@ class MemoryStore(Protocol):
         """Add memories of one owner in one transaction."""
 
     def get_memory(self, owner: Owner, id: str) -> Memory:
-        """Return one memory.
-
-        Raises: NotFound.
-        """
+        """Return one memory. Raises: NotFound."""
 
     def find_memories(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Memory]:
         """Return the existing ones of these memories, by number."""
@@ -137,10 +122,7 @@ class MemoryStore(Protocol):
         """
 
     def delete_memory(self, owner: Owner, id: str) -> None:
-        """Delete the memory, its history and its index entries.
-
-        Raises: NotFound.
-        """
+        """Delete the memory, its history and its index entries. Raises: NotFound."""
 
     def prune_memories(self, owner: Owner, kind: Kind, *, keep: int, is_low_trust: bool = False) -> Sequence[str]:
         """Delete the oldest memories of a kind beyond `keep` and return their ids.
@@ -250,10 +232,7 @@ class ProposalStore(Protocol):
         """Add proposals and return them with their ids; skip those with a memory of another open proposal."""
 
     def get_proposal(self, owner: Owner, id: str) -> Proposal:
-        """Return one proposal.
-
-        Raises: NotFound.
-        """
+        """Return one proposal. Raises: NotFound."""
 
     def list_proposals(
         self, owner: Owner, *, state: ProposalState | None = None, before: int | None = None, limit: int = 100

@@ -34,10 +34,7 @@ class Embedder(Protocol):
     def dimensions(self) -> int: ...
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one unit vector, as a row, for each text.
-
-        Raises: ModelError.
-        """
+        """Return one unit vector, as a row, for each text. Raises: ModelError."""
 
 
 class TokenCounter(Protocol):

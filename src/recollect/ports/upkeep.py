@@ -23,10 +23,7 @@ class TransferStore(Protocol):
         """
 
     def check_row(self, table: str, row: object) -> None:
-        """Check that a row could occur in an export.
-
-        Raises: Invalid.
-        """
+        """Check that a row could occur in an export. Raises: Invalid."""
 
     def has_rows(self, tenant: str, table: str) -> bool: ...
 
@@ -76,10 +73,7 @@ class ArchiveFiles(Protocol):
         """
 
     def size(self, path: Path) -> int:
-        """Return the size of a file in bytes.
-
-        Raises: Invalid.
-        """
+        """Return the size of a file in bytes. Raises: Invalid."""
 
 
 class ForeignFormat(Protocol):
@@ -107,16 +101,10 @@ class ForeignFormats(Protocol):
     def names(self) -> Sequence[str]: ...
 
     def named(self, name: str) -> ForeignFormat:
-        """Return the format with this name.
-
-        Raises: Invalid, which lists the known names.
-        """
+        """Return the format with this name. Raises: Invalid, which lists the known names."""
 
     def recognise(self, path: Path) -> ForeignFormat:
-        """Detect the format of a file.
-
-        Raises: Invalid when it looks like none of them, or cannot be read.
-        """
+        """Detect the format of a file. Raises: Invalid when it looks like none of them, or cannot be read."""
 
 
 class ErasureStore(Protocol):

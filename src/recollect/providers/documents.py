@@ -100,10 +100,7 @@ class Files:
 
 
 def _decode(content: bytes, charset: str) -> str:
-    """Decode the content of a text file.
-
-    Raises: Invalid, without the name of the file.
-    """
+    """Decode the content of a text file. Raises: Invalid, without the name of the file."""
     if content.startswith(UTF_16):
         charset = "utf-16"
     elif b"\x00" in content:

@@ -22,10 +22,7 @@ NOT_AN_EMBEDDER = "An embedder has a name (str), dimensions (int) and a method e
 
 
 def open_embedder(choice: str, *, api_key: str = "", base_url: str = "") -> Embedder | None:
-    """Return the embedder a setting names, checked unless it is our own; None for "off".
-
-    Raises: Invalid.
-    """
+    """Return the embedder a setting names, checked unless it is our own; None for "off". Raises: Invalid."""
     name, _, argument = choice.partition(":")
     if choice == "off":
         return None
@@ -68,28 +65,19 @@ class CheckedEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Length of the vectors.
-
-        Raises: ModelError when a remote embedder has to be called and fails.
-        """
+        """Length of the vectors. Raises: ModelError when a remote embedder has to be called and fails."""
         if self._dimensions is None:
             self._dimensions = _check_dimensions(self._ask(lambda: self._embedder.dimensions))
         return self._dimensions
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one unit vector for each text.
-
-        Raises: ModelError.
-        """
+        """Return one unit vector for each text. Raises: ModelError."""
         if not texts:
             return self._numpy.empty((0, self.dimensions), self._numpy.float32)  # type: ignore[no-any-return]
         return self._check_vectors(self._ask(lambda: self._embedder.embed(texts)), len(texts))
 
     def embed_query(self, text: str) -> Vector:
-        """Return the vector to search with, by the embedder's own `embed_query` if it has one.
-
-        Raises: ModelError.
-        """
+        """Return the vector to search with, by the embedder's own `embed_query` if it has one. Raises: ModelError."""
         ask = getattr(self._embedder, "embed_query", None)
         answer = self._ask(lambda: self._embedder.embed([text]) if ask is None else [ask(text)])
         return self._check_vectors(answer, 1)[0]  # type: ignore[no-any-return]

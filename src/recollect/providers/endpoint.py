@@ -85,10 +85,7 @@ class Endpoint:
         key_setting: str = "openai_api_key",
         first_pause: float = 0.5,
     ) -> None:
-        """Check the address and the key; `what` and the two settings are named in error messages.
-
-        Raises: Invalid.
-        """
+        """Check the address and the key; `what` and the two settings are named in error messages. Raises: Invalid."""
         self._settings = {"url": url_setting, "key": key_setting}
         self._url, self.host = self._build_url(base_url or DEFAULT_BASE_URL, path)
         self._headers = {"Authorization": f"Bearer {self._check_key(api_key)}"} if api_key.strip() else {}
@@ -98,10 +95,7 @@ class Endpoint:
         self._lock = threading.Lock()
 
     def ask(self, question: Json, patience: Patience, *, max_bytes: int = MAX_ANSWER_BYTES) -> bytes:
-        """Send a request, with retries, and return the body of the answer.
-
-        Raises: EndpointRefusal, ModelError.
-        """
+        """Send a request, with retries, and return the body of the answer. Raises: EndpointRefusal, ModelError."""
         deadline = time.monotonic() + patience.total
         for attempt in range(patience.retries + 1):
             # Exponential backoff with jitter.

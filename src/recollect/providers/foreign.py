@@ -11,10 +11,7 @@ T = TypeVar("T")
 
 
 def call_foreign(what: str, function: Callable[[], T]) -> T:
-    """Call `function` and return its result; `what` names the callee in errors.
-
-    Raises: ModelError.
-    """
+    """Call `function` and return its result; `what` names the callee in errors. Raises: ModelError."""
     try:
         return function()
     except ModelError:

@@ -25,10 +25,7 @@ GivenModel = Model | Callable[[Sequence[Json]], str]
 
 
 def open_models(settings: Settings, model: GivenModel | None = None) -> Models:
-    """Open the models of the settings, or use the given one for every purpose, without calling any.
-
-    Raises: Invalid.
-    """
+    """Open the models of the settings, or use the given one for every purpose, without calling any. Raises: Invalid."""
     if model is not None:
         one = CheckedModel(model)
         return Models(main=one, summary=one, fast=one)
@@ -84,10 +81,7 @@ class CheckedModel:
         self._timeout = timeout
 
     def complete(self, messages: Sequence[Json], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
-        """Return the answer of the model.
-
-        Raises: ModelError.
-        """
+        """Return the answer of the model. Raises: ModelError."""
         seconds = self._timeout if timeout is None else timeout
         outcome: list[object] = []
 

@@ -45,10 +45,7 @@ class OnnxEmbedder:
     is_builtin = True  # it only computes, so recall runs it on the caller's thread
 
     def __init__(self, folder: str) -> None:
-        """Find the files of the model.
-
-        Raises: Invalid when the folder does not hold a model and its tokenizer.
-        """
+        """Find the files of the model. Raises: Invalid when the folder does not hold a model and its tokenizer."""
         self._folder = Path(folder).expanduser()
         if not self._folder.is_dir():
             raise Invalid(f"There is no folder {str(self._folder)!r} to load an ONNX embedder from.")
@@ -76,17 +73,11 @@ class OnnxEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Length of the vectors.
-
-        Raises: Invalid when the model cannot be loaded.
-        """
+        """Length of the vectors. Raises: Invalid when the model cannot be loaded."""
         return self._load().dimensions
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """Return one unit vector for each text.
-
-        Raises: ModelError; Invalid when the model cannot be loaded.
-        """
+        """Return one unit vector for each text. Raises: ModelError; Invalid when the model cannot be loaded."""
         encoder = self._load()
         vectors = np.empty((len(texts), encoder.dimensions), np.float32)
         # Texts of similar length share a batch, which keeps the padding small.
@@ -155,10 +146,7 @@ class _Encoder:
         )
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        """Return one unit vector, as a row, for each text.
-
-        Raises: ModelError.
-        """
+        """Return one unit vector, as a row, for each text. Raises: ModelError."""
         encodings = self.tokenizer.encode_batch(list(texts))
         feeds = {name: np.array([_FEEDS[name](each) for each in encodings], kind) for name, kind in self.inputs.items()}
         try:

@@ -46,20 +46,14 @@ class OpenAIEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Length of the vectors, learned from the first answer of the endpoint.
-
-        Raises: ModelError.
-        """
+        """Length of the vectors, learned from the first answer of the endpoint. Raises: ModelError."""
         if self._dimensions is None:
             self.embed(["dimensions"])
         assert self._dimensions is not None
         return self._dimensions
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one unit vector for each text.
-
-        Raises: ModelError.
-        """
+        """Return one unit vector for each text. Raises: ModelError."""
         if not texts:
             return np.empty((0, self.dimensions), np.float32)
         sent = [_prepare(text) for text in texts]
@@ -67,10 +61,7 @@ class OpenAIEmbedder:
         return np.concatenate(blocks)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
-        """Return one vector, without retries: a caller is waiting and can do without it.
-
-        Raises: ModelError.
-        """
+        """Return one vector, without retries: a caller is waiting and can do without it. Raises: ModelError."""
         try:
             vectors = self._parse_vectors(self._request([_prepare(text)], self._query_patience), 1)
         except EndpointRefusal as refusal:
@@ -79,10 +70,7 @@ class OpenAIEmbedder:
         return vector
 
     def _embed_batch(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed one batch; split it when the endpoint refuses its size.
-
-        Raises: ModelError.
-        """
+        """Embed one batch; split it when the endpoint refuses its size. Raises: ModelError."""
         try:
             return self._parse_vectors(self._request(texts, self._patience), len(texts))
         except EndpointRefusal as refusal:
@@ -99,10 +87,7 @@ class OpenAIEmbedder:
         return self._endpoint.ask({"model": self._model, "input": list(texts)}, patience)
 
     def _parse_vectors(self, answer: bytes, count: int) -> NDArray[np.float32]:
-        """Parse the vectors of an answer, in the order of the request, scaled to unit length.
-
-        Raises: ModelError.
-        """
+        """Parse the vectors of an answer, in the order of the request, scaled to unit length. Raises: ModelError."""
         malformed = ModelError(f"{self._endpoint.named} should have answered with {count} vectors.")
         try:
             entries = loads(answer)["data"]

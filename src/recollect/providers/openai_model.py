@@ -30,10 +30,7 @@ class OpenAIModel:
         url_setting: str = "openai_base_url",
         key_setting: str = "openai_api_key",
     ) -> None:
-        """Check the address and the key; `timeout` covers a whole answer including retries.
-
-        Raises: Invalid.
-        """
+        """Check the address and the key; `timeout` covers a whole answer including retries. Raises: Invalid."""
         self._endpoint = Endpoint(
             "chat/completions",
             what="model endpoint",
@@ -50,10 +47,7 @@ class OpenAIModel:
         self._limit = LIMITS[0]
 
     def complete(self, messages: Sequence[Json], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
-        """Return the answer of the model.
-
-        Raises: ModelError.
-        """
+        """Return the answer of the model. Raises: ModelError."""
         question: Json = {"model": self._model, "messages": [_prepare(each) for each in messages]}
         seconds = self._timeout if timeout is None else timeout
         patience = Patience(seconds, self._retries, total=seconds)

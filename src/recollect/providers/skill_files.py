@@ -56,10 +56,7 @@ class SkillFolders:
         return found
 
     def read(self, path: str) -> Skill:
-        """Parse one skill file.
-
-        Raises: Invalid.
-        """
+        """Parse one skill file. Raises: Invalid."""
         try:
             with open(path, "rb") as file:
                 content = file.read(MAX_BYTES + 1)

@@ -23,10 +23,7 @@ NOT_A_TOKENIZER = "A tokenizer is a function from a text to the number of its to
 
 
 def open_tokenizer(choice: str | TokenCounter | Callable[[str], int], *, folder: Path | None = None) -> TokenCounter:
-    """Return the counter a setting names, or wrap the given one; `folder` holds tiktoken's files.
-
-    Raises: Invalid.
-    """
+    """Return the counter a setting names, or wrap the given one; `folder` holds tiktoken's files. Raises: Invalid."""
     if not isinstance(choice, str):
         count = getattr(choice, "count", choice)
         if not callable(count):
@@ -47,10 +44,7 @@ class CheckedCounter:
         self._count = count
 
     def count(self, text: str) -> int:
-        """Count the tokens of a text.
-
-        Raises: Invalid when the function does not return a number of tokens.
-        """
+        """Count the tokens of a text. Raises: Invalid when the function does not return a number of tokens."""
         tokens = self._count(text)
         if type(tokens) is not int or tokens < 0:
             raise Invalid(NOT_A_TOKENIZER)

@@ -108,10 +108,7 @@ def next_cursor(listing: str, end: Place | str | int | None) -> str | None:
 
 
 def decode_cursor(listing: str, cursor: str) -> str:
-    """Return the id a listing of this name stopped at.
-
-    Raises: Invalid.
-    """
+    """Return the id a listing of this name stopped at. Raises: Invalid."""
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         name, _, last = base64.b64decode(padded, altchars=b"-_", validate=True).decode().partition(":")
@@ -124,10 +121,7 @@ def decode_cursor(listing: str, cursor: str) -> str:
 
 
 def decode_number(listing: str, cursor: str) -> int:
-    """Return the number a listing of this name stopped at.
-
-    Raises: Invalid.
-    """
+    """Return the number a listing of this name stopped at. Raises: Invalid."""
     last = decode_cursor(listing, cursor)
     if not NUMBER.fullmatch(last):
         raise Invalid(NOT_OURS)
@@ -140,10 +134,7 @@ def encode_place(listing: str, place: Place) -> str:
 
 
 def decode_place(listing: str, cursor: str) -> Place:
-    """Return the place a listing by time stopped at.
-
-    Raises: Invalid.
-    """
+    """Return the place a listing by time stopped at. Raises: Invalid."""
     at, _, id = decode_cursor(listing, cursor).partition(" ")
     try:
         moment = datetime.fromisoformat(at)

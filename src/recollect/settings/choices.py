@@ -217,10 +217,7 @@ class Settings:
     )
 
     def __post_init__(self) -> None:
-        """Check that every number is within its bounds.
-
-        Raises: Invalid.
-        """
+        """Check that every number is within its bounds. Raises: Invalid."""
         for each in fields(self):
             value, low, high = getattr(self, each.name), each.metadata["low"], each.metadata["high"]
             if isinstance(value, int | float) and not isinstance(value, bool) and not low <= value <= high:
@@ -260,10 +257,7 @@ class Settings:
 
 
 def default_url(environment: Mapping[str, str] | None = None, *, platform: str = sys.platform) -> str:
-    """Return the URL of the SQLite file in the user's data folder.
-
-    Raises: Invalid when the user has no home folder.
-    """
+    """Return the URL of the SQLite file in the user's data folder. Raises: Invalid when the user has no home folder."""
     variables = os.environ if environment is None else environment
     named = Path(variables.get("LOCALAPPDATA" if platform == "win32" else "XDG_DATA_HOME", ""))
     # The XDG specification says to ignore relative paths.

@@ -95,10 +95,7 @@ def _reject_unknown(source: str, key: str, known: Iterable[str]) -> NoReturn:
 
 
 def read_file(path: Path) -> Mapping[str, object]:
-    """Parse a settings file.
-
-    Raises: Invalid, which names the line if the file is malformed.
-    """
+    """Parse a settings file. Raises: Invalid, which names the line if the file is malformed."""
     parse = _PARSERS.get(path.suffix.lower())
     if parse is None:
         raise Invalid(f"{path}: a settings file ends in {', '.join(_PARSERS)}.")

@@ -61,10 +61,7 @@ class RegisteredEmbedder:
     dimensions: int
 
     def check(self, vectors: Sequence[Vector | None]) -> None:
-        """Check that the vectors can be from this embedder.
-
-        Raises: Invalid.
-        """
+        """Check that the vectors can be from this embedder. Raises: Invalid."""
         for vector in vectors:
             if vector is not None and not self.id:
                 raise Invalid("A vector was given but no embedder is known; call use_embedder first.")
@@ -125,10 +122,7 @@ class Engine(Protocol):
     store_id: int  # id in the marker file of that folder
 
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
-        """Run `work` on one consistent snapshot.
-
-        Raises: StoreError.
-        """
+        """Run `work` on one consistent snapshot. Raises: StoreError."""
 
     def read_together(self, tenant: str, work: Callable[[], T]) -> T:
         """Run `work`; all its reads of this tenant on this thread share one snapshot, if the engine supports that.

@@ -21,10 +21,7 @@ SETS: Sequence[str] = tuple(dict.fromkeys(tool.set for tool in TOOLS.values()))
 
 
 def select_tools(sets: Iterable[str] | None = None) -> list[Tool]:
-    """Return the tools of these sets; None means all.
-
-    Raises: Invalid.
-    """
+    """Return the tools of these sets; None means all. Raises: Invalid."""
     selected = list(SETS if sets is None else sets)
     for name in selected:
         if name not in SETS:
@@ -33,10 +30,7 @@ def select_tools(sets: Iterable[str] | None = None) -> list[Tool]:
 
 
 def render_tools(sets: Iterable[str] | None, form: str) -> list[Json]:
-    """Render the tools in a provider's format.
-
-    Raises: Invalid.
-    """
+    """Render the tools in a provider's format. Raises: Invalid."""
     if form not in RENDERERS:
         raise Invalid(f"There is no tool format {form[:40]!r}; choose {', '.join(RENDERERS)}.")
     return [RENDERERS[form](tool) for tool in select_tools(sets)]

@@ -57,10 +57,7 @@ class Tool:
         }
 
     def parse_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Check the arguments and drop those that are null.
-
-        Raises: Invalid.
-        """
+        """Check the arguments and drop those that are null. Raises: Invalid."""
         check_json(arguments, what="arguments")
         present = {name: value for name, value in arguments.items() if value is not None}
         for name, value in present.items():

@@ -133,10 +133,7 @@ def _anchor_logs(run: Run, file: Path | None, command: str) -> None:
 
 
 def _read(file: Path) -> Mapping[str, Sequence[AuditHead]]:
-    """Return the heads a file holds, by tenant.
-
-    Raises: Invalid.
-    """
+    """Return the heads a file holds, by tenant. Raises: Invalid."""
     heads = defaultdict[str, list[AuditHead]](list)
     try:
         lines = file.read_text("utf-8").splitlines()
@@ -164,10 +161,7 @@ def _parse_head(line: str, refusal: str) -> tuple[str, AuditHead]:
 
 
 def _append(file: Path, lines: bytes) -> None:
-    """Append the lines and sync them to disk.
-
-    Raises: Invalid.
-    """
+    """Append the lines and sync them to disk. Raises: Invalid."""
     try:
         is_new = not file.exists()
         with open(os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, OWNER_ONLY), "rb+", 0) as out:
@@ -194,10 +188,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _pass_on(command: str, lines: bytes) -> None:
-    """Write the lines to a program's standard input.
-
-    Raises: Invalid when it cannot be run or fails.
-    """
+    """Write the lines to a program's standard input. Raises: Invalid when it cannot be run or fails."""
     try:
         words = shlex.split(command)
         done = subprocess.run(words, input=lines, stdout=subprocess.DEVNULL, timeout=COMMAND_SECONDS, check=False)

@@ -55,10 +55,7 @@ class Chat:
     answer: AgentAnswer | None = None
 
     def ask(self, prompt: str, images: Sequence[Image] = ()) -> None:
-        """Ask, and show the answer as it comes.
-
-        Raises: RecollectError; KeyboardInterrupt when it is cancelled.
-        """
+        """Ask, and show the answer as it comes. Raises: RecollectError; KeyboardInterrupt when it is cancelled."""
         question = AgentQuestion(
             owner=self.run.memory.owner, prompt=prompt, session_id=self.session_id, images=tuple(images)
         )
@@ -78,10 +75,7 @@ class Chat:
 
 
 def ask_once(run: Run, prompt: str, *, session: str | None, images: Sequence[Path]) -> None:
-    """Ask one question and show the answer.
-
-    Raises: RecollectError.
-    """
+    """Ask one question and show the answer. Raises: RecollectError."""
     with asyncio.Runner() as loop:
         chat = Chat(run=run, runner=AgentRunner(run.store), loop=loop, session_id=session)
         chat.ask(prompt, [_read_image(path, number) for number, path in enumerate(images, 1)])
@@ -132,10 +126,7 @@ def _converse_at_terminal(chat: Chat) -> None:
 
 
 def _handle_line(chat: Chat, line: str) -> bool:
-    """Answer a prompt or run a slash command; return False if the conversation is over.
-
-    Raises: RecollectError.
-    """
+    """Answer a prompt or run a slash command; return False if the conversation is over. Raises: RecollectError."""
     line = line.strip()
     if is_command(line):
         return _run_slash(chat, line)
@@ -162,10 +153,7 @@ def _load_readline(chat: Chat) -> ModuleType | None:
 
 
 def _read_lines() -> Iterator[str]:
-    """Yield the lines of standard input, one prompt each.
-
-    Raises: Invalid.
-    """
+    """Yield the lines of standard input, one prompt each. Raises: Invalid."""
     if sys.stdin is None:
         raise Invalid("There is no standard input to read prompts from.")
     for number, line in enumerate(iter(lambda: sys.stdin.buffer.readline(MAX_LINE_BYTES), b""), 1):
@@ -204,10 +192,7 @@ def is_command(line: str) -> bool:
 
 
 def _run_slash(chat: Chat, line: str) -> bool:
-    """Run a slash command; return False if it ends the conversation.
-
-    Raises: RecollectError.
-    """
+    """Run a slash command; return False if it ends the conversation. Raises: RecollectError."""
     name, _, rest = line.strip().removeprefix("/").partition(" ")
     if name in LEAVING:
         return False

@@ -50,10 +50,7 @@ def erase(
 
 
 def _confirm(run: Run, subject: str) -> None:
-    """Show what would go, and ask.
-
-    Raises: Invalid when there is no terminal, or the answer is no.
-    """
+    """Show what would go, and ask. Raises: Invalid when there is no terminal, or the answer is no."""
     if run.printer.is_json or sys.stdin is None or not sys.stdin.isatty():
         raise Invalid(NOT_ASKED)
     run.show(_render_receipt(run.tenant.erase(subject, dry_run=True)))

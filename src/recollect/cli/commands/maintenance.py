@@ -116,10 +116,7 @@ class _ReportingEmbedder:
 
 
 def open_embedder(settings: Settings) -> Embedder | None:
-    """Open the embedder the settings name.
-
-    Raises: Invalid, ModelError.
-    """
+    """Open the embedder the settings name. Raises: Invalid, ModelError."""
     providers = import_module("recollect.providers.embedders")
     chosen: Embedder | None = providers.open_embedder(
         settings.embedder, api_key=settings.openai_api_key, base_url=settings.openai_base_url

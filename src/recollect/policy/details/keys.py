@@ -59,20 +59,14 @@ def is_key(key: object) -> bool:
 
 
 def check_type(type: object) -> str:
-    """Validate the type of a detail.
-
-    Raises: Invalid.
-    """
+    """Validate the type of a detail. Raises: Invalid."""
     if not isinstance(type, str) or not _TYPE.fullmatch(type):
         raise Invalid("A detail's type is a short word such as command_output, file_content or api_response.")
     return type
 
 
 def check_description(description: str) -> str:
-    """Validate a description and put it on one line.
-
-    Raises: Invalid.
-    """
+    """Validate a description and put it on one line. Raises: Invalid."""
     line = " ".join(check_text(description, what="description").split())
     if len(line) > MAX_DESCRIPTION_CHARS:
         raise Invalid(f"The description is too long (max {MAX_DESCRIPTION_CHARS} characters); say it in one sentence.")
@@ -80,10 +74,7 @@ def check_description(description: str) -> str:
 
 
 def check_detail_session(session_id: str | None) -> str | None:
-    """Validate the session of a detail.
-
-    Raises: Invalid.
-    """
+    """Validate the session of a detail. Raises: Invalid."""
     if session_id is None:
         return None
     text = check_text(session_id, what="session_id")
@@ -93,10 +84,7 @@ def check_detail_session(session_id: str | None) -> str | None:
 
 
 def check_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Validate metadata and return a copy with JSON types.
-
-    Raises: Invalid.
-    """
+    """Validate metadata and return a copy with JSON types. Raises: Invalid."""
     if metadata is None:
         return {}
     try:
@@ -139,10 +127,7 @@ def parse_part(
     context: int,
     json_path: str | None,
 ) -> PartRequest:
-    """Parse a request for a part of a text.
-
-    Raises: Invalid.
-    """
+    """Parse a request for a part of a text. Raises: Invalid."""
     selectors = {"lines": lines, "head": head, "tail": tail, "grep": grep, "json_path": json_path}
     used = [name for name, value in selectors.items() if value is not None]
     if len(used) > 1:

@@ -73,10 +73,7 @@ def open_members(path: Path, member: re.Pattern[str]) -> Iterator[Sequence[tuple
 
 
 def _check_sizes(path: Path, members: Sequence[zipfile.ZipInfo]) -> None:
-    """Reject an archive that would unpack to far more than its size.
-
-    Raises: Invalid.
-    """
+    """Reject an archive that would unpack to far more than its size. Raises: Invalid."""
     packed, unpacked = sum(each.compress_size for each in members), sum(each.file_size for each in members)
     if unpacked > max(MAX_UNPACKED_BYTES, MAX_UNPACKED_RATIO * packed):
         raise Invalid(f"{path.name}: unpacks to {unpacked:,} bytes, which is too much for an export.")

@@ -50,10 +50,7 @@ def declared_charset(content: bytes) -> str:
 
 
 def read_html(text: str) -> Reading:
-    """Parse a page.
-
-    Raises: Invalid.
-    """
+    """Parse a page. Raises: Invalid."""
     if text.count("<") > MAX_TAGS:
         raise Invalid(f"has more than {MAX_TAGS:,} tags; split it.")
     etree = import_module("lxml.etree")

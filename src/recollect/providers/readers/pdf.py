@@ -71,10 +71,7 @@ class _LimitExceeded(Exception):
 
 
 def read_pdf(content: bytes, *, stopwatch: Stopwatch = time.monotonic) -> Reading:
-    """Parse a document.
-
-    Raises: Invalid.
-    """
+    """Parse a document. Raises: Invalid."""
     pypdf = import_module("pypdf")
     errors = import_module("pypdf.errors")
     # It logs a warning for every flaw it tolerates.
@@ -132,10 +129,7 @@ class _Allowance:
         raise _LimitExceeded(limit)
 
     def check(self) -> None:
-        """Check the time.
-
-        Raises: _LimitExceeded, Cancelled, TimedOut.
-        """
+        """Check the time. Raises: _LimitExceeded, Cancelled, TimedOut."""
         check_deadline()
         if self._exceeded:
             raise _LimitExceeded(self._exceeded)
@@ -143,20 +137,14 @@ class _Allowance:
             self.exceed(f"{MAX_SECONDS:g} seconds")
 
     def keep_object(self) -> None:
-        """Count one object.
-
-        Raises: _LimitExceeded, Cancelled, TimedOut.
-        """
+        """Count one object. Raises: _LimitExceeded, Cancelled, TimedOut."""
         self._objects += 1
         if self._objects > MAX_OBJECTS:
             self.exceed(f"{MAX_OBJECTS:,} objects")
         self.check()
 
     def keep_value(self) -> None:
-        """Count one value of an object.
-
-        Raises: _LimitExceeded, Cancelled, TimedOut.
-        """
+        """Count one value of an object. Raises: _LimitExceeded, Cancelled, TimedOut."""
         self._values += 1
         if self._values > MAX_VALUES:
             self.exceed(f"{MAX_VALUES:,} values")
@@ -176,10 +164,7 @@ class _Allowance:
             self._kept_bytes -= its_size
 
     def operation(self, operator: bytes, operands: Any, *_: object) -> None:
-        """Check a drawing operation before it is carried out.
-
-        Raises: _LimitExceeded, Cancelled, TimedOut.
-        """
+        """Check a drawing operation before it is carried out. Raises: _LimitExceeded, Cancelled, TimedOut."""
         self.check()
         if operator in SHOW_TEXT:
             strings = operands[0] if operator == b"TJ" and operands and isinstance(operands[0], list) else operands

@@ -36,10 +36,7 @@ KINDS = {
 
 
 def read_text(text: str) -> Reading:
-    """Split a text into paragraphs at blank lines.
-
-    Raises: Invalid.
-    """
+    """Split a text into paragraphs at blank lines. Raises: Invalid."""
     parts = list(islice(_paragraphs(text, 1), MAX_PARAGRAPHS + 1))
     if len(parts) > MAX_PARAGRAPHS:
         raise Invalid(f"has more than {MAX_PARAGRAPHS:,} paragraphs; split it.")

@@ -96,10 +96,7 @@ def write(
 
 @router.post("/whiteboard/{id}/wipe", scope=WRITE)
 def wipe(tenant: CurrentTenant, id: Annotated[str, Path()]) -> Response:
-    """Delete an area; other documents are refused.
-
-    Raises: NotFound.
-    """
+    """Delete an area; other documents are refused. Raises: NotFound."""
     if tenant.get_document(id).category != WHITEBOARD:
         raise NotFound("There is no such area on the whiteboard.")
     tenant.delete_document(id)

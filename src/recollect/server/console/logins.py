@@ -54,10 +54,7 @@ class Logins:
         return self._issue(self._links, key, LINK_LASTS)
 
     def redeem(self, code: str) -> str:
-        """Log in with the code of a link and use it up; return the value of the cookie.
-
-        Raises: Unauthorized.
-        """
+        """Log in with the code of a link and use it up; return the value of the cookie. Raises: Unauthorized."""
         with self._lock:
             found = self._links.pop(_hash(code), None)
         if found is None or found.until <= self._recollect.now():
@@ -65,10 +62,7 @@ class Logins:
         return self.begin(self._recollect.current_key(found.tenant, found.key_id))
 
     def key(self, cookie: str) -> ApiKey:
-        """Return the key of a login.
-
-        Raises: Unauthorized.
-        """
+        """Return the key of a login. Raises: Unauthorized."""
         found = self._logins.get(_hash(cookie))
         if found is None or found.until <= self._recollect.now():
             self.end(cookie)

@@ -69,10 +69,7 @@ def _parse_ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None
 
 
 def parse_proxies(names: Iterable[str]) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
-    """Parse the setting `trusted_proxies`.
-
-    Raises: Invalid when a name is neither an address nor a network.
-    """
+    """Parse the setting `trusted_proxies`. Raises: Invalid when a name is neither an address nor a network."""
     try:
         return [ipaddress.ip_network(name) for name in names]
     except ValueError as error:
@@ -181,10 +178,7 @@ class KeyCheck:
         return key
 
     def count_failure(self, scope: Scope) -> None:
-        """Count a wrong key of this request's address.
-
-        Raises: HTTPException (429) when there were too many.
-        """
+        """Count a wrong key of this request's address. Raises: HTTPException (429) when there were too many."""
         address = _address(scope)
         self._failed.inc()
         pause = self._failures.take(address)

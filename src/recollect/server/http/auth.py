@@ -180,10 +180,7 @@ class AuthMiddleware:
 
 
 def _parse_bearer(scope: Scope) -> str:
-    """Return the key in the Authorization header.
-
-    Raises: Unauthorized.
-    """
+    """Return the key in the Authorization header. Raises: Unauthorized."""
     kind, _, sent = (header(scope, b"authorization") or "").partition(" ")
     if kind.lower() != "bearer" or not sent.strip():
         raise Unauthorized(NO_KEY)
@@ -244,10 +241,7 @@ async def possible_access(request: Request) -> Access | None:
 
 
 async def current_access(request: Request) -> Access:
-    """Return the client.
-
-    Raises: Unauthorized on a public route without a key.
-    """
+    """Return the client. Raises: Unauthorized on a public route without a key."""
     return _access(RequestScope(request.scope, request.path_params))
 
 

@@ -177,10 +177,7 @@ class _Body:
         return message
 
     async def digest(self) -> str:
-        """Read what is left and return the hash of the request.
-
-        Raises: HTTPException.
-        """
+        """Read what is left and return the hash of the request. Raises: HTTPException."""
         while not self._is_whole and (await self.receive())["type"] == "http.request":
             pass
         whole = self._hash.copy()

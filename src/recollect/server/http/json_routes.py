@@ -138,10 +138,7 @@ class JsonHandler:
             raise Invalid(NOT_JSON) from None
 
     def validate_body(self, sent: Any) -> dict[str, Any]:
-        """Return the argument that is in the body, if the route takes one.
-
-        Raises: RequestValidationError.
-        """
+        """Return the argument that is in the body, if the route takes one. Raises: RequestValidationError."""
         if self.body is None:
             return {}
         name, model = self.body
@@ -200,10 +197,7 @@ def _parse_query(scope: Scope) -> list[tuple[str, str]]:
 
 
 def _validate(model: type[BaseModel], sent: object, *, place: str) -> BaseModel:
-    """Validate parameters or a body.
-
-    Raises: RequestValidationError.
-    """
+    """Validate parameters or a body. Raises: RequestValidationError."""
     try:
         # From attributes, as the framework does, because some error messages differ.
         return model.model_validate(sent, from_attributes=True)
@@ -212,10 +206,7 @@ def _validate(model: type[BaseModel], sent: object, *, place: str) -> BaseModel:
 
 
 async def _read_body(receive: Receive) -> bytes:
-    """Read a whole body.
-
-    Raises: HTTPException, ClientDisconnect.
-    """
+    """Read a whole body. Raises: HTTPException, ClientDisconnect."""
     pieces = []
     while True:
         message = await receive()
@@ -243,20 +234,14 @@ async def reject_unknown_params(request: Request) -> None:
 
 
 def reject_repeats(names: Iterable[str]) -> None:
-    """Refuse query parameters that are given twice, of which only one would count.
-
-    Raises: RequestValidationError.
-    """
+    """Refuse query parameters that are given twice, of which only one would count. Raises: RequestValidationError."""
     for name, count in Counter(names).items():
         if count > 1:
             raise _refusal("query", name, f"The parameter {name[:40]!r} was given {count} times; give it once.")
 
 
 def reject_fields(body: bytes, *, is_json: bool) -> None:
-    """Refuse fields sent to a route that takes no body.
-
-    Raises: RequestValidationError, Invalid.
-    """
+    """Refuse fields sent to a route that takes no body. Raises: RequestValidationError, Invalid."""
     sent = _parse_json(body, is_json=is_json)
     for name in sent if isinstance(sent, dict) else ():
         raise _refusal("body", name, f"There is no field {name[:40]!r}: this route takes no body.")

@@ -260,10 +260,7 @@ class BodyLimit:
                     del self._held[holder]
 
     def _hold(self, holder: str | None, size: int) -> None:
-        """Count the bytes of a body.
-
-        Raises: HTTPException when there is no room for them.
-        """
+        """Count the bytes of a body. Raises: HTTPException when there is no room for them."""
         self._held[holder] += size
         if self._held.total() > MAX_HELD_BYTES or self._held[holder] > MAX_HELD_BYTES // (1 if holder is None else 2):
             raise HTTPException(503, OVERLOADED, headers={"Retry-After": str(RETRY_AFTER), **CLOSE})

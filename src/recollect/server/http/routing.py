@@ -194,10 +194,7 @@ class RouteTable:
 
 
 def check_scopes(router: APIRouter, scopes: Mapping[str, KeyScope | None]) -> None:
-    """Check that every route of the framework's router was declared with a scope.
-
-    Raises: TypeError.
-    """
+    """Check that every route of the framework's router was declared with a scope. Raises: TypeError."""
     for route in router.routes:
         for method in getattr(route, "methods", None) or ():
             name = f"{method} {getattr(route, 'path', '')}"

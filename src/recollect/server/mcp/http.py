@@ -129,10 +129,7 @@ def _client_of(context: Context) -> ClientContext:
 
 
 def _check_message(body: bytes) -> None:
-    """Refuse an invalid message briefly; the SDK would repeat all of it in its explanation.
-
-    Raises: Invalid.
-    """
+    """Refuse an invalid message briefly; the SDK would repeat all of it in its explanation. Raises: Invalid."""
     try:
         jsonrpc_message_adapter.validate_python(from_json(body), by_name=False)
     except ValueError:

@@ -73,10 +73,7 @@ NOTHING_RECALLED = "Nothing is remembered about this."
 
 
 def build_server(memory: AgentMemory, sets: Iterable[str] | None = None) -> Server[Any]:
-    """Return a server with the tools of these sets (None: all) on one agent's memory.
-
-    Raises: Invalid.
-    """
+    """Return a server with the tools of these sets (None: all) on one agent's memory. Raises: Invalid."""
     client = ClientContext(memory=memory, sets=tuple(catalog.SETS if sets is None else sets))
     catalog.select_tools(client.sets)
     # A separate limiter, so that slow calls never block the streams.
@@ -163,10 +160,7 @@ def _result(answer: Json) -> CallToolResult:
 
 
 async def _run(work: Callable[[], T], *, threads: anyio.CapacityLimiter | None) -> T:
-    """Run `work` in a worker thread, to its end even if the client cancels.
-
-    Raises: MCPError.
-    """
+    """Run `work` in a worker thread, to its end even if the client cancels. Raises: MCPError."""
     try:
         return await anyio.to_thread.run_sync(work, limiter=threads)
     except (Invalid, NotFound, TimedOut) as refusal:

@@ -83,10 +83,7 @@ class ResourceAddress:
 
 
 def list_resources(client: ClientContext, cursor: str | None) -> ListResourcesResult:
-    """List all resources: the private memory and the skills, then stored texts, newest first.
-
-    Raises: Invalid.
-    """
+    """List all resources: the private memory and the skills, then stored texts, newest first. Raises: Invalid."""
     found = [] if cursor else [*_permanent(client)]
     if not is_offered(client, DETAILS):
         return ListResourcesResult(resources=found)

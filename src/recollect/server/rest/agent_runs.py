@@ -254,10 +254,7 @@ async def run_agent(
 
 
 async def _parse_request(request: Request) -> tuple[RunBody, tuple[Image, ...]]:
-    """Return the body and its images.
-
-    Raises: Invalid, RequestValidationError.
-    """
+    """Return the body and its images. Raises: Invalid, RequestValidationError."""
     try:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM:
             async with request.form(max_files=MAX_IMAGES, max_fields=2 * len(FORM_FIELDS)) as form:

@@ -70,10 +70,7 @@ class StoreChecks:
         self._failed_at = math.inf
 
     async def problems(self, recollect: Recollect, tenant: TenantMemory, *, within: float) -> Sequence[str]:
-        """Return sentences about what is wrong.
-
-        Raises: StoreError when the store is unavailable.
-        """
+        """Return sentences about what is wrong. Raises: StoreError when the store is unavailable."""
         began = monotonic()
         if self._silent_since == math.inf or began - self._failed_at > REMEMBERED:
             self._silent_since, self._failed_at = began, math.inf
@@ -128,10 +125,7 @@ def _check(recollect: Recollect, tenant: TenantMemory) -> list[str]:
 
 
 def find_problems(recollect: Recollect, tenant: TenantMemory) -> list[str]:
-    """Return sentences about what is wrong although the store answers.
-
-    Raises: StoreError.
-    """
+    """Return sentences about what is wrong although the store answers. Raises: StoreError."""
     return [problem for find in FINDERS for problem in find(recollect, tenant)]
 
 

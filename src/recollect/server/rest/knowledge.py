@@ -205,10 +205,7 @@ class Upload:
 
 
 async def _parse_request(request: Request) -> NewDocument | Upload:
-    """Return the document of a request.
-
-    Raises: Invalid, RequestValidationError.
-    """
+    """Return the document of a request. Raises: Invalid, RequestValidationError."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM:
         async with request.form(max_files=1, max_fields=len(FORM_FIELDS)) as form:
             return await _parse_form(dict(form))

@@ -218,8 +218,5 @@ def get_conversation(tenant: CurrentTenant, id: SessionId) -> ConversationBody:
 
 
 def _owner(tenant: TenantMemory, id: str) -> AgentMemory:
-    """Return the agent of a conversation.
-
-    Raises: NotFound.
-    """
+    """Return the agent of a conversation. Raises: NotFound."""
     return tenant.agent(tenant.session(id).owner.agent)

@@ -151,10 +151,7 @@ def _pieces(file: IO[bytes]) -> Iterator[bytes]:
 
 
 async def _receive_file(request: Request) -> AsyncIterator[Path]:
-    """Yield the uploaded file, which is on disk while the request runs.
-
-    Raises: Invalid.
-    """
+    """Yield the uploaded file, which is on disk while the request runs. Raises: Invalid."""
     with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM:
             async with request.form(max_files=1, max_fields=0) as form:
@@ -168,10 +165,7 @@ async def _receive_file(request: Request) -> AsyncIterator[Path]:
 
 
 async def save_file(form: FormData, folder: str) -> Path:
-    """Write the file of a form to a folder and return its path.
-
-    Raises: Invalid.
-    """
+    """Write the file of a form to a folder and return its path. Raises: Invalid."""
     sent = form.get("file")
     if not isinstance(sent, UploadFile) or not sent.filename:
         raise Invalid(NO_FILE)

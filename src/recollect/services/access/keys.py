@@ -78,10 +78,7 @@ class ApiKeys:
         agents: Collection[str] | None = None,
         trust: str | None = None,
     ) -> IssuedKey:
-        """Issue a key.
-
-        Raises: Invalid; Forbidden when it would allow more than the caller may.
-        """
+        """Issue a key. Raises: Invalid; Forbidden when it would allow more than the caller may."""
         now, caller, allowed = self._now(), current_caller(), check_scope(scope)
         limited_to, highest = check_limits(agents, trust, allowed)
         _check_scope(caller, allowed)
@@ -116,10 +113,7 @@ class ApiKeys:
         return self._store.list_keys(tenant, after=after, limit=limit)
 
     def revoke(self, tenant: str, id: str) -> None:
-        """Revoke a key.
-
-        Raises: NotFound; Forbidden when it allows more than the caller may.
-        """
+        """Revoke a key. Raises: NotFound; Forbidden when it allows more than the caller may."""
         caller, found = current_caller(), self._store.find_key(tenant, id)
         if found is not None:
             _check_scope(caller, found[0].scope)
@@ -153,10 +147,7 @@ class ApiKeys:
         return found[0] if at_any_age or timedelta() <= now - found[1] < CACHE_TIME else None
 
     def verify(self, key: str) -> ApiKey:
-        """Verify a key and return its record.
-
-        Raises: Unauthorized.
-        """
+        """Verify a key and return its record. Raises: Unauthorized."""
         named = parse_key(key)
         if named is None:
             raise Unauthorized(REFUSED)
@@ -196,10 +187,7 @@ class ApiKeys:
         return self._writer.status()
 
     def close(self) -> None:
-        """Write the queued times and stop the thread.
-
-        Raises: StoreError.
-        """
+        """Write the queued times and stop the thread. Raises: StoreError."""
         self._writer.close()
 
     def _mark_used(self, key: ApiKey, now: datetime) -> None:
@@ -221,9 +209,6 @@ class ApiKeys:
 
 
 def _check_scope(caller: Caller, scope: KeyScope) -> None:
-    """Check that the caller may manage keys of this scope.
-
-    Raises: Forbidden.
-    """
+    """Check that the caller may manage keys of this scope. Raises: Forbidden."""
     if caller.scope is not None and not is_allowed(caller.scope, scope):
         raise Forbidden(f"A key with the scope {caller.scope.value} cannot manage one with the scope {scope.value}.")

@@ -312,10 +312,7 @@ class Embedding:
         return done
 
     def _probe(self) -> None:
-        """Probe the embedder with a short text.
-
-        Raises: ModelError when it fails.
-        """
+        """Probe the embedder with a short text. Raises: ModelError when it fails."""
         embedder = self._embedder
         assert embedder is not None
         embed_query: Callable[[str], Vector] | None = getattr(embedder, "embed_query", None)

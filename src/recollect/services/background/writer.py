@@ -147,10 +147,7 @@ class BackgroundWriter(Generic[K, V]):
             return errors[-1] if errors else None
 
     def close(self) -> None:
-        """Stop the thread and write the queued values, unless the store is read-only.
-
-        Raises: StoreError.
-        """
+        """Stop the thread and write the queued values, unless the store is read-only. Raises: StoreError."""
         atexit.unregister(self._flush_at_exit)
         self._stop()
         error = self.flush()

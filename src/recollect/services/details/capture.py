@@ -43,10 +43,7 @@ class Capture:
         duration: float | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Captured:
-        """Return a short output or a reference unchanged; store any other and return its reference.
-
-        Raises: Invalid.
-        """
+        """Return a short output or a reference unchanged; store any other and return its reference. Raises: Invalid."""
         if not isinstance(output, str):
             raise Invalid(f"An output must be a text, not {output.__class__.__name__}; serialize it as JSON first.")
         about = _build_metadata(source, status, duration, metadata)
@@ -67,10 +64,7 @@ class Capture:
         duration: float | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Captured:
-        """Capture the UTF-8 content of a seekable file; a long one is read in pieces.
-
-        Raises: Invalid.
-        """
+        """Capture the UTF-8 content of a seekable file; a long one is read in pieces. Raises: Invalid."""
         about = _build_metadata(source, status, duration, metadata)
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
@@ -107,10 +101,7 @@ class Capture:
 def _build_metadata(
     source: str, status: str, duration: float | None, metadata: Mapping[str, Any] | None
 ) -> Mapping[str, Any]:
-    """Add source, status and duration to the metadata.
-
-    Raises: Invalid.
-    """
+    """Add source, status and duration to the metadata. Raises: Invalid."""
     for name, value in (("source", source), ("status", status)):
         if not isinstance(value, str):
             raise Invalid(f"The {name} must be a string, not {type(value).__name__}.")

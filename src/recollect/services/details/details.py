@@ -126,10 +126,7 @@ class Details:
         return read_page(key, text, part)
 
     def get(self, owner: Owner, key: str) -> Detail:
-        """Return a detail by its key.
-
-        Raises: NotFound.
-        """
+        """Return a detail by its key. Raises: NotFound."""
         if not rules.is_key(key):
             raise NotFound(NO_SUCH_DETAIL)
         return self._store.get_detail(owner, key)
@@ -154,10 +151,7 @@ class Details:
         return self._store.search_details(owner, words, session_id=session, offset=offset, limit=limit)
 
     def set_active(self, owner: Owner, key: str, is_active: bool) -> Detail:
-        """Hide a detail, so that it is kept but neither found nor read, or show it again.
-
-        Raises: NotFound.
-        """
+        """Hide a detail, so that it is kept but neither found nor read, or show it again. Raises: NotFound."""
         self.get(owner, key)
         now, done = self._now(), "shown again" if is_active else "hidden"
 
@@ -169,10 +163,7 @@ class Details:
         return self._store.transaction(owner.tenant, change)
 
     def delete(self, owner: Owner, key: str) -> None:
-        """Delete a detail, and its text unless another detail shares it.
-
-        Raises: NotFound.
-        """
+        """Delete a detail, and its text unless another detail shares it. Raises: NotFound."""
         self.get(owner, key)
         now = self._now()
 

@@ -40,10 +40,7 @@ class _Place:
 
 
 def read_matches(key: str, text: StoredText, part: PartRequest) -> DetailPage:
-    """Return the matching lines, numbered, with the lines around them.
-
-    Raises: Invalid.
-    """
+    """Return the matching lines, numbered, with the lines around them. Raises: Invalid."""
     assert part.grep is not None
     pattern, is_literal = _compile(part.grep)
     start = min(part.offset, text.chars)
@@ -76,10 +73,7 @@ def _describe_rest(matches: int, next_offset: int | None, *, is_literal: bool) -
 
 
 def _compile(pattern: str) -> tuple[Any, bool]:
-    """Compile a pattern; return it and True if it is literal text.
-
-    Raises: Invalid.
-    """
+    """Compile a pattern; return it and True if it is literal text. Raises: Invalid."""
     re2 = import_module("re2")
     options = re2.Options()
     options.case_sensitive = False

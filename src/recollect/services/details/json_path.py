@@ -128,10 +128,7 @@ class _Answer:
 
 
 def _find_values(tenant: str, path: str, text: StoredText) -> Iterator[Any]:
-    """Yield the values that the path selects.
-
-    Raises: Invalid.
-    """
+    """Yield the values that the path selects. Raises: Invalid."""
     if text.chars > MAX_JSON_CHARS:
         raise Invalid(
             f"This text has {text.chars:,} characters; up to {MAX_JSON_CHARS:,} can be asked by JSON path. "
@@ -155,10 +152,7 @@ def _find_values(tenant: str, path: str, text: StoredText) -> Iterator[Any]:
 
 
 def _count_parts(text: StoredText) -> int:
-    """Return the number of brackets and commas.
-
-    Raises: Invalid if the document would take too much memory.
-    """
+    """Return the number of brackets and commas. Raises: Invalid if the document would take too much memory."""
     count = 0
     for position in range(text.chunks):
         count += count_json_parts(text.chunk(position))
@@ -172,10 +166,7 @@ def _count_parts(text: StoredText) -> int:
 
 @contextmanager
 def _room_for(tenant: str, parts: int) -> Iterator[None]:
-    """Wait until there is room in memory for a document, if it is big.
-
-    Raises: Cancelled, TimedOut.
-    """
+    """Wait until there is room in memory for a document, if it is big. Raises: Cancelled, TimedOut."""
     if parts <= BIG_PARTS:
         yield
         return
@@ -193,10 +184,7 @@ def _room_for(tenant: str, parts: int) -> Iterator[None]:
 
 
 def _compile(jsonpath: Any, path: str, *, most_steps: int) -> Any:
-    """Compile a path.
-
-    Raises: Invalid.
-    """
+    """Compile a path. Raises: Invalid."""
     environment = _environment(jsonpath, most_steps)
     try:
         query = environment.compile(path)
@@ -310,10 +298,7 @@ def _bounded_class(jsonpath: Any, most_steps: int) -> Any:
 
 
 def _parse_document(text: StoredText) -> Any:
-    """Parse the JSON document; one document per line becomes a list.
-
-    Raises: Invalid.
-    """
+    """Parse the JSON document; one document per line becomes a list. Raises: Invalid."""
     whole = text.between(0, text.chars).removeprefix("\ufeff")
     try:
         return json.loads(whole)

@@ -19,10 +19,7 @@ TextSource = str | bytes | os.PathLike[str] | IO[str] | IO[bytes] | Iterable[str
 
 
 def iter_pieces(content: TextSource) -> Iterator[str]:
-    """Yield the text in pieces. Invalid UTF-8 and halves of surrogate pairs become U+FFFD.
-
-    Raises: Invalid.
-    """
+    """Yield the text in pieces. Invalid UTF-8 and halves of surrogate pairs become U+FFFD. Raises: Invalid."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     for piece in _raw_parts(content):
         if isinstance(piece, str):

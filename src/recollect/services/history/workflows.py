@@ -31,10 +31,7 @@ class RecordWorkflows:
         self._now = now
 
     def begin(self, tenant: str, name: str) -> Workflow:
-        """Start a workflow with an id made of its name.
-
-        Raises: Invalid, SecretRejected.
-        """
+        """Start a workflow with an id made of its name. Raises: Invalid, SecretRejected."""
         name = self._check_name(tenant, name, "workflow's name")
         return self._store.transaction(tenant, lambda: self._start(tenant, name))
 

@@ -47,10 +47,7 @@ class Draft:
 
 
 def check_draft(draft: Draft, owner: Owner, now: datetime) -> Memory:
-    """Validate a draft and return the memory it describes.
-
-    Raises: Invalid.
-    """
+    """Validate a draft and return the memory it describes. Raises: Invalid."""
     kind = kinds.check_kind(draft.kind)
     created_at = _check_time(draft.created_at, "created_at") or now
     text = kinds.check_content(draft.text, kind)
@@ -100,10 +97,7 @@ def _classify(
 
 
 def _parse_choice(choices: type[Choice], value: str | None, default: Choice) -> Choice:
-    """Return the enum member named `value`, or the default.
-
-    Raises: Invalid.
-    """
+    """Return the enum member named `value`, or the default. Raises: Invalid."""
     if value is None:
         return default
     try:
@@ -134,10 +128,7 @@ def _check_time(value: datetime | None, what: str) -> datetime | None:
 
 
 def check_moment(value: object, what: str) -> datetime:
-    """Check a time and return it in UTC.
-
-    Raises: Invalid.
-    """
+    """Check a time and return it in UTC. Raises: Invalid."""
     if not isinstance(value, datetime) or value.tzinfo is None:
         raise Invalid(f"{what} must be a time with a zone, for example 2026-01-31T12:00:00Z.")
     # Keep a year to spare at both ends, for time zones and lifetimes.

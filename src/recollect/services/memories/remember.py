@@ -159,10 +159,7 @@ class Remember:
         return self._store.transaction(owner.tenant, approve)
 
     def forget(self, owner: Owner, id: str) -> None:
-        """Delete a memory and its history.
-
-        Raises: NotFound; Forbidden when it is trusted more than the caller.
-        """
+        """Delete a memory and its history. Raises: NotFound; Forbidden when it is trusted more than the caller."""
         now, highest = self._now(), current_caller().trust
         if highest is not None:
             trust.check_change(self._store.get_memory(owner, id).origin, highest)

@@ -40,10 +40,7 @@ class Similar:
         self._now = now
 
     def __call__(self, owner: Owner, memory: str | Memory) -> Sequence[Memory]:
-        """Return the near-duplicates of a memory, or of the one with this id, most similar first.
-
-        Raises: NotFound.
-        """
+        """Return the near-duplicates of a memory, or of the one with this id, most similar first. Raises: NotFound."""
         if isinstance(memory, str):
             memory = self._store.get_memory(owner, memory)
         known = {memory_seq(memory.id), memory_seq(memory.supersedes or "")}

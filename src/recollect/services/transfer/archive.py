@@ -132,10 +132,7 @@ class ArchiveReader:
 
 
 def is_export(files: ArchiveFiles, path: Path) -> bool:
-    """Return True if a file starts like an export of recollect.
-
-    Raises: Invalid when it cannot be read.
-    """
+    """Return True if a file starts like an export of recollect. Raises: Invalid when it cannot be read."""
     for line, _ in files.lines(path, max_bytes=MAX_LINE_BYTES):
         return line.startswith(MARK)
     if files.size(path):
@@ -144,10 +141,7 @@ def is_export(files: ArchiveFiles, path: Path) -> bool:
 
 
 def _parse_line(encoded: bytes, number: int) -> Json:
-    """Parse a line.
-
-    Raises: Invalid.
-    """
+    """Parse a line. Raises: Invalid."""
     if has_too_many_values(encoded, MAX_LINE_PARTS):
         raise Invalid(f"Line {number} is not a row of an export: it contains too many values.")
     try:

@@ -164,10 +164,7 @@ class ForeignImport:
         return True
 
     def _check_room(self, owner: Owner, seen: _Seen) -> None:
-        """Check that the note fits, since an import never displaces stored notes.
-
-        Raises: Invalid.
-        """
+        """Check that the note fits, since an import never displaces stored notes. Raises: Invalid."""
         if owner not in seen.known_notes:
             seen.known_notes[owner] = self._store.count_memories(owner)[Kind.NOTE]
         if seen.known_notes[owner] + seen.notes[owner] >= self._max_notes:

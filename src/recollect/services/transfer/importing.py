@@ -44,10 +44,7 @@ class Import:
     def __call__(
         self, tenant: str, path: Path, options: ImportOptions, progress: Progress | None = None
     ) -> ImportReport:
-        """Import a file.
-
-        Raises: Invalid when the file cannot be read or is invalid; Conflict.
-        """
+        """Import a file. Raises: Invalid when the file cannot be read or is invalid; Conflict."""
         if options.format == FORMAT or (options.format is None and self._is_export(path)):
             return self._restore(
                 tenant, path, is_dry_run=options.is_dry_run, is_merged=options.is_merged, progress=progress

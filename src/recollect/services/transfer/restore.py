@@ -59,10 +59,7 @@ class Restore:
     def __call__(
         self, tenant: str, path: Path, *, is_dry_run: bool, is_merged: bool, progress: Progress | None
     ) -> ImportReport:
-        """Restore an export.
-
-        Raises: Invalid when the file is incomplete; Conflict when it clashes with stored rows.
-        """
+        """Restore an export. Raises: Invalid when the file is incomplete; Conflict when it clashes with stored rows."""
         size = self._files.size(path)
         total = size if is_dry_run else 2 * size
 
@@ -123,10 +120,7 @@ class _Run:
         self._text_hash = ""
 
     def read(self, archive: ArchiveReader, report: Callable[[int], None]) -> None:
-        """Add the rows of the file.
-
-        Raises: Conflict when the same keys were written in the meantime.
-        """
+        """Add the rows of the file. Raises: Conflict when the same keys were written in the meantime."""
         batch: list[Line] = []
         try:
             for line in archive:

@@ -53,10 +53,7 @@ class FindTraces:
         self._store = store
 
     def __call__(self, tenant: str, subject: Subject) -> SubjectTraces:
-        """Find the rows of a subject.
-
-        Raises: NotFound when there is no such agent, session or memory.
-        """
+        """Find the rows of a subject. Raises: NotFound when there is no such agent, session or memory."""
         if subject.kind is SubjectKind.TEXT:
             return self._find_mentions(tenant, Needle(subject.text))
         found = SubjectTraces()

@@ -58,20 +58,14 @@ def pack_numbers(numbers: Sequence[int]) -> bytes:
 
 
 def unpack_numbers(packed: bytes) -> Sequence[int]:
-    """Decode what `pack_numbers` returned.
-
-    Raises: StoreError.
-    """
+    """Decode what `pack_numbers` returned. Raises: StoreError."""
     if len(packed) % 8:
         raise StoreError(DAMAGED)
     return struct.unpack(f"<{len(packed) // 8}Q", packed)
 
 
 def read_index(fd: int) -> ChunkIndex:
-    """Read the index of a file.
-
-    Raises: StoreError when it is damaged.
-    """
+    """Read the index of a file. Raises: StoreError when it is damaged."""
     end = os.fstat(fd).st_size - _FOOTER.size
     if end < 0:
         raise StoreError(DAMAGED)
@@ -87,10 +81,7 @@ def read_index(fd: int) -> ChunkIndex:
 
 
 def decompress_chunk(frame: bytes, *, chars: int) -> str:
-    """Decompress a chunk and check that it has `chars` characters.
-
-    Raises: StoreError when it is damaged.
-    """
+    """Decompress a chunk and check that it has `chars` characters. Raises: StoreError when it is damaged."""
     zstd = import_module("zstandard")
     try:
         text = zstd.ZstdDecompressor().decompress(frame, max_output_size=MAX_CHUNK_BYTES).decode()

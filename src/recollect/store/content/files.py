@@ -55,10 +55,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 @contextlib.contextmanager
 def _translate_os_errors(action: str) -> Iterator[None]:
-    """Convert every OSError inside into an error of the store.
-
-    Raises: StoreError.
-    """
+    """Convert every OSError inside into an error of the store. Raises: StoreError."""
     try:
         yield
     except OSError as error:
@@ -297,10 +294,7 @@ def _make_folder(folder: Path, disk: Disk, store_id: int) -> None:
 
 
 def _read_index_at(path: Path) -> ChunkIndex:
-    """Read the index of a content file.
-
-    Raises: StoreError.
-    """
+    """Read the index of a content file. Raises: StoreError."""
     try:
         with open(path, "rb") as file:
             return read_index(file.fileno())

@@ -63,10 +63,7 @@ def find_paths(workspace: Path) -> NotesPaths:
 
 
 def make_private(folder: Path) -> None:
-    """Create a folder and its missing parents with access for the owner only.
-
-    Raises: OSError.
-    """
+    """Create a folder and its missing parents with access for the owner only. Raises: OSError."""
     # `mkdir(parents=True)` would give the outer folders default permissions.
     for each in (*reversed(folder.parents), folder):
         each.mkdir(OWNER_ONLY_FOLDER, exist_ok=True)
@@ -130,10 +127,7 @@ class Disk:
 
 
 def write_all(disk: Disk, fd: int, content: bytes) -> None:
-    """Write all of `content`.
-
-    Raises: OSError when the disk is full.
-    """
+    """Write all of `content`. Raises: OSError when the disk is full."""
     if disk.write(fd, content) != len(content):
         raise disk_full_error()
 
@@ -149,10 +143,7 @@ def read_all(fd: int) -> bytes:
 
 
 def check_regular(fd: int) -> os.stat_result:
-    """Return the status of an open regular file.
-
-    Raises: OSError for a folder, a pipe or a device.
-    """
+    """Return the status of an open regular file. Raises: OSError for a folder, a pipe or a device."""
     status = os.fstat(fd)
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "it is not a regular file")
@@ -174,10 +165,7 @@ def disk_full_error() -> OSError:
 
 @contextlib.contextmanager
 def translate_os_errors(path: Path, *, action: str) -> Iterator[None]:
-    """Turn every OSError into a StoreError that names the file and the fix.
-
-    Raises: StoreError.
-    """
+    """Turn every OSError into a StoreError that names the file and the fix. Raises: StoreError."""
     try:
         yield
     except OSError as error:

@@ -174,10 +174,7 @@ class NotesFile:
         return self._read().damaged
 
     def delete_memory(self, id: str) -> None:
-        """Remove every line with this id.
-
-        Raises: NotFound, StoreError.
-        """
+        """Remove every line with this id. Raises: NotFound, StoreError."""
         self.delete_memories([memory_seq(id) or 0])
 
     def delete_memories(self, seqs: Collection[int], *, is_missing_ok: bool = False) -> None:
@@ -348,9 +345,6 @@ def _stamp(status: os.stat_result) -> Stamp:
 
 
 def refuse_without_locks(platform: str) -> None:
-    """Refuse systems without POSIX file locks.
-
-    Raises: Invalid.
-    """
+    """Refuse systems without POSIX file locks. Raises: Invalid."""
     if platform == "win32":
         raise Invalid("Notes in a file need a POSIX system (Linux, macOS); leave the workspace unset on Windows.")

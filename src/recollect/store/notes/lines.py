@@ -93,10 +93,7 @@ def parse_line(raw: bytes, owner: Owner) -> Line:
 
 
 def _parse_memory(fields: Any, owner: Owner) -> Memory:
-    """Parse the fields of a line.
-
-    Raises: Invalid.
-    """
+    """Parse the fields of a line. Raises: Invalid."""
     if not isinstance(fields, dict):
         raise Invalid("It is not a JSON object.")
     return Memory(

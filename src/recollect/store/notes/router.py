@@ -318,10 +318,7 @@ class RoutedStore(SqlDelegate):
         return self.sql.import_rows(tenant, table, rows, now=now, vectors=vectors, text=text)
 
     def _check_log(self, tenant: str) -> None:
-        """Check before a change of the file that its event can be written to the audit log.
-
-        Raises: ReadOnly.
-        """
+        """Check before a change of the file that its event can be written to the audit log. Raises: ReadOnly."""
         refuse_foreign(self.sql.audit_head(tenant).hash, self.sql.audit_key)
 
 

@@ -95,10 +95,7 @@ class NotesStore:
         return self.find_file(owner) if claimant == owner else None
 
     def find_claimant(self) -> Owner | None:
-        """Return the agent that has the file; None if it is unclaimed.
-
-        Raises: StoreError.
-        """
+        """Return the agent that has the file; None if it is unclaimed. Raises: StoreError."""
         with translate_os_errors(self._workspace.joinpath(*FOLDERS, FILE_NAME), action="used"):
             found = _read_claim(find_paths(self._workspace).folder / CLAIM)
         if found is None:

@@ -84,10 +84,7 @@ class NotesWriter:
             self._disk.close(fd)
 
     def append(self, lines: bytes) -> None:
-        """Append whole lines and sync them.
-
-        Raises: OSError; nothing was stored.
-        """
+        """Append whole lines and sync them. Raises: OSError; nothing was stored."""
         for _ in range(MAX_TRIES):
             fd = self._open(os.O_RDWR | os.O_APPEND)
             if fd is None:

@@ -276,10 +276,7 @@ def _apply(connection: Connection, migration: Migration | None, before: Sequence
 
 
 def _check_role(connection: Connection) -> None:
-    """Check that row-level security applies to this role.
-
-    Raises: StoreError.
-    """
+    """Check that row-level security applies to this role. Raises: StoreError."""
     row = connection.execute(
         "SELECT rolname, rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
     ).fetchone()
@@ -291,10 +288,7 @@ def _check_role(connection: Connection) -> None:
 
 
 def _check_tables(connection: Connection) -> None:
-    """Check that row-level security is on for every tenant's table.
-
-    Raises: StoreError.
-    """
+    """Check that row-level security is on for every tenant's table. Raises: StoreError."""
     unguarded = connection.execute(
         "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id' "
         "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND c.relname <> 'tenants' "

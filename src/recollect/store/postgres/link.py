@@ -86,20 +86,14 @@ class PostgresLink:
         self.on_return: Callable[[], None] = lambda: None
 
     def connect(self) -> Connection:
-        """Open a connection outside the pool.
-
-        Raises: StoreAway.
-        """
+        """Open a connection outside the pool. Raises: StoreAway."""
         try:
             return psycopg.connect(self._url, **self._options)
         except psycopg.OperationalError as error:
             raise StoreAway(self._describe(error)) from error
 
     def open(self) -> None:
-        """Open the pool and start the background thread.
-
-        Raises: PoolTimeout.
-        """
+        """Open the pool and start the background thread. Raises: PoolTimeout."""
         self._pool = self._open_pool()
         watch = threading.Thread(
             target=_watch, args=(weakref.ref(self), self._check_requested), name="recollect-postgres", daemon=True
@@ -162,10 +156,7 @@ class PostgresLink:
         return self._busy_timeout if left is None else min(self._busy_timeout, max(0.0, left))
 
     def _open_pool(self) -> ConnectionPool[Connection]:
-        """Create and open a pool.
-
-        Raises: PoolTimeout.
-        """
+        """Create and open a pool. Raises: PoolTimeout."""
         pool: ConnectionPool[Connection] = ConnectionPool(
             self._url,
             min_size=1,

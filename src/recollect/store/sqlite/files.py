@@ -86,10 +86,7 @@ def read_marker(folder: Path) -> int | None:
 
 
 def write_marker(folder: Path, store_id: int) -> None:
-    """Write the id of the folder's database, unless there is one.
-
-    Raises: OSError.
-    """
+    """Write the id of the folder's database, unless there is one. Raises: OSError."""
     marker = folder / MARKER
     if marker.exists():
         return

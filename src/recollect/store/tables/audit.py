@@ -149,10 +149,7 @@ def read_head(unit: Unit) -> AuditHead:
 
 
 def refuse_foreign(head_hash: str, key: str) -> None:
-    """Refuse to write to a log that is keyed with another key.
-
-    Raises: ReadOnly.
-    """
+    """Refuse to write to a log that is keyed with another key. Raises: ReadOnly."""
     if is_foreign(head_hash, key):
         raise ReadOnly(OTHER_KEY if key else NO_KEY)
 

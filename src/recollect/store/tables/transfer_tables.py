@@ -161,10 +161,7 @@ def _to_json(column: str, value: Any) -> Any:
 
 
 def parse_row(table: ExportTable, row: object) -> dict[str, Any]:
-    """Parse a row of a file into the parameters of statements.
-
-    Raises: Invalid, naming the column.
-    """
+    """Parse a row of a file into the parameters of statements. Raises: Invalid, naming the column."""
     expected = table.columns[1:]
     if not isinstance(row, dict) or row.keys() - set(expected):
         unknown = set(row) - set(expected) if isinstance(row, dict) else set()
@@ -183,10 +180,7 @@ def parse_row(table: ExportTable, row: object) -> dict[str, Any]:
 
 
 def _from_json(table: ExportTable, column: str, value: Any) -> Any:
-    """Convert a JSON value to the parameter of a column.
-
-    Raises: ValueError, Invalid.
-    """
+    """Convert a JSON value to the parameter of a column. Raises: ValueError, Invalid."""
     if column in FLAGS:
         return _check_type(bool, value)
     if is_number(table, column):
