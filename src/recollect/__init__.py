@@ -84,7 +84,7 @@ _MODULES = {
     "Memory": "recollect.model",
     "Recollect": "recollect.api.recollect",
     "Settings": "recollect.settings",
-    "TenantMemory": "recollect.api.tenant",
+    "TenantMemory": "recollect.api.recollect",
     "WorkingMemory": "recollect.model",
     "acting_as": "recollect.caller",
     "capture_calls": "recollect.capturing",

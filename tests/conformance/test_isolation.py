@@ -83,7 +83,7 @@ BY_AN_AGENT: dict[str, Attempt] = {
     "add_memories": lambda store, me, it: store.add_memories([note("mine", me, id=it.memory_id)] * 2, [None] * 2),
     "get_memory": lambda store, me, it: store.get_memory(me, it.memory_id),
     "find_memories": lambda store, me, it: store.find_memories(me, [it.seq]),
-    "find_glimpses": lambda store, me, it: store.find_glimpses(me, [it.seq]),
+    "find_summaries": lambda store, me, it: store.find_summaries(me, [it.seq]),
     "list_memories": lambda store, me, it: store.list_memories(me, needle="secret", state=None, now=NOW),
     "list_for_review": lambda store, me, it: store.list_for_review(me),
     "approve_notes": lambda store, me, it: store.approve_notes(me),

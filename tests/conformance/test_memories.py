@@ -135,15 +135,15 @@ def test_find_returns_those_that_exist(store: Store, ann: Owner) -> None:
     assert store.find_memories(ann, []) == {}
 
 
-def test_a_glimpse_shows_what_ranking_looks_at_and_leads_to_the_whole(store: Store, ann: Owner) -> None:
+def test_find_summaries_returns_what_ranking_needs_and_loads_the_rest(store: Store, ann: Owner) -> None:
     plain = note("a", ann)
     dated = replace(note("b", ann), importance=0.9, valid_from=NOW - timedelta(days=3))
     first, second = store.add_memories([plain, dated], [None, None])
 
-    glimpses = store.find_glimpses(ann, [2, 1, 7])
+    summaries = store.find_summaries(ann, [2, 1, 7])
 
-    assert {seq: glimpse.whole() for seq, glimpse in glimpses.items()} == {1: first, 2: second}
-    assert [glimpses[seq][:-1] for seq in (1, 2)] == [
+    assert {seq: summary.whole() for seq, summary in summaries.items()} == {1: first, 2: second}
+    assert [summaries[seq][:-1] for seq in (1, 2)] == [
         (1, "a", plain.importance, plain.created_at, plain.created_at),
         (2, "b", 0.9, dated.created_at, NOW - timedelta(days=3)),
     ]

@@ -46,7 +46,7 @@ def test_reads_share_a_snapshot_and_searches_find_nothing_that_is_not_in_it(
         elsewhere(lambda: found(store, ann))  # it may bring what is held in memory up to date
         assert len(store.list_memories(ann, now=NOW)) == 1
         seqs = [match.seq for match in store.search_memories(ann, "apples", kinds=tuple(Kind), now=NOW)]
-        assert list(store.find_glimpses(ann, seqs)) == [1]
+        assert list(store.find_summaries(ann, seqs)) == [1]
 
     store.read_together(ann.tenant, look)
 

@@ -17,7 +17,7 @@ from tests.house.source import MODULES, PACKAGE, reject
 MAX_FILES = 40
 """Files of ours with a function that runs while a memory is stored over REST."""
 
-MAX_FILES_NAMING_A_FIELD = 12
+MAX_FILES_NAMING_A_FIELD = 10
 
 
 class FilesCrossed:
@@ -46,7 +46,7 @@ def test_storing_a_memory_over_rest_crosses_few_files(tmp_path: Path) -> None:
                 client.post("/api/agents/ann/memories", json={"text": "Deploys go out on Tuesdays"})
                 names = set(crossed.names)
         finally:
-            threading.setprofile(before)  # type: ignore[arg-type]
+            threading.setprofile(before)
 
     # Otherwise the profile was not set where the request runs.
     assert {"server/http/auth.py", "services/memories/remember.py", "store/sqlite/writer.py"} <= names
@@ -55,9 +55,9 @@ def test_storing_a_memory_over_rest_crosses_few_files(tmp_path: Path) -> None:
 
 
 def test_few_files_name_a_field_of_a_memory() -> None:
-    """Adding a field to `Memory` means a change in as many."""
+    """Adding a field to `Memory` changes as many modules, and a migration for each engine."""
     naming = [module.at(1) for module in MODULES if "valid_from" in module.source]
-    naming += [str(path) for path in PACKAGE.rglob("*.sql") if "valid_from" in path.read_text("utf-8")]
 
+    assert "src/recollect/model/records.py:1" in naming
     if len(naming) > MAX_FILES_NAMING_A_FIELD:
-        reject(naming, fix=f"Derive the field from the dataclass; over {MAX_FILES_NAMING_A_FIELD} files name it")
+        reject(naming, fix=f"Derive the field from the dataclass; over {MAX_FILES_NAMING_A_FIELD} modules name it")

@@ -21,6 +21,7 @@ from recollect.api.recollect import TenantMemory
 from recollect.errors import Conflict, Invalid
 from recollect.model import ForeignItem, ForeignMemory, ForeignTurn, RefusedItem
 from recollect.providers import importers
+from recollect.services.transfer import foreign
 from tests.postgres_server import PostgresServer
 from tests.services.conftest import START, Clock, Place
 
@@ -689,6 +690,17 @@ def test_what_came_in_once_does_not_come_in_again(tenant: TenantMemory, diary: P
     assert later.added == {"memories": 1, "turns": 1}
     assert len(tenant.agent("ann").messages("s-9")) == 6
     assert len(tenant.agent("ann").list()) == 4
+
+
+def test_import_finds_a_known_memory_among_any_number_that_contain_its_text(
+    tenant: TenantMemory, diary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreign, "COMPARED", 3)
+    diary.write_text("diary\nepisode||sea\n", "utf-8")
+    tenant.import_(diary, agent="ann")
+    tenant.agent("ann").remember_many([{"text": f"sea and sun {number}", "kind": "episode"} for number in range(7)])
+
+    assert tenant.import_(diary, agent="ann").present == {"memories": 1}
 
 
 def test_an_import_never_pushes_out_notes(place: Place, tenant_id: str, diary: Path, clock: Clock) -> None:

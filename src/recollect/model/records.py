@@ -125,6 +125,11 @@ class Memory:
     flag: str | None = None  # reason for the review
 
     @property
+    def since(self) -> datetime:
+        """Start of its validity."""
+        return self.valid_from or self.created_at
+
+    @property
     def ends_at(self) -> datetime | None:
         """Time from which it is no longer recalled, because it expired or was corrected."""
         if self.expires_at is None or self.valid_to is None:

@@ -70,7 +70,7 @@ class MemoryStore(Protocol):
     def find_memories(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Memory]:
         """Return the existing ones of these memories, by number."""
 
-    def find_glimpses(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, MemorySummary]:
+    def find_summaries(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, MemorySummary]:
         """Return the ranking fields of the existing ones of these memories, by number."""
 
     def list_memories(

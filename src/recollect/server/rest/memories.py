@@ -205,21 +205,7 @@ def create_memory(recollect: CurrentRecollect, memory: CurrentAgent, body: NewMe
     than the key."""
     if body.origin is not None and body.origin in [*Origin]:
         check_claim(Origin(body.origin), current_caller().trust)
-    kept = memory.remember(
-        body.text,
-        kind=body.kind,
-        tags=body.tags,
-        scope=body.scope,
-        role=body.role,
-        session_id=body.session_id,
-        importance=body.importance,
-        category=body.category,
-        origin=body.origin,
-        created_at=body.created_at,
-        expires_at=body.expires_at,
-        supersedes=body.supersedes,
-        valid_from=body.valid_from,
-    )
+    kept = memory.remember(**dict(body))
     similar = [SimilarBody(id=each.id, text=each.text) for each in find_lookalikes(memory.similar, kept)]
     return KeptMemory.of(kept, recollect.now(), similar=similar)
 

@@ -1,7 +1,7 @@
 """Idempotency keys: a repeated request gets the stored answer and is not executed again.
 
 While a request runs under `claiming`, the store records its key in the same transaction as its first write (see
-`store.units`). So there are three cases for a retry: no record means that nothing was written and the request can run;
+`store.engine`). So there are three cases for a retry: no record means that nothing was written and the request can run;
 a record with an answer is replayed; a record without one means that the request wrote and is still at work, or that
 the server stopped before it could record the answer.
 """

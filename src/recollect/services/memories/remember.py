@@ -300,7 +300,7 @@ class Remember:
                 raise Invalid(CORE_NOT_CORRECTED)
             if each.held_at is None:
                 trust.check_change(old.origin, current_caller().trust)
-                ends_at = each.valid_from or each.created_at
+                ends_at = each.since
                 ended[old.id] = replace(old, valid_to=min(old.valid_to or ends_at, ends_at))
         return list(ended.values())
 

@@ -55,7 +55,7 @@ class MemorySource:
         )
 
     def _make_candidates(self, question: Question, similarities: Mapping[int, float]) -> Sequence[Candidate]:
-        summaries = self._store.find_glimpses(question.owner, list(similarities))
+        summaries = self._store.find_summaries(question.owner, list(similarities))
         # The index compares times in whole seconds, so compare the exact time here.
         return [
             _make_candidate(question.owner, summary, each)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import partial
 
 from recollect.errors import Conflict, Invalid, NotFound
 from recollect.model import (
@@ -21,7 +22,7 @@ from recollect.model import (
     Owner,
     RefusedItem,
 )
-from recollect.policy.names import check_owner, check_session
+from recollect.policy.names import check_owner, check_session, memory_seq
 from recollect.policy.text import content_hash, fold
 from recollect.ports import Clock, Store
 from recollect.services.memories.drafts import Draft, check_draft
@@ -33,8 +34,12 @@ from recollect.services.walk import Progress
 
 MEMORIES = "memories"
 TURNS = "turns"
+DRAFT_FIELDS = {each.name for each in fields(Draft)} & {each.name for each in fields(ForeignMemory)}
 NEEDLE_CHARS = 200
-"""Characters of a text by which stored memories are searched; also the maximum number of them that are compared."""
+"""Characters of a text by which stored memories are searched."""
+
+COMPARED = 200
+"""Memories found by them that are read at once."""
 
 FULL = "the agent has as many notes as it may have ({most:,}); raise max_total, or import for another agent"
 
@@ -137,19 +142,7 @@ class ForeignImport:
 
     def _import_memory(self, owner: Owner, item: ForeignMemory, seen: _Seen, *, is_dry_run: bool) -> bool:
         """Store a memory unless it is known; return True if it is new."""
-        draft = Draft(
-            text=item.text,
-            kind=item.kind,
-            tags=item.tags,
-            scope=item.scope,
-            role=item.role,
-            session_id=item.session_id,
-            importance=item.importance,
-            category=item.category,
-            origin=Origin.IMPORT,
-            created_at=item.created_at,
-            valid_from=item.valid_from,
-        )
+        draft = Draft(origin=Origin.IMPORT, **{name: getattr(item, name) for name in DRAFT_FIELDS})
         memory = self._guard.check(check_draft(draft, owner, self._now()))
         identity = (owner, memory.kind, content_hash(memory.text))
         if identity in seen.texts or self._is_known(owner, memory.kind, memory.text):
@@ -173,10 +166,15 @@ class ForeignImport:
     def _is_known(self, owner: Owner, kind: Kind, text: str) -> bool:
         """Return True if the agent has this memory in any state, so that archived ones do not come back."""
         expected = content_hash(text)
-        like = self._store.list_memories(
-            owner, kind=kind, needle=fold(text)[:NEEDLE_CHARS], state=None, now=self._now(), limit=NEEDLE_CHARS
+        find = partial(
+            self._store.list_memories, owner, kind=kind, needle=fold(text)[:NEEDLE_CHARS], state=None, now=self._now()
         )
-        return any(content_hash(each.text) == expected for each in like)
+        before: int | None = None
+        while like := find(before=before, limit=COMPARED):
+            if any(content_hash(each.text) == expected for each in like):
+                return True
+            before = memory_seq(like[-1].id)
+        return False
 
     def _import_turn(self, owner: Owner, item: ForeignTurn, seen: _Seen, *, is_dry_run: bool) -> bool:
         """Store a turn unless it is known; return True if it is new.

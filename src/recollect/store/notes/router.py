@@ -99,9 +99,9 @@ class RoutedStore(SqlDelegate):
     def find_memories(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Memory]:
         return {**self.sql.find_memories(owner, seqs), **self._notes.find(owner, seqs)}
 
-    def find_glimpses(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, MemorySummary]:
-        in_file = {seq: _glimpse(seq, note) for seq, note in self._notes.find(owner, seqs).items()}
-        return {**self.sql.find_glimpses(owner, seqs), **in_file}
+    def find_summaries(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, MemorySummary]:
+        in_file = {seq: _summarize(seq, note) for seq, note in self._notes.find(owner, seqs).items()}
+        return {**self.sql.find_summaries(owner, seqs), **in_file}
 
     def list_memories(
         self,
@@ -352,10 +352,8 @@ def _best(in_rows: Sequence[Match], in_file: Sequence[Match], limit: int) -> Seq
     return nlargest(limit, [*in_rows, *in_file], key=lambda match: (match.score, match.seq)) if in_file else in_rows
 
 
-def _glimpse(seq: int, note: Memory) -> MemorySummary:
-    return MemorySummary(
-        seq, note.text, note.importance, note.created_at, note.valid_from or note.created_at, lambda: note
-    )
+def _summarize(seq: int, note: Memory) -> MemorySummary:
+    return MemorySummary(seq, note.text, note.importance, note.created_at, note.since, lambda: note)
 
 
 def _row(note: Memory) -> Sequence[object]:

@@ -1,7 +1,4 @@
-"""Encoding of index entries: the words and the vector of a record as short byte strings, and back.
-
-`Words` is the list of postings that the words of many records are merged into.
-"""
+"""Encoding of index entries: the words and the vector of a record as short byte strings, and back."""
 
 from __future__ import annotations
 
@@ -27,15 +24,6 @@ MAX_COUNT = 255
 Floats = NDArray[np.float32]
 Numbers = NDArray[np.int64]
 Codes = NDArray[np.uint64]
-
-
-# Merge the tail when it exceeds both MIN_TAIL and this share of the sorted list.
-MIN_TAIL = 4096
-TAIL_SHARE = 0.1
-
-Packed = NDArray[np.uint64]
-
-NO_WORDS: Packed = np.empty(0, np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,46 +103,3 @@ def _decode_versions(rows: Sequence[Row]) -> Numbers:
 
 COMPACT_ENCODING = Encoding(words=decode_terms, vectors=decode_vectors, versions=_decode_versions)
 """Encoding of `encode_terms` and `encode_vector`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """Sorted inverted list and the unsorted tail of later occurrences."""
-
-    inverted: Packed
-    tail: Packed
-
-    def extend(self, packed: Packed) -> Words:
-        """Return a copy with more occurrences."""
-        tail = np.concatenate((self.tail, packed))
-        if len(tail) <= max(MIN_TAIL, TAIL_SHARE * len(self.inverted)):
-            return Words(self.inverted, tail)
-        merged = np.concatenate((self.inverted, tail))
-        merged.sort()
-        return Words(merged, NO_WORDS)
-
-    def find(self, key: int) -> Packed:
-        """Return every occurrence of one word."""
-        low = self.inverted.searchsorted(np.uint64(key << 32))
-        high = self.inverted.searchsorted(np.uint64(key << 32 | 0xFFFFFFFF), side="right")
-        if not len(self.tail):
-            return self.inverted[low:high]
-        late = self.tail[(self.tail >> np.uint64(32)) == np.uint64(key)]
-        return np.concatenate((self.inverted[low:high], late))
-
-    def occurrences(self, key: int, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], Floats]:
-        """Return the places and counts of one word. `places` maps rows to places; -1 omits a row."""
-        found = self.find(key)
-        numbers = row_numbers(found)
-        # Rows may have been added since `places` was made.
-        if len(numbers) and numbers.max() >= len(places):
-            found, numbers = found[numbers < len(places)], numbers[numbers < len(places)]
-        at = places[numbers]
-        counts = (found & np.uint64(0xFF)).astype(np.float32)
-        if not len(at) or at.min() >= 0:
-            return at, counts
-        return at[at >= 0], counts[at >= 0]
-
-
-def row_numbers(packed: Packed) -> NDArray[np.int64]:
-    return ((packed >> np.uint64(8)) & np.uint64(0xFFFFFF)).astype(np.int64)

@@ -20,17 +20,8 @@ from recollect.model import Kind, Match
 from recollect.policy.recall.ranking import BM25_B, BM25_K1
 from recollect.policy.recall.similarity import SPEAKERS, Evidence, Frame, number_conversations
 from recollect.store.engine import RegisteredEmbedder, Row
-from recollect.store.search.encoding import (
-    COMPACT_ENCODING,
-    NO_WORDS,
-    Encoding,
-    Floats,
-    Numbers,
-    Packed,
-    Words,
-    row_numbers,
-    word_key,
-)
+from recollect.store.search.encoding import COMPACT_ENCODING, Encoding, Floats, Numbers, word_key
+from recollect.store.search.postings import NO_WORDS, Packed, Words, row_numbers
 from recollect.store.tables.rows import moment
 
 NEVER = np.inf

@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from recollect.errors import Conflict, NotFound
-from recollect.model import ApiKey, KeyScope, Origin
+from recollect.model import ApiKey
 from recollect.ports import Place
 from recollect.ports.history import CLAIM, Claim, KeptAnswer
-from recollect.store.engine import Row, Unit, Units, take_key
-from recollect.store.tables.rows import BEHIND_ALL, json_list, json_text, maybe_moment, moment
+from recollect.store.engine import Unit, Units, take_key
+from recollect.store.tables.columns import COLUMNS
+from recollect.store.tables.rows import BEHIND_ALL, RecordRows, moment
 
 BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 """Start of a listing without a cursor."""
@@ -48,37 +49,8 @@ class KeyRows(Units):
         self._write(tenant, lambda unit: unit.run_many("mark_key_used", rows))
 
 
-def _key_from(row: Row) -> ApiKey:
-    tenant, id, scope, name, created_at, *ends, agents, trust = row
-    last_used_at, expires_at, revoked_at = map(maybe_moment, ends)
-    return ApiKey(
-        id=id,
-        tenant=tenant,
-        scope=KeyScope(scope),
-        name=name,
-        created_at=moment(created_at),
-        last_used_at=last_used_at,
-        expires_at=expires_at,
-        revoked_at=revoked_at,
-        agents=tuple(json_list(agents)),
-        trust=None if trust is None else Origin(trust),
-    )
-
-
-def _key_values(key: ApiKey) -> dict[str, Any]:
-    return {
-        "tenant_id": key.tenant,
-        "id": key.id,
-        "scope": key.scope.value,
-        "name": key.name,
-        "created_at": key.created_at,
-        "last_used_at": key.last_used_at,
-        "expires_at": key.expires_at,
-        "revoked_at": key.revoked_at,
-        "agents": json_text(key.agents),
-        "trust": None if key.trust is None else key.trust.value,
-    }
-
+_KEYS = RecordRows(ApiKey, COLUMNS["key"])
+_key_from, _key_values = _KEYS.parse, _KEYS.render
 
 ROW_BYTES = 1000
 """Size charged for a row without its answer, indexes included."""

@@ -3,128 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
+
+from recollect.model import Memory
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "agent": (
-        "tenant_id",
-        "id",
-        "name",
-        "system_prompt",
-        "model",
-        "tools",
-        "colour",
-        "icon",
-        "is_active",
-        "created_at",
-        "updated_at",
-        "knowledge_categories",
+    "agent": _names(
+        "tenant_id id name system_prompt model tools colour icon is_active created_at updated_at knowledge_categories"
     ),
-    "memory": (
-        "tenant_id",
-        "agent_id",
-        "seq",
-        "kind",
-        "text",
-        "tags",
-        "scope",
-        "role",
-        "session_id",
-        "importance",
-        "category",
-        "origin",
-        "created_at",
-        "updated_at",
-        "expires_at",
-        "last_retrieved_at",
-        "archived_at",
-        "version",
-        "supersedes",
-        "valid_from",
-        "valid_to",
-        "held_at",
-        "flag",
+    # A memory's own fields have columns of the same name; its owner and its id are the key.
+    "memory": (*_names("tenant_id agent_id seq"), *(each.name for each in fields(Memory)[2:])),
+    "version": _names("seq version text tags importance replaced_at"),
+    "detail": _names(
+        "tenant_id agent_id key type description summary session_id metadata content_hash size chars lines is_active "
+        "created_at"
     ),
-    "version": ("seq", "version", "text", "tags", "importance", "replaced_at"),
-    "detail": (
-        "tenant_id",
-        "agent_id",
-        "key",
-        "type",
-        "description",
-        "summary",
-        "session_id",
-        "metadata",
-        "content_hash",
-        "size",
-        "chars",
-        "lines",
-        "is_active",
-        "created_at",
+    "session": _names("tenant_id id agent_id summary summarized_count message_count created_at updated_at"),
+    "message": _names("tenant_id session_id position role content created_at"),
+    "document": _names("tenant_id id title category source content_hash is_published created_at updated_at flag"),
+    "event": _names("tenant_id id at action agent_id message meta previous_hash hash"),
+    "proposal": _names(
+        "tenant_id agent_id seq kind text tags folds reason origin state memory_seq is_new created_at decided_at"
     ),
-    "session": (
-        "tenant_id",
-        "id",
-        "agent_id",
-        "summary",
-        "summarized_count",
-        "message_count",
-        "created_at",
-        "updated_at",
-    ),
-    "message": ("tenant_id", "session_id", "position", "role", "content", "created_at"),
-    "document": (
-        "tenant_id",
-        "id",
-        "title",
-        "category",
-        "source",
-        "content_hash",
-        "is_published",
-        "created_at",
-        "updated_at",
-        "flag",
-    ),
-    "event": ("tenant_id", "id", "at", "action", "agent_id", "message", "meta", "previous_hash", "hash"),
-    "proposal": (
-        "tenant_id",
-        "agent_id",
-        "seq",
-        "kind",
-        "text",
-        "tags",
-        "folds",
-        "reason",
-        "origin",
-        "state",
-        "memory_seq",
-        "is_new",
-        "created_at",
-        "decided_at",
-    ),
-    "context_call": (
-        "tenant_id",
-        "agent_id",
-        "id",
-        "session_id",
-        "at",
-        "layout",
-        "budget",
-        "tokens",
-        "blocks",
-        "truncations",
-    ),
-    "key": (
-        "tenant_id",
-        "id",
-        "scope",
-        "name",
-        "created_at",
-        "last_used_at",
-        "expires_at",
-        "revoked_at",
-        "agents",
-        "trust",
-    ),
-    "workflow": ("tenant_id", "id", "name", "created_at"),
-    "chunk": ("tenant_id", "id", "document_id", "position", "text"),
+    "context_call": _names("tenant_id agent_id id session_id at layout budget tokens blocks truncations"),
+    "key": _names("tenant_id id scope name created_at last_used_at expires_at revoked_at agents trust"),
+    "workflow": _names("tenant_id id name created_at"),
+    "chunk": _names("tenant_id id document_id position text"),
 }

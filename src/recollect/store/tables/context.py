@@ -9,8 +9,9 @@ from typing import Any
 
 from recollect.errors import NotFound
 from recollect.model import Block, BlockItem, ContextCall, Memory, Owner, Truncation
-from recollect.store.engine import Row, Unit, Units
-from recollect.store.tables.rows import json_list, json_text, memory_from, moment, owner_params
+from recollect.store.engine import Unit, Units
+from recollect.store.tables.columns import COLUMNS
+from recollect.store.tables.rows import RecordRows, json_list, json_text, memory_from, owner_params
 
 BEHIND_ALL = "~"
 """Text that sorts after every id; start of a listing without a cursor."""
@@ -52,21 +53,6 @@ class ContextRows(Units):
         return [memory_from(row) for row in rows]
 
 
-def _call_values(call: ContextCall) -> dict[str, Any]:
-    return {
-        "tenant_id": call.owner.tenant,
-        "agent_id": call.owner.agent,
-        "id": call.id,
-        "session_id": call.session_id,
-        "at": call.at,
-        "layout": call.layout,
-        "budget": call.budget,
-        "tokens": call.tokens,
-        "blocks": json_text([_block_values(block) for block in call.blocks]),
-        "truncations": json_text([_non_empty_fields(truncation) for truncation in call.truncations]),
-    }
-
-
 def _block_values(block: Block) -> dict[str, Any]:
     items = [_non_empty_fields(item) for item in block.items]
     return {"name": block.name, "tokens": block.tokens, **({"items": items} if items else {})}
@@ -77,21 +63,6 @@ def _non_empty_fields(record: BlockItem | Truncation) -> dict[str, Any]:
     return {name: value for name, value in asdict(record).items() if value not in (None, "", ())}
 
 
-def call_from(row: Row) -> ContextCall:
-    tenant, agent, id, session_id, at, layout, budget, tokens, blocks, truncations = row
-    return ContextCall(
-        id=id,
-        owner=Owner(tenant, agent),
-        session_id=session_id,
-        at=moment(at),
-        layout=layout,
-        budget=budget,
-        tokens=tokens,
-        blocks=tuple(_block_from(each) for each in json_list(blocks)),
-        truncations=tuple(_truncation_from(each) for each in json_list(truncations)),
-    )
-
-
 def _block_from(values: dict[str, Any]) -> Block:
     items = tuple(BlockItem(**item) for item in values.get("items", ()))
     return Block(name=values["name"], tokens=values["tokens"], items=items)
@@ -100,3 +71,20 @@ def _block_from(values: dict[str, Any]) -> Block:
 def _truncation_from(values: dict[str, Any]) -> Truncation:
     lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     return Truncation(**{"sources": (), **values, **lists})
+
+
+_CALLS = RecordRows(
+    ContextCall,
+    COLUMNS["context_call"],
+    blocks=(
+        "blocks",
+        lambda blocks: tuple(map(_block_from, json_list(blocks))),
+        lambda blocks: json_text([_block_values(block) for block in blocks]),
+    ),
+    truncations=(
+        "truncations",
+        lambda truncations: tuple(map(_truncation_from, json_list(truncations))),
+        lambda truncations: json_text([_non_empty_fields(truncation) for truncation in truncations]),
+    ),
+)
+call_from, _call_values = _CALLS.parse, _CALLS.render

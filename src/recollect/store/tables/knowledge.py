@@ -13,44 +13,12 @@ from recollect.model import Chunk, Document, Match
 from recollect.policy.text import terms
 from recollect.ports import Vector
 from recollect.store.engine import Row, Unit, Units
-from recollect.store.tables.rows import moment
+from recollect.store.tables.columns import COLUMNS
+from recollect.store.tables.rows import RecordRows
 
-
-def document_from(row: Row) -> Document:
-    tenant, id, title, category, source, content_hash, is_published, created_at, updated_at, flag = row
-    return Document(
-        id=id,
-        tenant=tenant,
-        title=title,
-        category=category,
-        source=source,
-        content_hash=content_hash,
-        is_published=bool(is_published),
-        created_at=moment(created_at),
-        updated_at=moment(updated_at),
-        flag=flag,
-    )
-
-
-def document_values(document: Document) -> dict[str, Any]:
-    return {
-        "tenant_id": document.tenant,
-        "id": document.id,
-        "title": document.title,
-        "category": document.category,
-        "source": document.source,
-        "content_hash": document.content_hash,
-        "is_published": document.is_published,
-        "created_at": document.created_at,
-        "updated_at": document.updated_at,
-        "flag": document.flag,
-    }
-
-
-def chunk_from(row: Row) -> Chunk:
-    tenant, id, document_id, position, text = row
-    return Chunk(id=id, tenant=tenant, document_id=document_id, position=position, text=text)
-
+_DOCUMENTS = RecordRows(Document, COLUMNS["document"])
+document_from, document_values = _DOCUMENTS.parse, _DOCUMENTS.render
+chunk_from = RecordRows(Chunk, COLUMNS["chunk"]).parse
 
 NO_SUCH_DOCUMENT = "There is no such document."
 SHELF = "knowledge"

@@ -22,12 +22,12 @@ from recollect.store.tables.rows import (
     BEHIND_ALL,
     MAX_PATTERN_BYTES,
     TAG_BORDER,
-    glimpse_from,
     maybe_moment,
     memory_from,
     memory_values,
     moment,
     owner_params,
+    summary_from,
     version_from,
 )
 
@@ -84,10 +84,10 @@ class MemoryRows(Units):
         rows = self._read(owner.tenant, lambda unit: unit.all("find_memories", **owner_params(owner), seqs=numbers))
         return {row[2]: memory_from(row) for row in rows}
 
-    def find_glimpses(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, MemorySummary]:
+    def find_summaries(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, MemorySummary]:
         numbers = self._engine.numbers(seqs)
         rows = self._read(owner.tenant, lambda unit: unit.all("find_memories", **owner_params(owner), seqs=numbers))
-        return {row[2]: glimpse_from(row) for row in rows}
+        return {row[2]: summary_from(row) for row in rows}
 
     def list_memories(
         self,

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from recollect.errors import Conflict, NotFound
-from recollect.model import FoldedMemory, Kind, Origin, Owner, Proposal, ProposalState
-from recollect.policy.names import memory_id, memory_seq, proposal_id, proposal_seq
-from recollect.store.engine import Row, Unit, Units
-from recollect.store.tables.rows import BEHIND_ALL, json_list, json_text, maybe_moment, moment, owner_params
+from recollect.model import FoldedMemory, Owner, Proposal, ProposalState
+from recollect.policy.names import proposal_id, proposal_seq
+from recollect.store.engine import Unit, Units
+from recollect.store.tables.columns import COLUMNS
+from recollect.store.tables.rows import (
+    BEHIND_ALL,
+    MEMORY_ID,
+    RecordRows,
+    json_list,
+    json_text,
+    maybe_moment,
+    owner_params,
+)
 
 NO_SUCH_PROPOSAL = "There is no such proposal."
 MAX_OPEN = 10_000
@@ -71,48 +80,20 @@ class ProposalRows(Units):
         return self._write(owner.tenant, decide)
 
 
-def _proposal_values(proposal: Proposal) -> dict[str, Any]:
-    return {
-        "tenant_id": proposal.owner.tenant,
-        "agent_id": proposal.owner.agent,
-        "seq": proposal_seq(proposal.id) or 0,
-        "kind": proposal.kind.value,
-        "text": proposal.text,
-        "tags": json_text(proposal.tags),
-        "folds": json_text([_fold_values(fold) for fold in proposal.folds]),
-        "reason": proposal.reason,
-        "origin": proposal.origin.value,
-        "state": proposal.state.value,
-        "memory_seq": None if proposal.memory_id is None else memory_seq(proposal.memory_id),
-        "is_new": proposal.is_new,
-        "created_at": proposal.created_at,
-        "decided_at": proposal.decided_at,
-    }
+def _parse_folds(folds: str | list[Any]) -> tuple[FoldedMemory, ...]:
+    return tuple(FoldedMemory(**{**each, "valid_to": maybe_moment(each["valid_to"])}) for each in json_list(folds))
 
 
-def _fold_values(fold: FoldedMemory) -> dict[str, Any]:
-    return {
-        "id": fold.id,
-        "version": fold.version,
-        "ended_version": fold.ended_version,
-        "valid_to": None if fold.valid_to is None else fold.valid_to.isoformat(),
-    }
+def _render_folds(folds: Sequence[FoldedMemory]) -> str:
+    ends = [None if fold.valid_to is None else fold.valid_to.isoformat() for fold in folds]
+    return json_text([{**asdict(fold), "valid_to": end} for fold, end in zip(folds, ends, strict=True)])
 
 
-def proposal_from(row: Row) -> Proposal:
-    tenant, agent, seq, kind, text, tags, folds, reason, origin, state, result, is_new, created_at, decided_at = row
-    return Proposal(
-        id=proposal_id(seq),
-        owner=Owner(tenant, agent),
-        kind=Kind(kind),
-        text=text,
-        tags=tuple(json_list(tags)),
-        folds=tuple(FoldedMemory(**{**each, "valid_to": maybe_moment(each["valid_to"])}) for each in json_list(folds)),
-        reason=reason,
-        origin=Origin(origin),
-        state=ProposalState(state),
-        memory_id=None if result is None else memory_id(result),
-        is_new=bool(is_new),
-        created_at=moment(created_at),
-        decided_at=maybe_moment(decided_at),
-    )
+_PROPOSALS = RecordRows(
+    Proposal,
+    COLUMNS["proposal"],
+    seq=("id", proposal_id, lambda id: proposal_seq(id) or 0),
+    folds=("folds", _parse_folds, _render_folds),
+    memory_seq=MEMORY_ID,
+)
+proposal_from, _proposal_values = _PROPOSALS.parse, _PROPOSALS.render

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from enum import StrEnum
 from functools import partial
-from typing import Any
+from operator import attrgetter
+from types import NoneType
+from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from recollect.model import (
     Agent,
@@ -14,10 +19,7 @@ from recollect.model import (
     Kind,
     Memory,
     MemoryVersion,
-    Origin,
     Owner,
-    Role,
-    Scope,
     Workflow,
     WorkflowStep,
 )
@@ -26,6 +28,11 @@ from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.text import content_hash, fold
 from recollect.ports import MemorySummary
 from recollect.store.engine import Row
+from recollect.store.tables.columns import COLUMNS
+
+R = TypeVar("R", bound=Any)
+OtherField = tuple[str, Callable[[Any], Any] | None, Callable[[Any], Any] | None]
+"""Field of a column, and how its values are read and written."""
 
 BEHIND_ALL = 2**62
 """Number greater than any row's; start of a listing without a cursor, and no limit."""
@@ -63,6 +70,11 @@ def json_list(value: str | list[Any]) -> list[Any]:
     return list(json.loads(value)) if isinstance(value, str) else value
 
 
+def parse_json(value: Any) -> Any:
+    """Parse JSON as either engine returns it."""
+    return json.loads(value) if isinstance(value, str) else value
+
+
 def json_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
@@ -76,187 +88,123 @@ def folded_tags(tags: tuple[str, ...]) -> str:
     return TAG_BORDER + "".join(fold(tag) + TAG_BORDER for tag in tags) if tags else ""
 
 
-def agent_from(row: Row) -> Agent:
-    tenant, id, name, system_prompt, model, tools, colour, icon, is_active, created_at, updated_at, categories = row
-    return Agent(
-        owner=Owner(tenant, id),
-        name=name,
-        system_prompt=system_prompt,
-        model=model,
-        tools=_parse_strings(tools),
-        colour=colour,
-        icon=icon,
-        is_active=bool(is_active),
-        created_at=moment(created_at),
-        updated_at=moment(updated_at),
-        knowledge_categories=_parse_strings(categories),
-    )
+class RecordRows(Generic[R]):
+    """Conversion between rows and records of one type, derived from the record's fields.
+
+    A column has the name of its field. `tenant_id` and `agent_id` are the record's owner, or `tenant_id` its tenant.
+    `other` names the field of a column with another name, or with a value that its type does not tell how to convert.
+    """
+
+    def __init__(self, record: type[R], columns: Sequence[str], **other: OtherField) -> None:
+        hints = get_type_hints(record)
+        owner = {"tenant_id": "owner.tenant", "agent_id": "owner.agent"}
+        places = owner if "owner" in hints else {"tenant_id": "tenant"}
+        self._record = record
+        self._names: list[str] = []
+        self._dropped: list[str] = []  # fields of columns that the record does not have
+        self._parsers: list[tuple[str, Callable[[Any], Any]]] = []
+        self._readers: list[tuple[str, Callable[[Any], Any], Callable[[Any], Any] | None]] = []
+        for column in columns:
+            field, parse, render = other.get(column, (places.get(column, column), None, None))
+            known_parse, known_render = _converters(hints.get(field))
+            self._names.append(field)
+            if (parse := parse or known_parse) is not None:
+                self._parsers.append((field, parse))
+            if field in hints or "." in field:
+                self._readers.append((column, attrgetter(field), render or known_render))
+            else:
+                self._dropped.append(field)
+
+    def parse(self, row: Row) -> R:
+        """Return the record of a row."""
+        values = dict(zip(self._names, row, strict=True))
+        for field, parse in self._parsers:
+            values[field] = parse(values[field])
+        for field in self._dropped:
+            del values[field]
+        if "owner.tenant" in values:
+            values["owner"] = Owner(values.pop("owner.tenant"), values.pop("owner.agent"))
+        record: R = self._record(**values)
+        return record
+
+    def render(self, record: R) -> dict[str, Any]:
+        """Return the values of a record, by column."""
+        return {
+            column: read(record) if render is None else render(read(record)) for column, read, render in self._readers
+        }
 
 
-def agent_values(agent: Agent) -> dict[str, Any]:
-    return {
-        "tenant_id": agent.owner.tenant,
-        "id": agent.owner.agent,
-        "name": agent.name,
-        "system_prompt": agent.system_prompt,
-        "model": agent.model,
-        "tools": json_text(agent.tools),
-        "colour": agent.colour,
-        "icon": agent.icon,
-        "is_active": agent.is_active,
-        "created_at": agent.created_at,
-        "updated_at": agent.updated_at,
-        "knowledge_categories": json_text(agent.knowledge_categories),
-    }
+def _converters(hint: Any) -> tuple[Callable[[Any], Any] | None, Callable[[Any], Any] | None]:
+    """Return how values of a type are read from a row and written to one; None if they stay as they are."""
+    kinds = [each for each in get_args(hint) or (hint,) if each is not NoneType]
+    if get_origin(hint) is tuple:
+        return _parse_strings, lambda strings: json_text(strings) if strings else "[]"
+    if get_origin(hint) is Mapping:
+        return parse_json, json_text
+    if kinds == [datetime]:
+        return maybe_moment if NoneType in get_args(hint) else moment, None
+    if kinds == [bool]:
+        return bool, None
+    if len(kinds) == 1 and isinstance(kinds[0], type) and issubclass(kinds[0], StrEnum):
+        # A lookup table, because calling an enum is slower than converting the rest of the row.
+        members: dict[str | None, StrEnum | None] = {None: None, **{each.value: each for each in kinds[0]}}
+        return members.__getitem__, lambda member: None if member is None else member.value
+    return None, None
 
 
-# Lookup tables, because calling an enum is slower than converting the rest of the row.
-KINDS = {each.value: each for each in Kind}
-SCOPES = {each.value: each for each in Scope}
-ROLES = {each.value: each for each in Role}
-ORIGINS = {each.value: each for each in Origin}
+def _parse_memory_id(seq: int | None) -> str | None:
+    return None if seq is None else memory_id(seq)
 
 
-def memory_from(row: Row) -> Memory:
-    (tenant, agent, seq, kind, text, tags, scope, role, session_id, importance, category, origin) = row[:12]
-    created_at, updated_at, expires_at, last_retrieved_at, archived_at, version = row[12:18]
-    supersedes, valid_from, valid_to, held_at, flag = row[18:]
-    return Memory(
-        id=memory_id(seq),
-        owner=Owner(tenant, agent),
-        kind=KINDS[kind],
-        text=text,
-        tags=_parse_strings(tags),
-        scope=SCOPES[scope],
-        role=ROLES[role],
-        session_id=session_id,
-        importance=importance,
-        category=category,
-        origin=ORIGINS[origin],
-        created_at=moment(created_at),
-        updated_at=maybe_moment(updated_at),
-        expires_at=maybe_moment(expires_at),
-        last_retrieved_at=maybe_moment(last_retrieved_at),
-        archived_at=maybe_moment(archived_at),
-        version=version,
-        supersedes=None if supersedes is None else memory_id(supersedes),
-        valid_from=maybe_moment(valid_from),
-        valid_to=maybe_moment(valid_to),
-        held_at=maybe_moment(held_at),
-        flag=flag,
-    )
+def _render_memory_id(id: str | None) -> int | None:
+    return None if id is None else memory_seq(id)
 
 
-def glimpse_from(row: Row) -> MemorySummary:
-    created_at, valid_from = moment(row[12]), row[19]
-    since = created_at if valid_from is None else moment(valid_from)
+MEMORY_ID: OtherField = ("memory_id", _parse_memory_id, _render_memory_id)
+_AGENTS = RecordRows(Agent, COLUMNS["agent"], id=("owner.agent", None, None))
+_MEMORIES = RecordRows(
+    Memory,
+    COLUMNS["memory"],
+    seq=("id", memory_id, memory_seq),
+    supersedes=("supersedes", _parse_memory_id, _render_memory_id),
+)
+_DETAILS = RecordRows(Detail, COLUMNS["detail"])
+_EVENTS = RecordRows(AuditEvent, COLUMNS["event"], meta=("meta", parse_json, canonical_json))
+_STEP_COLUMNS = "tenant_id workflow_id workflow_name position name agent_id status output completed_at".split()
+
+agent_from, agent_values = _AGENTS.parse, _AGENTS.render
+memory_from = _MEMORIES.parse
+version_from = RecordRows(MemoryVersion, COLUMNS["version"], seq=MEMORY_ID).parse
+detail_from, detail_values = _DETAILS.parse, _DETAILS.render
+event_from = _EVENTS.parse
+workflow_from = RecordRows(Workflow, COLUMNS["workflow"]).parse
+step_from = RecordRows(WorkflowStep, _STEP_COLUMNS).parse
+_CREATED_AT, _VALID_FROM = map(COLUMNS["memory"].index, ("created_at", "valid_from"))
+
+
+def summary_from(row: Row) -> MemorySummary:
+    created_at = moment(row[_CREATED_AT])
+    since = created_at if row[_VALID_FROM] is None else moment(row[_VALID_FROM])
     return MemorySummary(row[2], row[4], row[9], created_at, since, partial(memory_from, row))
 
 
 def memory_values(memory: Memory, seq: int) -> dict[str, Any]:
     folded = fold(memory.text)
     return {
-        "tenant_id": memory.owner.tenant,
-        "agent_id": memory.owner.agent,
+        **_MEMORIES.render(memory),
         "seq": seq,
-        "kind": memory.kind.value,
-        "text": memory.text,
         "folded": folded,
-        "tags": json_text(memory.tags) if memory.tags else "[]",
         "folded_tags": folded_tags(memory.tags),
-        "scope": memory.scope.value,
-        "role": memory.role.value,
-        "session_id": memory.session_id,
-        "importance": memory.importance,
-        "category": memory.category,
-        "origin": memory.origin.value,
-        "created_at": memory.created_at,
-        "updated_at": memory.updated_at,
-        "expires_at": memory.expires_at,
-        "last_retrieved_at": memory.last_retrieved_at,
-        "archived_at": memory.archived_at,
-        "version": memory.version,
         # Episodes may repeat, so they are never looked up by their hash.
         "content_hash": content_hash(folded) if memory.kind is not Kind.EPISODE else "",
-        "supersedes": None if memory.supersedes is None else memory_seq(memory.supersedes),
-        "valid_from": memory.valid_from,
-        "valid_to": memory.valid_to,
-        "held_at": memory.held_at,
-        "flag": memory.flag,
         "ends_at": memory.ends_at,
-        "since": int((memory.valid_from or memory.created_at).timestamp()),
-    }
-
-
-def version_from(row: Row) -> MemoryVersion:
-    seq, version, text, tags, importance, replaced_at = row
-    return MemoryVersion(
-        memory_id=memory_id(seq),
-        version=version,
-        text=text,
-        tags=_parse_strings(tags),
-        importance=importance,
-        replaced_at=moment(replaced_at),
-    )
-
-
-def detail_from(row: Row) -> Detail:
-    tenant, agent, key, type, description, summary, session_id, metadata, *content, is_active, created_at = row
-    content_hash, size, chars, lines = content
-    return Detail(
-        key=key,
-        owner=Owner(tenant, agent),
-        type=type,
-        description=description,
-        summary=summary,
-        session_id=session_id,
-        metadata=json.loads(metadata) if isinstance(metadata, str) else metadata,
-        content_hash=content_hash,
-        size=size,
-        chars=chars,
-        lines=lines,
-        is_active=bool(is_active),
-        created_at=moment(created_at),
-    )
-
-
-def detail_values(detail: Detail) -> dict[str, Any]:
-    return {
-        "tenant_id": detail.owner.tenant,
-        "agent_id": detail.owner.agent,
-        "key": detail.key,
-        "type": detail.type,
-        "description": detail.description,
-        "summary": detail.summary,
-        "session_id": detail.session_id,
-        "metadata": json_text(detail.metadata),
-        "content_hash": detail.content_hash,
-        "size": detail.size,
-        "chars": detail.chars,
-        "lines": detail.lines,
-        "is_active": detail.is_active,
-        "created_at": detail.created_at,
+        "since": int(memory.since.timestamp()),
     }
 
 
 def owner_params(owner: Owner) -> dict[str, str]:
     """Return the parameters that every statement on an agent's rows takes."""
     return {"tenant": owner.tenant, "agent": owner.agent}
-
-
-def event_from(row: Row) -> AuditEvent:
-    tenant, id, at, action, agent_id, message, meta, previous_hash, hash = row
-    return AuditEvent(
-        id=id,
-        tenant=tenant,
-        at=moment(at),
-        action=action,
-        agent_id=agent_id,
-        message=message,
-        meta=json.loads(meta) if isinstance(meta, str) else meta,
-        previous_hash=previous_hash,
-        hash=hash,
-    )
 
 
 def readable_event(row: Row) -> AuditEvent:
@@ -267,54 +215,14 @@ def readable_event(row: Row) -> AuditEvent:
             return event
     except (ValueError, TypeError, OverflowError, RecursionError):
         pass
-    tenant, id, at, action, agent_id, message, _, previous_hash, hash = row
+    values = [*row]
     try:
-        known_at = moment(at)
+        moment(values[2])
     except (ValueError, OverflowError):
-        known_at = datetime.fromtimestamp(0, UTC)
-    return AuditEvent(
-        id=id,
-        tenant=tenant,
-        at=known_at,
-        action=action,
-        agent_id=agent_id,
-        message=message,
-        previous_hash=previous_hash,
-        hash=hash,
-        is_damaged=True,
-    )
+        values[2] = datetime.fromtimestamp(0, UTC)
+    values[6] = {}
+    return replace(event_from(values), is_damaged=True)
 
 
 def event_values(event: AuditEvent) -> dict[str, Any]:
-    return {
-        "tenant_id": event.tenant,
-        "id": event.id,
-        "at": event.at,
-        "action": event.action,
-        "agent_id": event.agent_id,
-        "message": event.message,
-        "folded": fold(event.message),
-        "meta": canonical_json(event.meta),
-        "previous_hash": event.previous_hash,
-        "hash": event.hash,
-    }
-
-
-def workflow_from(row: Row) -> Workflow:
-    tenant, id, name, created_at = row
-    return Workflow(id=id, tenant=tenant, name=name, created_at=moment(created_at))
-
-
-def step_from(row: Row) -> WorkflowStep:
-    tenant, workflow_id, workflow_name, position, name, agent_id, status, output, completed_at = row
-    return WorkflowStep(
-        tenant=tenant,
-        workflow_id=workflow_id,
-        workflow_name=workflow_name,
-        position=position,
-        name=name,
-        agent_id=agent_id,
-        status=status,
-        output=output,
-        completed_at=moment(completed_at),
-    )
+    return {**_EVENTS.render(event), "folded": fold(event.message)}

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from recollect.errors import Conflict, NotFound
-from recollect.model import Agent, Message, Owner, Role, Session
+from recollect.model import Agent, Message, Owner, Session
 from recollect.policy.names import is_session_id
 from recollect.ports import Place
 from recollect.store.engine import Row, Unit, Units
 from recollect.store.tables.agents import make_agent
-from recollect.store.tables.rows import BEHIND_ALL, moment, owner_params
+from recollect.store.tables.columns import COLUMNS
+from recollect.store.tables.rows import BEHIND_ALL, RecordRows, owner_params
 
 NO_SUCH_SESSION = "There is no such session."
 
@@ -23,16 +24,7 @@ class TranscriptRows(Units):
     """
 
     def add_session(self, session: Session) -> Session:
-        values = {
-            "tenant_id": session.owner.tenant,
-            "id": session.id,
-            "agent_id": session.owner.agent,
-            "summary": session.summary,
-            "summarized_count": session.summarized_count,
-            "message_count": session.message_count,
-            "created_at": session.created_at,
-            "updated_at": session.updated_at,
-        }
+        values = _SESSIONS.render(session)
 
         def add(unit: Unit) -> int:
             now = session.created_at
@@ -131,32 +123,10 @@ def _cursor(place: Place) -> dict[str, object]:
     return dict(zip(("updated_at", "id"), place, strict=True))
 
 
-def _session_from(row: Row) -> Session:
-    tenant, id, agent, summary, summarized_count, message_count, created_at, updated_at = row
-    return Session(
-        id=id,
-        owner=Owner(tenant, agent),
-        summary=summary,
-        summarized_count=summarized_count,
-        message_count=message_count,
-        created_at=moment(created_at),
-        updated_at=moment(updated_at),
-    )
-
-
-def _message_from(row: Row) -> Message:
-    _, session_id, position, role, content, created_at = row
-    return Message(
-        session_id=session_id, position=position, role=Role(role), content=content, created_at=moment(created_at)
-    )
+_SESSIONS = RecordRows(Session, COLUMNS["session"])
+_MESSAGES = RecordRows(Message, COLUMNS["message"])
+_session_from, _message_from = _SESSIONS.parse, _MESSAGES.parse
 
 
 def _message_values(tenant: str, message: Message) -> dict[str, object]:
-    return {
-        "tenant_id": tenant,
-        "session_id": message.session_id,
-        "position": message.position,
-        "role": message.role.value,
-        "content": message.content,
-        "created_at": message.created_at,
-    }
+    return {"tenant_id": tenant, **_MESSAGES.render(message)}

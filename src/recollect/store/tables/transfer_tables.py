@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from recollect.errors import Invalid
-from recollect.model import Json, Kind, Origin, ProposalState, Role, Scope
+from recollect.model import Json, Kind, Memory, Origin, ProposalState, Role, Scope
 from recollect.policy.text import check_text
 from recollect.policy.transfer import KEYS
 from recollect.store.engine import Row
@@ -57,10 +57,7 @@ TABLES: Sequence[ExportTable] = (
         name="memories",
         columns=COLUMNS["memory"],
         same=("kind", "created_at"),
-        optional=_names(
-            "session_id category updated_at expires_at last_retrieved_at archived_at supersedes valid_from valid_to "
-            "held_at flag"
-        ),
+        optional=frozenset(each.name for each in fields(Memory) if "None" in str(each.type)),
         choices={"kind": Kind, "scope": Scope, "role": Role, "origin": Origin},
     ),
     ExportTable(
@@ -128,12 +125,13 @@ NUMBERS = frozenset(
     """seq version last_seq last_id position summarized_count message_count size chars lines budget tokens supersedes
     memory_seq""".split()
 )
+TIMES = frozenset(each.name for each in fields(Memory) if "datetime" in str(each.type))
 NUMBERED = frozenset(["audit_log", "kb_chunks"])
 """Tables whose `id` is a number."""
 
 
 def is_time(column: str) -> bool:
-    return column == "at" or column.endswith("_at") or column in ("valid_from", "valid_to")
+    return column == "at" or column.endswith("_at") or column in TIMES
 
 
 def is_number(table: ExportTable, column: str) -> bool:
