@@ -699,3 +699,30 @@ def test_the_documented_files_work(tmp_path: Path, language: str, name: str) -> 
 
     assert Settings.load(folder=tmp_path, environment={}) == expected
     assert Settings.load(folder=NOWHERE, environment=variables) == expected
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"consolidation": "auto"},
+        {"inject_mode": "bogus"},
+        {"recall_deadline": -5},
+        {"recall_deadline": "soon"},
+        {"capture_turns": "perhaps"},
+        {"tenant": 7},
+        {"port": True},
+    ],
+)
+def test_settings_built_in_python_are_checked_like_loaded_ones(given: dict[str, Any]) -> None:
+    ((name, value),) = given.items()
+    with pytest.raises(Invalid, match=f"^Settings: {name} was given {re.escape(repr(value))}; expected "):
+        Settings(**given)
+    with pytest.raises(Invalid, match=f"^flags: {name} was given "):
+        Settings.load(folder=NOWHERE, environment={}, flags=given)
+
+
+def test_settings_built_in_python_have_the_types_of_loaded_ones() -> None:
+    built = Settings(skills=["~/skills"], workspace="notes", port="8080")  # type: ignore[arg-type]
+
+    assert (built.skills, built.workspace, built.port) == (("~/skills",), Path("notes"), 8080)
+    assert Settings(workspace=None).workspace is None

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Self, get_type_hints
+from typing import Any, Literal, Self, cast, get_type_hints
 
 from recollect.errors import Invalid
 from recollect.settings.sources import PREFIX, SHARED_FILE, from_environment, from_table, read_file, settings_files
-from recollect.settings.values import SettingRow, render_default, render_value, setting
+from recollect.settings.values import SettingRow, convert_value, render_default, render_value, setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Settings of a store and its server. `load` reads them; a program may also build them directly."""
+    """Settings of a store and its server. `load` reads them; a program may also build them directly.
+
+    Values are checked either way. Raises: Invalid.
+    """
 
     url: str = setting("", "URL or path of the database; empty means a SQLite file in the user's data folder.")
     tenant: str = setting("default", "Default tenant.")
@@ -216,13 +220,6 @@ class Settings:
         ("notes", "journal", "recall", "details"), "Sets of tools that are offered to a model."
     )
 
-    def __post_init__(self) -> None:
-        """Check that every number is within its bounds. Raises: Invalid."""
-        for each in fields(self):
-            value, low, high = getattr(self, each.name), each.metadata["low"], each.metadata["high"]
-            if isinstance(value, int | float) and not isinstance(value, bool) and not low <= value <= high:
-                raise Invalid(f"The setting {each.name} is a number from {low} to {high:,}.")
-
     @classmethod
     def load(
         cls,
@@ -245,6 +242,13 @@ class Settings:
         values |= from_environment(variables, known)
         values |= from_table("flags", flags or {}, known)
         return cls(**values)
+
+    def __post_init__(self) -> None:
+        """Check values given in Python like those of files. Raises: Invalid."""
+        for each, known in zip(fields(self), table(type(self)), strict=True):
+            value = getattr(self, each.name)
+            if value is not each.default:
+                object.__setattr__(self, each.name, convert_value(value, known, source="Settings", key=each.name))
 
     @property
     def store_url(self) -> str:
@@ -274,6 +278,11 @@ def default_url(environment: Mapping[str, str] | None = None, *, platform: str =
 
 def table(settings: type[Settings] = Settings) -> Sequence[SettingRow]:
     """Return the definition of every setting, in the order of `Settings`."""
+    return _build_table(cast(Hashable, settings))
+
+
+@cache
+def _build_table(settings: Any) -> Sequence[SettingRow]:
     kinds = get_type_hints(settings)
     rows = []
     for each in fields(settings):
