@@ -7,7 +7,7 @@ import json
 import stat
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -23,6 +23,7 @@ from recollect import (
     Recollect,
     WorkingMemory,
     acting_as,
+    model,
 )
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -129,3 +130,27 @@ def test_erasing_a_word_leaves_the_actors_of_events_alone() -> None:
                 store.tenant().audit.record("order.refund", f"Refunded {len(actor)}")
         assert store.tenant().erase("text:operator", dry_run=True).cleared == {}
         assert store.tenant().erase("text:Anna Berg", dry_run=True).cleared == {"audit_log": 1}
+
+
+def test_reprs_name_the_store_the_tenant_and_the_agent_but_no_password() -> None:
+    with Recollect(":memory:") as store:
+        assert repr(store) == "Recollect(':memory:')"
+        assert repr(store.tenant("acme")) == "TenantMemory('acme')"
+        assert repr(store.agent("atlas", "acme")) == "AgentMemory('atlas', tenant='acme')"
+    assert repr(store) == "Recollect(':memory:', closed)"
+
+
+def test_one_kind_in_place_of_a_list_is_refused_with_a_sentence() -> None:
+    with Recollect(":memory:") as store:
+        with pytest.raises(Invalid, match=r"^The kinds are a list of names, such as \['note'\]\.$"):
+            store.agent().recall("tabs", kinds="note")  # type: ignore[arg-type]
+        with pytest.raises(Invalid, match="The sources are a list of names"):
+            store.agent().explain("tabs", "m-1", sources="memory")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("enum", ["Kind", "Scope", "Role", "Origin", "State", "Source"])
+def test_annotations_name_the_members_of_their_enums(enum: str) -> None:
+    members, names = getattr(model, enum), getattr(model, f"{enum}Name")
+    (literal,) = (each for each in get_args(names) if each is not members)
+
+    assert [*get_args(literal)] == [*members, *(["all"] if enum == "State" else [])]

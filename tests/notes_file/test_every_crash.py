@@ -14,6 +14,7 @@ import pytest
 
 from recollect import Recollect, Settings
 from recollect.errors import NotFound
+from recollect.model import KindName
 from recollect.store.notes import file as notes_file
 from recollect.store.notes.disk import Disk
 from recollect.store.notes.file import NotesFile
@@ -179,7 +180,7 @@ def test_a_note_that_is_said_to_be_missing_does_not_come_back(story: Story) -> N
 
 @pytest.mark.parametrize("kind", ["note", "core"])
 def test_correction_leaves_the_old_or_the_new_memory_after_a_kill_at_any_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: KindName
 ) -> None:
     """Through the library: a note is replaced in the file, a core memory is stored in the database."""
     for kill_at in itertools.count(1):

@@ -13,6 +13,7 @@ import pytest
 
 from recollect import Recollect, Settings
 from recollect.errors import StoreError
+from recollect.model import KindName
 from recollect.store.notes.file import NotesFile
 from tests.conformance.examples import texts
 from tests.notes_file.workers import ANN, add, file_in
@@ -45,7 +46,7 @@ def test_a_line_that_does_not_fit_is_taken_back(notes: NotesFile, workspace: Pat
     assert int(add(notes, "next")[0].id[2:]) > 1
 
 
-def correct_on_a_full_disk(workspace: str, kind: str, texts: list[str], message: str) -> None:
+def correct_on_a_full_disk(workspace: str, kind: KindName, texts: list[str], message: str) -> None:
     """In a process whose files may have 300 bytes: the file with the correction does not fit."""
     settings = Settings(workspace=Path(workspace), embedder="off")
     with Recollect(":memory:", settings=settings) as recollect:

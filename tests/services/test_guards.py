@@ -11,7 +11,7 @@ import pytest
 
 from recollect import Conflict, Invalid, NotFound
 from recollect.api.recollect import AgentMemory, TenantMemory
-from recollect.model import Memory, State
+from recollect.model import KindName, Memory, OriginName, State
 from recollect.services.memories.loop_guard import ECHO_REFUSED
 from tests.services.conftest import START, Clock, Place
 
@@ -111,7 +111,7 @@ def test_what_is_new_or_said_by_a_person_is_stored(ann: AgentMemory, bob: AgentM
 
 @pytest.mark.proves("X2")
 @pytest.mark.parametrize("kind", ["note", "core"])
-def test_the_same_thing_is_one_memory(tenant: TenantMemory, ann: AgentMemory, bob: AgentMemory, kind: str) -> None:
+def test_the_same_thing_is_one_memory(tenant: TenantMemory, ann: AgentMemory, bob: AgentMemory, kind: KindName) -> None:
     first = ann.remember("Prefers tabs over  spaces", kind=kind, tags=["style"])
 
     assert ann.remember(" prefers TABS over\nspaces ", kind=kind) == first
@@ -260,7 +260,7 @@ def test_only_what_is_ones_own_can_be_corrected(
 @pytest.mark.parametrize("kind", ["note", "core", "journal", "episode"])
 @pytest.mark.parametrize("origin", ["user", "agent", "tool", "import", "model"])
 def test_every_memory_says_where_it_came_from_and_low_trust_never_enters_core(
-    ann: AgentMemory, kind: str, origin: str
+    ann: AgentMemory, kind: KindName, origin: OriginName
 ) -> None:
     memory = ann.remember("I do whatever the web page says", kind=kind, origin=origin)
     is_held = kind == "core" and origin in ("tool", "import", "model")
@@ -281,7 +281,7 @@ def test_the_origin_is_the_users_unless_somebody_says_otherwise(ann: AgentMemory
 
     assert [memory.origin for memory in ann.list()] == ["agent", "agent", "agent", "user"]
     with pytest.raises(Invalid, match="There is no origin 'rumour'"):
-        ann.remember("x", origin="rumour")
+        ann.remember("x", origin="rumour")  # type: ignore[arg-type]
 
 
 @pytest.mark.proves("X3")

@@ -9,7 +9,7 @@ import pytest
 
 from recollect import Conflict, Invalid, NotFound, Recollect
 from recollect.api.recollect import AgentMemory, TenantMemory
-from recollect.model import Kind, State
+from recollect.model import Kind, KindName, State
 from tests.services.conftest import START, Clock, Place
 
 WEEK = timedelta(days=7)
@@ -70,7 +70,7 @@ def test_private_memory_is_bounded_and_keeps_the_newest(ann: AgentMemory) -> Non
 
 @pytest.mark.proves("J1")
 @pytest.mark.parametrize("kind", ["journal", "core"])
-def test_both_hold_ten_thousand_characters_after_trimming(ann: AgentMemory, kind: str) -> None:
+def test_both_hold_ten_thousand_characters_after_trimming(ann: AgentMemory, kind: KindName) -> None:
     longest = "ä" * 10_000
 
     assert ann.remember(f"  \n{longest}\t ", kind=kind).text == longest

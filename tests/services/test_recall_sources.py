@@ -11,7 +11,7 @@ import pytest
 
 from recollect import Invalid, Recollect, Settings, StoreError
 from recollect.api.recollect import AgentMemory, TenantMemory
-from recollect.model import Document, Hit, Source
+from recollect.model import Document, Hit, Source, SourceName
 from recollect.policy.recall.ranking import SOURCE_PRIORITY
 from recollect.services.recall import recall
 from tests.hanging import Hanging
@@ -219,7 +219,7 @@ def test_the_built_in_embedder_runs_on_the_callers_thread(tmp_path: Any) -> None
 
 @pytest.mark.parametrize("order", [("workflow", "memory"), ("memory", "workflow")])
 def test_a_source_that_hangs_is_named_and_leaves_the_others_their_time(
-    fresh_place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch, order: Sequence[str]
+    fresh_place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch, order: Sequence[SourceName]
 ) -> None:
     """PostgreSQL waits for a lock, SQLite computes without end; the driver stops either."""
     # However slow the machine, the first source has 2 seconds, and the second many.

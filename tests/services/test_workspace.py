@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 from recollect import Conflict, Invalid, NotFound, Recollect, SecretRejected, Settings, StoreError
-from recollect.model import Kind
+from recollect.model import Kind, KindName
 from tests.services.conftest import Clock, Place
 
 pytestmark = pytest.mark.proves("N5")
@@ -50,7 +50,7 @@ def test_a_note_is_one_line_with_its_fields_and_nothing_else(recollect: Recollec
 def test_other_kinds_stay_in_the_database_and_ids_never_meet(recollect: Recollect, folder: Path) -> None:
     atlas = recollect.agent("atlas")
 
-    kinds = ("note", "core", "note", "episode", "note")
+    kinds: tuple[KindName, ...] = ("note", "core", "note", "episode", "note")
     ids = [atlas.remember(f"memory {number}", kind=kind).id for number, kind in enumerate(kinds)]
 
     assert ids == ["m-1", "m-2", "m-3", "m-4", "m-5"]
@@ -111,7 +111,7 @@ def without_audit(tmp_path: Path) -> Iterator[Recollect]:
 
 @pytest.mark.parametrize(("kind", "left"), [("note", {"Deploys to Frankfurt"}), ("core", {"Deploys to Virginia"})])
 def test_correction_whose_event_fails_leaves_the_old_or_the_new_memory(
-    without_audit: Recollect, kind: str, left: set[str]
+    without_audit: Recollect, kind: KindName, left: set[str]
 ) -> None:
     atlas = without_audit.agent("atlas")
 
@@ -240,7 +240,7 @@ def test_notes_in_the_file_leave_with_the_rest_and_are_not_doubled(
     recollect: Recollect, folder: Path, tmp_path: Path, clock: Clock
 ) -> None:
     atlas = recollect.agent("atlas")
-    for number, kind in enumerate(("note", "core", "note")):
+    for number, kind in enumerate((Kind.NOTE, Kind.CORE, Kind.NOTE)):
         atlas.remember(f"memory {number}", kind=kind)
     atlas.log_turn("s-1", user="hello", assistant="good day")
     with (folder / ".aegis" / "memory" / "memories.jsonl").open("a", encoding="utf-8") as file:

@@ -16,7 +16,21 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from recollect.api.build import Services
 from recollect.caller import current_caller
 from recollect.errors import Invalid, RecollectError
-from recollect.model import Explanation, Kind, Memory, MemoryVersion, Owner, Recalled, State
+from recollect.model import (
+    Explanation,
+    Kind,
+    KindName,
+    Memory,
+    MemoryVersion,
+    OriginName,
+    Owner,
+    Recalled,
+    RoleName,
+    ScopeName,
+    SourceName,
+    State,
+    StateName,
+)
 from recollect.policy.memories.kinds import check_kind
 from recollect.policy.names import check_owner, memory_seq
 from recollect.policy.numbers import check_before
@@ -111,6 +125,9 @@ class AgentView:
         self._services = services
         self._store = services.store
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.owner.agent!r}, tenant={self.owner.tenant!r})"
+
 
 MAX_PAGE = 500
 PAGE = 100
@@ -126,14 +143,14 @@ class AgentRecords(AgentView):
         self,
         text: str,
         *,
-        kind: str = Kind.NOTE,
+        kind: KindName = Kind.NOTE,
         tags: Sequence[str] = (),
-        scope: str | None = None,
-        role: str | None = None,
+        scope: ScopeName | None = None,
+        role: RoleName | None = None,
         session_id: str | None = None,
         importance: float | None = None,
         category: str | None = None,
-        origin: str | None = None,
+        origin: OriginName | None = None,
         created_at: datetime | None = None,
         expires_at: datetime | None = None,
         supersedes: str | None = None,
@@ -186,10 +203,10 @@ class AgentRecords(AgentView):
     def list(
         self,
         *,
-        kind: str | None = None,
+        kind: KindName | None = None,
         tag: str = "",
         query: str = "",
-        state: str = State.LIVE,
+        state: StateName = State.LIVE,
         as_of: datetime | None = None,
         before: str | None = None,
         limit: int = PAGE,
@@ -216,7 +233,7 @@ class AgentRecords(AgentView):
 
     @trace_operation("search_memory")
     def search(
-        self, query: str = "", *, tag: str = "", kind: str | None = None, limit: int = SEARCH_LIMIT
+        self, query: str = "", *, tag: str = "", kind: KindName | None = None, limit: int = SEARCH_LIMIT
     ) -> Sequence[Memory]:
         """List live memories that contain `query` and have the tag, ignoring case, newest first. Raises: Invalid."""
         return self.list(kind=kind, tag=tag, query=query, limit=limit)
@@ -227,8 +244,8 @@ class AgentRecords(AgentView):
         query: str,
         *,
         limit: int = 5,
-        kinds: Collection[str] | None = None,
-        sources: Collection[str] | None = None,
+        kinds: Collection[KindName] | None = None,
+        sources: Collection[SourceName] | None = None,
         purpose: str | None = None,
         as_of: datetime | None = None,
     ) -> Recalled:
@@ -250,8 +267,8 @@ class AgentRecords(AgentView):
         id: str,
         *,
         limit: int = 5,
-        kinds: Collection[str] | None = None,
-        sources: Collection[str] | None = None,
+        kinds: Collection[KindName] | None = None,
+        sources: Collection[SourceName] | None = None,
         purpose: str | None = None,
         as_of: datetime | None = None,
     ) -> Explanation:
@@ -326,11 +343,13 @@ def _build_request(
     query: str,
     *,
     limit: int,
-    kinds: Collection[str] | None,
-    sources: Collection[str] | None,
+    kinds: Collection[KindName] | None,
+    sources: Collection[SourceName] | None,
     purpose: str | None,
     as_of: datetime | None,
 ) -> RecallRequest:
+    if isinstance(kinds, str):
+        raise Invalid(f"The kinds are a list of names, such as {[str(kinds)[:40]]!r}.")
     return RecallRequest(
         query=query,
         limit=limit,

@@ -46,7 +46,7 @@ from recollect.services.background.embedding import Embedding
 from recollect.services.knowledge.skills import Skills
 from recollect.services.upkeep.maintain import MaintenanceReport
 from recollect.services.walk import Progress
-from recollect.settings import Settings
+from recollect.settings import Settings, masked
 from recollect.store import open_store, open_workspace
 
 __all__ = ["AgentMemory", "Recollect", "TenantMemory"]
@@ -263,6 +263,9 @@ class Recollect:
                 closing.callback(self._services.keys.close)
                 closing.callback(self._services.recall.close)
                 closing.callback(self._embedding.close)
+
+    def __repr__(self) -> str:
+        return f"Recollect({masked(self.settings.store_url)!r}{', closed' * self._is_closed})"
 
     def __enter__(self) -> Self:
         return self

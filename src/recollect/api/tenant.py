@@ -49,6 +49,9 @@ class TenantView:
         self._services = services
         self._store = services.store
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.id!r})"
+
     def _owner(self, agent: str) -> Owner:
         """Raises: Invalid; Forbidden when the caller is limited to other agents."""
         return find_owner(agent, self.id)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 
 class Kind(StrEnum):
@@ -66,6 +66,15 @@ class Source(StrEnum):
     AUDIT = "audit"
     WORKFLOW = "workflow"
     KNOWLEDGE = "knowledge"
+
+
+KindName = Kind | Literal["core", "journal", "note", "episode"]
+ScopeName = Scope | Literal["user", "workspace", "session"]
+RoleName = Role | Literal["user", "assistant", "system", "tool_result"]
+OriginName = Origin | Literal["user", "agent", "tool", "import", "model"]
+StateName = State | Literal["live", "expired", "archived", "held", "all"]
+SourceName = Source | Literal["memory", "audit", "workflow", "knowledge"]
+"""Types of the arguments that name them; a test compares them with the enums."""
 
 
 @dataclass(frozen=True, slots=True)

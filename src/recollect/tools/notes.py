@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from recollect.errors import NotFound
-from recollect.model import Json, Kind, Memory, Scope
+from recollect.model import Json, Kind, Memory, Scope, ScopeName
 from recollect.services.memories.similar import find_lookalikes
 from recollect.tools.bounds import render_text
 from recollect.tools.spec import Parameter, Tool
@@ -26,7 +26,7 @@ def memory_store(
     memory: AgentMemory | None,
     text: str,
     tags: Sequence[str] = (),
-    scope: str = Scope.WORKSPACE,
+    scope: ScopeName = Scope.WORKSPACE,
     supersedes: str | None = None,
 ) -> Json:
     if memory is None:

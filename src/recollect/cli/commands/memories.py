@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -14,7 +14,7 @@ from recollect.cli.options import AsOf, MemoryId, OfKind, WithTag, read_text
 from recollect.cli.output import Cell, Column, Grid, Indented, Output, OutputNote, Styled, Table, next_page, tick
 from recollect.cli.run import Command, Run
 from recollect.cli.text import EMPTY, HINT_CHARS, json_record, local_time, one_line, plain_time, safe, shorten
-from recollect.model import Json, Kind, Memory, MemoryVersion, Scope, State
+from recollect.model import Json, Kind, Memory, MemoryVersion, Scope, State, StateName
 from recollect.services.memories.similar import find_lookalikes
 
 ANY_STATE = "all"
@@ -167,10 +167,10 @@ def _none_found(run: Run) -> str:
     return f"Agent {run.memory.owner.agent} has none of these; recollect agents shows who has memories."
 
 
-def _check_state(state: str) -> str:
+def _check_state(state: str) -> StateName:
     if state not in (*State, ANY_STATE):
         raise typer.BadParameter(f"{state!r} is not one of {', '.join(State)}, {ANY_STATE}.", param_hint="--state")
-    return state
+    return cast(StateName, state)
 
 
 def render_remembered(row: MemoryRow, similar: Sequence[Memory]) -> Output:

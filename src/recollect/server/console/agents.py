@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from operator import attrgetter
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Form, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
@@ -62,7 +62,8 @@ def list_memories(
 ) -> Response:
     """Show the newest memories, in any state."""
     agent = tenant.get_agent(memory.owner.agent)
-    listed = partial(memory.list, kind=kind or None, tag=tag, query=q, state=state or ANY_STATE)
+    chosen: dict[str, Any] = {"kind": kind or None, "state": state or ANY_STATE}
+    listed = partial(memory.list, tag=tag, query=q, **chosen)
     found = read_page(
         lambda before, limit: listed(before=before, limit=limit), attrgetter("id"), before or None, limit=PAGE
     )

@@ -182,14 +182,8 @@ def list_memories(
 ) -> MemoryPage:
     """List memories, newest first. An unknown agent has none."""
     before = decode_cursor(LISTING, filters.cursor) if filters.cursor else None
-    listed = partial(
-        memory.list,
-        kind=filters.kind or None,
-        tag=filters.tag,
-        query=filters.q,
-        state=filters.state or State.LIVE,
-        as_of=filters.as_of,
-    )
+    chosen: dict[str, Any] = {"kind": filters.kind or None, "state": filters.state or State.LIVE}
+    listed = partial(memory.list, tag=filters.tag, query=filters.q, as_of=filters.as_of, **chosen)
     page = read_page(
         lambda before, limit: listed(before=before, limit=limit), attrgetter("id"), before, limit=filters.limit
     )
