@@ -29,8 +29,7 @@ from recollect.runner import AgentRunner
 from recollect.server.http.auth import CurrentRecollect, CurrentTenant
 from recollect.server.http.errors import located
 from recollect.server.http.routing import WRITE, Router
-from recollect.server.rest.knowledge import FORM
-from recollect.server.rest.shapes import RequestBody
+from recollect.server.rest.shapes import FORM, RequestBody, is_form
 from recollect.services.prompt.transcripts import MAX_MESSAGE_CHARS
 
 
@@ -256,7 +255,7 @@ async def run_agent(
 async def _parse_request(request: Request) -> tuple[RunBody, tuple[Image, ...]]:
     """Return the body and its images. Raises: Invalid, RequestValidationError."""
     try:
-        if request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM:
+        if is_form(request):
             async with request.form(max_files=MAX_IMAGES, max_fields=2 * len(FORM_FIELDS)) as form:
                 return await _parse_form(form.multi_items())
         sent = await request.body()

@@ -24,7 +24,7 @@ from recollect.server.http.auth import CurrentRecollect, CurrentTenant, readable
 from recollect.server.http.errors import located
 from recollect.server.http.routing import READ, WRITE, Router
 from recollect.server.paging import decode_cursor, next_cursor, read_page
-from recollect.server.rest.shapes import Paging, Patch, RequestBody
+from recollect.server.rest.shapes import FORM, NO_FILE, Paging, Patch, RequestBody, is_form
 from recollect.server.threads import BodyReader
 from recollect.services.knowledge.report import Change, IngestedDocument, IngestReport
 from recollect.services.recall.recall import MAX_LIMIT
@@ -167,9 +167,7 @@ class SkillPage(BaseModel):
 
 
 LISTING = "documents"
-FORM = "multipart/form-data"
 FORM_FIELDS = ("file", "title", "category", "is_published")
-NO_FILE = "The form has no file; send it as the field `file`, with its name."
 
 router = Router(prefix="/api", tags=["knowledge"])
 DocumentId = Annotated[str, Path(description="The document's id.", examples=["d-0f343b0931126a20"])]
@@ -206,7 +204,7 @@ class Upload:
 
 async def _parse_request(request: Request) -> NewDocument | Upload:
     """Return the document of a request. Raises: Invalid, RequestValidationError."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM:
+    if is_form(request):
         async with request.form(max_files=1, max_fields=len(FORM_FIELDS)) as form:
             return await _parse_form(dict(form))
     try:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, model_validator
 from pydantic_core import PydanticCustomError
+from starlette.requests import Request
 
 from recollect.api.agent import ANY_STATE, MAX_PAGE, PAGE
 from recollect.model import KeyScope, Kind, Origin, Role, Scope, State
@@ -42,6 +43,15 @@ StateName = Annotated[str, one_of([*State, ANY_STATE])]
 KeyScopeName = Annotated[str, one_of(KeyScope)]
 PurposeName = Annotated[str, one_of(PURPOSES)]
 ModeName = Annotated[str, one_of(InjectMode)]
+
+
+FORM = "multipart/form-data"
+NO_FILE = "The form has no file; send it as the field `file`, with its name."
+
+
+def is_form(request: Request) -> bool:
+    """Return True if the body is a form."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM
 
 
 class RequestBody(BaseModel):

@@ -26,7 +26,7 @@ from recollect.model import ImportReport
 from recollect.providers.archives import open_compressed
 from recollect.server.http.auth import CurrentTenant
 from recollect.server.http.routing import ADMIN, Router
-from recollect.server.rest.shapes import RequestBody
+from recollect.server.rest.shapes import FORM, NO_FILE, RequestBody, is_form
 
 
 class Compression(StrEnum):
@@ -98,8 +98,6 @@ MEDIA = {
 }
 SUFFIXES = {Compression.NONE: ".jsonl", Compression.GZIP: ".jsonl.gz", Compression.ZSTD: ".jsonl.zst"}
 BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
-FORM = "multipart/form-data"
-NO_FILE = "The form has no file; send it as the field `file`, with its name."
 _BODY = {
     "requestBody": {
         "required": True,
@@ -153,7 +151,7 @@ def _pieces(file: IO[bytes]) -> Iterator[bytes]:
 async def _receive_file(request: Request) -> AsyncIterator[Path]:
     """Yield the uploaded file, which is on disk while the request runs. Raises: Invalid."""
     with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
-        if request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM:
+        if is_form(request):
             async with request.form(max_files=1, max_fields=0) as form:
                 path = await save_file(form, folder)
         else:

@@ -24,9 +24,9 @@ from recollect.store.notes.disk import (
     FILE_NAME,
     FOLDERS,
     OWNER_ONLY_FILE,
-    OWNER_ONLY_FOLDER,
     check_regular,
     find_paths,
+    make_private,
     translate_os_errors,
 )
 from recollect.store.notes.file import NotesFile
@@ -260,9 +260,7 @@ def _claim(workspace: Path, owner: Owner, *, is_writing: bool) -> bool:
             return found == name
         if not is_writing and not paths.file.exists():
             return False
-        # `mkdir(parents=True)` would give the outer folder default permissions.
-        for folder in reversed(paths.folders[:-1]):
-            folder.mkdir(OWNER_ONLY_FOLDER, exist_ok=True)
+        make_private(paths.folder)
         return _write_claim(claim, name)
 
 
