@@ -167,13 +167,7 @@ class AgentCapture(AgentView):
         Raises: Invalid.
         """
         return self.capture_output(
-            output,
-            source=source,
-            status=status,
-            type=type,
-            session_id=session_id,
-            duration=duration,
-            metadata=metadata,
+            output, source=source, status=status, type=type, session_id=session_id, duration=duration, metadata=metadata
         ).text
 
     def capture_output(

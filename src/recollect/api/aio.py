@@ -37,9 +37,7 @@ class _Wrapped(Protocol):
     _threads: ThreadPoolExecutor
 
 
-def _in_thread(
-    method: Callable[Concatenate[Any, P], T],
-) -> Callable[Concatenate[_Wrapped, P], Coroutine[Any, Any, T]]:
+def _in_thread(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[_Wrapped, P], Coroutine[Any, Any, T]]:
     """Wrap a method of the synchronous class as a coroutine method of the async one."""
 
     async def call(self: _Wrapped, /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -235,15 +235,7 @@ def _build_recall(
     )
     weights = {name: getattr(settings, f"weight_{name}") for name in PARTS}
     return Recall(
-        store,
-        sources,
-        embedding,
-        echoes,
-        retrieved,
-        judge,
-        now,
-        weights=weights,
-        deadline=settings.recall_deadline,
+        store, sources, embedding, echoes, retrieved, judge, now, weights=weights, deadline=settings.recall_deadline
     )
 
 

@@ -26,13 +26,7 @@ from recollect.api.tenant import (
 from recollect.api.tenant_history import AuditLog, TenantHistory, TenantKnowledge, TenantWorkflows
 from recollect.caller import current_caller
 from recollect.errors import Invalid
-from recollect.model import (
-    ApiKey,
-    BackgroundStatus,
-    CheckResult,
-    RefusedText,
-    Skill,
-)
+from recollect.model import ApiKey, BackgroundStatus, CheckResult, RefusedText, Skill
 from recollect.policy.names import check_tenant
 from recollect.ports import Clock, Embedder, Store, TokenCounter
 from recollect.providers.archives import Archives

@@ -120,11 +120,7 @@ class TenantAgents(TenantView):
     def _audit(self, agent: str, action: str, done: str, work: Callable[[], T]) -> T:
         """Run `work` on an agent and add an audit event in the same transaction."""
         event = AuditEvent(
-            tenant=self.id,
-            at=self._services.now(),
-            action=action,
-            agent_id=agent,
-            message=f"Agent {agent} was {done}.",
+            tenant=self.id, at=self._services.now(), action=action, agent_id=agent, message=f"Agent {agent} was {done}."
         )
 
         def do() -> T:

@@ -273,22 +273,11 @@ class TenantKnowledge(TenantView):
         if not ingest.is_folder(path_or_text):
             return IngestReport(documents=(ingest(self.id, path_or_text, wishes),))
         return ingest.folder(
-            self.id,
-            Path(path_or_text),
-            wishes,
-            include=include,
-            exclude=exclude,
-            is_pruned=prune,
-            progress=progress,
+            self.id, Path(path_or_text), wishes, include=include, exclude=exclude, is_pruned=prune, progress=progress
         )
 
     def ingest_text(
-        self,
-        text: str,
-        *,
-        title: str | None = None,
-        category: str | None = None,
-        is_published: bool | None = None,
+        self, text: str, *, title: str | None = None, category: str | None = None, is_published: bool | None = None
     ) -> IngestReport:
         """Ingest a text, even one that looks like a path: for texts from untrusted sources.
 

@@ -61,8 +61,7 @@ AsOf = Annotated[
 
 # Models and summaries. What is not given is as the settings say.
 SummaryEnabled = Annotated[
-    bool | None,
-    typer.Option("--summary-enabled/--no-summary-enabled", help="Summarise old turns.", show_default=False),
+    bool | None, typer.Option("--summary-enabled/--no-summary-enabled", help="Summarise old turns.", show_default=False)
 ]
 SummaryThreshold = Annotated[
     int | None,

@@ -81,13 +81,7 @@ class AuditStore(Protocol):
         """
 
     def list_events(
-        self,
-        tenant: str,
-        *,
-        needle: str = "",
-        agents: Collection[str] = (),
-        before: int | None = None,
-        limit: int = 20,
+        self, tenant: str, *, needle: str = "", agents: Collection[str] = (), before: int | None = None, limit: int = 20
     ) -> Sequence[AuditEvent]:
         """List events, newest first.
 

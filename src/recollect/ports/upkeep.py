@@ -111,14 +111,7 @@ class ErasureStore(Protocol):
     """Erasure of rows without a trace."""
 
     def list_traces(
-        self,
-        tenant: str,
-        table: str,
-        *,
-        agent: str = "",
-        session_id: str = "",
-        after: Key = (),
-        limit: int = 500,
+        self, tenant: str, table: str, *, agent: str = "", session_id: str = "", after: Key = (), limit: int = 500
     ) -> Sequence[Trace]:
         """List the rows of a table with all their texts, by key, starting after `after`.
 

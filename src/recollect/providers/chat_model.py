@@ -74,10 +74,7 @@ async def open_chat_model(settings: Settings, name: str) -> AsyncIterator[Opened
     Raises: Invalid when the address is malformed.
     """
     endpoint = Endpoint(
-        "chat/completions",
-        what="model endpoint",
-        api_key=settings.openai_api_key,
-        base_url=settings.openai_base_url,
+        "chat/completions", what="model endpoint", api_key=settings.openai_api_key, base_url=settings.openai_base_url
     )
     async with httpx2.AsyncClient(
         verify=_load_certificates(), timeout=settings.openai_timeout, follow_redirects=False

@@ -23,13 +23,7 @@ MAX_CACHED_CHARS = 20_000
 PIECES_PER_BLOCK = 8_192  # bounds the memory of one step to 8 MB, however much text is embedded
 
 # Scripts written without spaces: each character is a separate word.
-_IDEOGRAPHS = (
-    (0x4E00, 0x9FFF),
-    (0x3400, 0x4DBF),
-    (0x20000, 0x2CEAF),
-    (0xF900, 0xFAFF),
-    (0x2F800, 0x2FA1F),
-)
+_IDEOGRAPHS = ((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F))
 
 
 class _Fold(dict[int, str]):

@@ -85,10 +85,7 @@ GROUPS = (
 PAGES = (login_pages, agent_pages, explain, conversations, proposals, knowledge_pages, tenant)
 """The modules with the pages of the console."""
 
-REST: Sequence[Route] = [
-    *(route for each in (reference, *GROUPS) for route in each.router.routes),
-    mcp_http.ROUTE,
-]
+REST: Sequence[Route] = [*(route for each in (reference, *GROUPS) for route in each.router.routes), mcp_http.ROUTE]
 CONSOLE: Sequence[Route] = [route for each in PAGES for route in each.router.routes]
 
 SWITCH_SECONDS = 0.001

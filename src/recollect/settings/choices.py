@@ -116,8 +116,7 @@ class Settings:
         500, "Tokens an output may have before it is stored and replaced by a reference.", low=1
     )
     detail_summary: Literal["rules", "model"] = setting(
-        "rules",
-        "Descriptions of captured output: by rules alone, or also by the fast model, with one call per output.",
+        "rules", "Descriptions of captured output: by rules alone, or also by the fast model, with one call per output."
     )
     busy_timeout: float = setting(
         10.0, "Seconds to wait for a database that another process is writing to.", low=0, high=86_400
@@ -197,16 +196,13 @@ class Settings:
         "number of connections open.",
     )
     otel_endpoint: str = setting(
-        "",
-        "OpenTelemetry collector for the server's spans, such as http://127.0.0.1:4318; empty sends none.",
+        "", "OpenTelemetry collector for the server's spans, such as http://127.0.0.1:4318; empty sends none."
     )
     max_requests: int = setting(
         128, "Largest number of concurrent requests; further ones are answered with a request to retry.", low=1
     )
     request_timeout: float = setting(
-        30.0,
-        "Seconds the server may work on a request; the time to receive it does not count.",
-        low=1,
+        30.0, "Seconds the server may work on a request; the time to receive it does not count.", low=1
     )
     transfer_timeout: float = setting(
         1800.0, "The same for an import or an export. Erasure and maintenance have no limit.", low=1

@@ -264,9 +264,7 @@ def _render_events(events: Sequence[AuditEvent], *, next_cursor: int | None) -> 
 def render_recorded(event: AuditEvent) -> Output:
     """Render an event that was just recorded."""
     return Output(
-        json=_event_json(event),
-        lines=[_event_line(event)],
-        blocks=[(tick(True), f"Recorded as event {event.id}")],
+        json=_event_json(event), lines=[_event_line(event)], blocks=[(tick(True), f"Recorded as event {event.id}")]
     )
 
 
@@ -288,9 +286,7 @@ def _render_report(report: AuditReport) -> Output:
     document = asdict(report)
     verdict = _verdict(report)
     return Output(
-        json={"ok": document.pop("is_intact")} | document,
-        lines=[verdict],
-        blocks=[(tick(report.is_intact), verdict)],
+        json={"ok": document.pop("is_intact")} | document, lines=[verdict], blocks=[(tick(report.is_intact), verdict)]
     )
 
 

@@ -39,10 +39,7 @@ def ask(
 
 
 def chat(
-    run: Run,
-    session: InSession = None,
-    openai_model: OpenaiModel = None,
-    openai_base_url: OpenaiBaseUrl = None,
+    run: Run, session: InSession = None, openai_model: OpenaiModel = None, openai_base_url: OpenaiBaseUrl = None
 ) -> None:
     """Talk to an agent. /help lists the commands; Ctrl-C cancels an answer, Ctrl-D leaves."""
     run.flags |= {"openai_model": openai_model, "openai_base_url": openai_base_url}

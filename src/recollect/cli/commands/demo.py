@@ -129,10 +129,7 @@ TOUR = (
     Stop(
         title="Small enters the prompt, big is referred to",
         says="A long output is stored whole and stands in the prompt as one line. Behind the line it can be searched.",
-        lines=(
-            "details store build.log --description 'nightly build'",
-            f"details show {KEY} --grep error --context 0",
-        ),
+        lines=("details store build.log --description 'nightly build'", f"details show {KEY} --grep error --context 0"),
     ),
     Stop(
         title="The next prompt, within a budget",

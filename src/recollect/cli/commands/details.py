@@ -94,11 +94,7 @@ def show(
     run.show(_render_page(page))
 
 
-def hide(
-    run: Run,
-    key: Key,
-    undo: Annotated[bool, typer.Option("--undo", help="Show it again.")] = False,
-) -> None:
+def hide(run: Run, key: Key, undo: Annotated[bool, typer.Option("--undo", help="Show it again.")] = False) -> None:
     """Hide a big text, so that it cannot be found or read."""
     detail = run.memory.hide_detail(key, is_hidden=not undo)
     run.show(_render_changed(detail.key, "Shown again" if undo else "Hidden"))

@@ -46,8 +46,7 @@ def workflows(
     id: Annotated[str | None, typer.Argument(help="Show the steps of this one.", show_default=False)] = None,
     limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 100,
     after: Annotated[
-        str,
-        typer.Option(metavar="ID", help="Continue after this workflow or step.", show_default=False),
+        str, typer.Option(metavar="ID", help="Continue after this workflow or step.", show_default=False)
     ] = "",
 ) -> None:
     """List the tenant's workflows, or the steps of one."""

@@ -36,8 +36,7 @@ from recollect.services.knowledge.report import Change, IngestFailure, IngestRep
 STANDARD_INPUT = Path("-")
 
 DocumentId = Annotated[
-    str,
-    typer.Argument(metavar="ID", help="The document's id.", show_default=False, autocompletion=complete_document),
+    str, typer.Argument(metavar="ID", help="The document's id.", show_default=False, autocompletion=complete_document)
 ]
 Title = Annotated[str | None, typer.Option(help="The title.", show_default=False)]
 Category = Annotated[str | None, typer.Option(help="The category.", show_default=False)]
@@ -166,8 +165,7 @@ def search(
 
 
 def skills(
-    run: Run,
-    name: Annotated[str | None, typer.Argument(help="Show this one in full.", show_default=False)] = None,
+    run: Run, name: Annotated[str | None, typer.Argument(help="Show this one in full.", show_default=False)] = None
 ) -> None:
     """List the skills from SKILL.md files; with --agent, those of this agent.
 
@@ -328,10 +326,7 @@ def _render_whole_skills(skills: Sequence[Skill], problems: Sequence[str]) -> Ou
     return Output(
         json=_skills_json(skills, problems),
         lines=[*(safe(each.body) for each in skills), *(OutputNote(one_line(each)) for each in problems)],
-        blocks=[
-            *(Indented(safe(each.body)) for each in skills),
-            *(Styled(one_line(each), "red") for each in problems),
-        ],
+        blocks=[*(Indented(safe(each.body)) for each in skills), *(Styled(one_line(each), "red") for each in problems)],
     )
 
 

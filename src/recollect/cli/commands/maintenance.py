@@ -40,9 +40,7 @@ def scan(
     allow: Annotated[
         str | None,
         typer.Option(
-            metavar="TEXT",
-            help="Declare that this text holds no secret; - reads standard input.",
-            show_default=False,
+            metavar="TEXT", help="Declare that this text holds no secret; - reads standard input.", show_default=False
         ),
     ] = None,
 ) -> None:
@@ -148,11 +146,7 @@ def _render_sightings(sightings: Iterable[Sighting]) -> Output:
             "items": [{"agent": each.owner.agent, "id": each.id, "rules": list(each.rules)} for each in sightings]
         },
         lines=((safe(each.owner.agent), each.id, ", ".join(each.rules)) for each in sightings),
-        columns=(
-            Column("Agent", "cyan", whole=True),
-            Column("Id", "cyan", whole=True),
-            Column("Seems to hold", "red"),
-        ),
+        columns=(Column("Agent", "cyan", whole=True), Column("Id", "cyan", whole=True), Column("Seems to hold", "red")),
         rows=((safe(each.owner.agent), safe(each.id), ", ".join(each.rules)) for each in sightings),
         if_empty=(tick(True), "Nothing that is stored looks like a secret."),
     )

@@ -69,8 +69,7 @@ def list_(
     kind: OfKind = None,
     tag: WithTag = "",
     state: Annotated[
-        str,
-        typer.Option(help=f"{', '.join(State)} or {ANY_STATE}.", autocompletion=lambda: [*State, ANY_STATE]),
+        str, typer.Option(help=f"{', '.join(State)} or {ANY_STATE}.", autocompletion=lambda: [*State, ANY_STATE])
     ] = State.LIVE.value,
     limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 100,
     before: Annotated[

@@ -284,11 +284,7 @@ def _render_evaluation(found: Evaluation) -> Output:
             "recall_p50_ms": found.recall_p50_ms,
             "recall_p95_ms": found.recall_p95_ms,
         },
-        lines=[
-            ("type", "level", "questions", *METRICS),
-            *((safe(type), *others) for type, *others in measured),
-            speed,
-        ],
+        lines=[("type", "level", "questions", *METRICS), *((safe(type), *others) for type, *others in measured), speed],
         columns=[Column(header, whole=True) for header in ("Type", "Level", "Questions", *METRICS)],
         rows=[(one_line(type), *others) for type, *others in measured],
         blocks=[Styled(speed, "dim")],

@@ -27,10 +27,7 @@ router = page_router()
 
 @router.get("/documents", scope=READ)
 def list_documents(
-    request: Request,
-    tenant: CurrentTenant,
-    category: Annotated[str, Query()] = "",
-    after: Annotated[str, Query()] = "",
+    request: Request, tenant: CurrentTenant, category: Annotated[str, Query()] = "", after: Annotated[str, Query()] = ""
 ) -> Response:
     """Show documents by id, of one category if it is given."""
     found = tenant.list_documents(category=category, after=after, limit=DOCUMENTS + 1)
@@ -79,10 +76,7 @@ def show_whiteboard(request: Request, tenant: CurrentTenant, after: Annotated[st
 
 @router.post("/whiteboard", scope=WRITE)
 def write(
-    request: Request,
-    tenant: CurrentTenant,
-    title: Annotated[str, Form()] = "",
-    text: Annotated[str, Form()] = "",
+    request: Request, tenant: CurrentTenant, title: Annotated[str, Form()] = "", text: Annotated[str, Form()] = ""
 ) -> Response:
     """Write an area; it replaces the area of the same title."""
     try:

@@ -55,10 +55,7 @@ class McpEndpoint:
         async with AsyncExitStack() as stack:
             for form in (JSON, STREAM):
                 manager = StreamableHTTPSessionManager(
-                    self._server,
-                    stateless=True,
-                    json_response=form == JSON,
-                    max_request_body_size=MAX_BODY_BYTES,
+                    self._server, stateless=True, json_response=form == JSON, max_request_body_size=MAX_BODY_BYTES
                 )
                 await stack.enter_async_context(manager.run())
                 self._managers[form] = manager

@@ -171,9 +171,7 @@ def _detail(client: ClientContext, detail: Detail) -> Resource:
         description=detail.summary or None,
         mime_type=PLAIN,
         size=detail.size,
-        annotations=Annotations(
-            last_modified=detail.created_at.isoformat(timespec="seconds").replace("+00:00", "Z"),
-        ),
+        annotations=Annotations(last_modified=detail.created_at.isoformat(timespec="seconds").replace("+00:00", "Z")),
     )
 
 

@@ -43,8 +43,7 @@ class RunBody(RequestBody):
         str | None, Field(description="The conversation it belongs to; null starts a new one.", examples=["s-1"])
     ] = None
     prompt: Annotated[
-        str,
-        Field(json_schema_extra={"minLength": 1, "maxLength": MAX_MESSAGE_CHARS}, examples=["Which indentation?"]),
+        str, Field(json_schema_extra={"minLength": 1, "maxLength": MAX_MESSAGE_CHARS}, examples=["Which indentation?"])
     ]
     stream: Annotated[bool, Strict(), Field(description="Answer with server-sent events.")] = False
 

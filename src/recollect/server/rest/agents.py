@@ -27,11 +27,7 @@ class AgentPatch(Patch):
     system_prompt: Annotated[str, Field(json_schema_extra={"maxLength": MAX_CHARS["system_prompt"]})] = ""
     model: Annotated[str, Field(json_schema_extra={"maxLength": MAX_CHARS["model"]})] = ""
     tools: Annotated[
-        list[str],
-        Field(
-            description="Names of tools or sets; empty: all.",
-            json_schema_extra={"maxItems": MAX_TOOLS},
-        ),
+        list[str], Field(description="Names of tools or sets; empty: all.", json_schema_extra={"maxItems": MAX_TOOLS})
     ] = []
     knowledge_categories: Annotated[
         list[str],

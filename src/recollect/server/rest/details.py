@@ -165,11 +165,7 @@ def store_detail(memory: CurrentAgent, body: NewDetail) -> DetailBody:
     """Store a big text. When this route answers, it is on disk. The text is stored unchanged; credentials are removed
     from its description and metadata."""
     stored = memory.store_detail(
-        body.content,
-        description=body.description,
-        type=body.type,
-        session_id=body.session_id,
-        metadata=body.metadata,
+        body.content, description=body.description, type=body.type, session_id=body.session_id, metadata=body.metadata
     )
     return DetailBody.of(stored)
 

@@ -74,9 +74,7 @@ class MemoryPatch(Patch):
     tags: Tags = []
     importance: Importance = 0.0
     version: Annotated[
-        int,
-        Strict(),
-        Field(description="The version to change; 409 if there is a newer one.", examples=[1]),
+        int, Strict(), Field(description="The version to change; 409 if there is a newer one.", examples=[1])
     ] = 0
 
 

@@ -23,8 +23,7 @@ from recollect.server.rest.shapes import Paging, RequestBody
 from recollect.services.prompt.transcripts import MAX_MESSAGE_CHARS
 
 SummarizedCount = Annotated[
-    int,
-    Field(serialization_alias="summarizedCount", description="Number of first messages that the summary covers."),
+    int, Field(serialization_alias="summarizedCount", description="Number of first messages that the summary covers.")
 ]
 Said = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": MAX_MESSAGE_CHARS})]
 
@@ -54,8 +53,7 @@ class NewTurn(RequestBody):
     user: Said
     assistant: Said
     remember: Annotated[
-        Annotated[bool, Strict()] | None,
-        Field(description="Also store both as episodes; null: from the settings."),
+        Annotated[bool, Strict()] | None, Field(description="Also store both as episodes; null: from the settings.")
     ] = None
     agent_id: Annotated[
         str | None, Field(description="Starts the session for this agent if it does not exist; null: 404.")
@@ -134,8 +132,7 @@ class ConversationBody(BaseModel):
     summary: str
     summarized_count: SummarizedCount
     messages: Annotated[
-        list[PromptMessage],
-        Field(description="A system message with the summary, if any, and the messages after it."),
+        list[PromptMessage], Field(description="A system message with the summary, if any, and the messages after it.")
     ]
 
     @classmethod

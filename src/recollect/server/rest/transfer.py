@@ -49,8 +49,7 @@ class ImportParameters(RequestBody):
 
     is_query: ClassVar[bool] = True
     format: Annotated[
-        str | None,
-        Field(description="The program that wrote the file; omitted: detected.", examples=["recollect"]),
+        str | None, Field(description="The program that wrote the file; omitted: detected.", examples=["recollect"])
     ] = None
     agent: Annotated[str | None, Field(description="Agent for memories that name none.")] = None
     merge: Annotated[bool, Field(description="Where ids clash, keep the existing item.")] = False
@@ -177,9 +176,7 @@ async def save_file(form: FormData, folder: str) -> Path:
 
 @router.post("/import", scope=ADMIN, is_json=False, openapi_extra=_BODY)
 def import_file(
-    tenant: CurrentTenant,
-    options: Annotated[ImportParameters, Query()],
-    path: Annotated[Path, Depends(_receive_file)],
+    tenant: CurrentTenant, options: Annotated[ImportParameters, Query()], path: Annotated[Path, Depends(_receive_file)]
 ) -> ImportedBody:
     """Import a file, sent as the body or as the field `file` of a form: an export, or the memories of another program.
     Existing items stay unchanged, so sending it twice changes nothing. 409 where ids clash, unless `merge`."""

@@ -115,8 +115,7 @@ class Consolidate:
         """
         proposal, message = self._get_open(owner, id), f"Proposal {id} was rejected."
         return self._store.transaction(
-            owner.tenant,
-            lambda: self._decide(proposal, ProposalState.REJECTED, message, was=ProposalState.OPEN),
+            owner.tenant, lambda: self._decide(proposal, ProposalState.REJECTED, message, was=ProposalState.OPEN)
         )
 
     def undo(self, owner: Owner, id: str) -> Proposal:

@@ -117,15 +117,7 @@ class RoutedStore(SqlDelegate):
         limit: int = 20,
     ) -> Sequence[Memory]:
         in_rows = self.sql.list_memories(
-            owner,
-            kind=kind,
-            needle=needle,
-            tag=tag,
-            state=state,
-            now=now,
-            is_past=is_past,
-            before=before,
-            limit=limit,
+            owner, kind=kind, needle=needle, tag=tag, state=state, now=now, is_past=is_past, before=before, limit=limit
         )
         if kind not in (None, Kind.NOTE) or state not in (None, State.LIVE, State.HELD):
             return in_rows
@@ -228,14 +220,7 @@ class RoutedStore(SqlDelegate):
         return in_rows.with_more(in_file) if len(in_rows.seqs) else in_file
 
     def list_traces(
-        self,
-        tenant: str,
-        table: str,
-        *,
-        agent: str = "",
-        session_id: str = "",
-        after: Key = (),
-        limit: int = 500,
+        self, tenant: str, table: str, *, agent: str = "", session_id: str = "", after: Key = (), limit: int = 500
     ) -> Sequence[Trace]:
         in_file: list[Trace] = []
         if table in (MEMORIES, NOTES_FILE) and agent and not after and not session_id:

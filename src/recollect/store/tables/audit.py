@@ -72,13 +72,7 @@ class AuditRows(WordSearchRows):
         return self._write(event.tenant, add)
 
     def list_events(
-        self,
-        tenant: str,
-        *,
-        needle: str = "",
-        agents: Collection[str] = (),
-        before: int | None = None,
-        limit: int = 20,
+        self, tenant: str, *, needle: str = "", agents: Collection[str] = (), before: int | None = None, limit: int = 20
     ) -> Sequence[AuditEvent]:
         pattern = f"%{like_literal(fold(needle))}%"
         if len(pattern.encode()) > MAX_PATTERN_BYTES:

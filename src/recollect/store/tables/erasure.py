@@ -165,14 +165,7 @@ class ErasureRows(AuditRows):
     """Implementation of `ports.ErasureStore`."""
 
     def list_traces(
-        self,
-        tenant: str,
-        table: str,
-        *,
-        agent: str = "",
-        session_id: str = "",
-        after: Key = (),
-        limit: int = 500,
+        self, tenant: str, table: str, *, agent: str = "", session_id: str = "", after: Key = (), limit: int = 500
     ) -> Sequence[Trace]:
         if table == NOTES_FILE:
             return []

@@ -176,10 +176,7 @@ class MemoryRows(Units):
     def list_versions(
         self, owner: Owner, id: str, *, before: int | None = None, limit: int | None = None
     ) -> Sequence[MemoryVersion]:
-        page = {
-            "before": BEHIND_ALL if before is None else before,
-            "limit": BEHIND_ALL if limit is None else limit,
-        }
+        page = {"before": BEHIND_ALL if before is None else before, "limit": BEHIND_ALL if limit is None else limit}
 
         def read(unit: Unit) -> Sequence[Row]:
             _get_row(unit, owner, id)

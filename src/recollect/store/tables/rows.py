@@ -12,17 +12,7 @@ from operator import attrgetter
 from types import NoneType
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
-from recollect.model import (
-    Agent,
-    AuditEvent,
-    Detail,
-    Kind,
-    Memory,
-    MemoryVersion,
-    Owner,
-    Workflow,
-    WorkflowStep,
-)
+from recollect.model import Agent, AuditEvent, Detail, Kind, Memory, MemoryVersion, Owner, Workflow, WorkflowStep
 from recollect.policy.audit import canonical_json
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.text import content_hash, fold

@@ -60,22 +60,11 @@ TABLES: Sequence[ExportTable] = (
         optional=frozenset(each.name for each in fields(Memory) if "None" in str(each.type)),
         choices={"kind": Kind, "scope": Scope, "role": Role, "origin": Origin},
     ),
-    ExportTable(
-        name="memory_versions",
-        columns=("tenant_id", "agent_id", *COLUMNS["version"]),
-    ),
+    ExportTable(name="memory_versions", columns=("tenant_id", "agent_id", *COLUMNS["version"])),
     ExportTable(name="chat_sessions", columns=COLUMNS["session"], same=("agent_id", "created_at")),
+    ExportTable(name="chat_messages", columns=COLUMNS["message"], same=("role", "created_at"), choices={"role": Role}),
     ExportTable(
-        name="chat_messages",
-        columns=COLUMNS["message"],
-        same=("role", "created_at"),
-        choices={"role": Role},
-    ),
-    ExportTable(
-        name="details",
-        columns=COLUMNS["detail"],
-        same=("content_hash", "created_at"),
-        optional=_names("session_id"),
+        name="details", columns=COLUMNS["detail"], same=("content_hash", "created_at"), optional=_names("session_id")
     ),
     ExportTable(name="context_calls", columns=COLUMNS["context_call"]),
     ExportTable(
@@ -85,12 +74,7 @@ TABLES: Sequence[ExportTable] = (
         optional=_names("memory_seq decided_at"),
         choices={"kind": Kind, "origin": Origin, "state": ProposalState},
     ),
-    ExportTable(
-        name="kb_documents",
-        columns=COLUMNS["document"],
-        same=("content_hash",),
-        optional=_names("flag"),
-    ),
+    ExportTable(name="kb_documents", columns=COLUMNS["document"], same=("content_hash",), optional=_names("flag")),
     ExportTable(name="kb_chunks", columns=COLUMNS["chunk"], order=("id",)),
     ExportTable(name="workflows", columns=COLUMNS["workflow"], same=("name", "created_at")),
     ExportTable(
