@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import NotFound, StoreError
-from recollect.model import Kind, Memory
+from recollect.model import Kind, Memory, Owner
 from recollect.ports import Store
 from recollect.store import open_store, open_workspace
 from recollect.store.notes.delegation import SqlDelegate
 from recollect.store.notes.router import RoutedStore
+from recollect.store.notes.trust import NoteTrust, TrustRows
 from recollect.store.sqlstore import SqlStore
 from tests.conformance.examples import NOW, texts
 from tests.notes_file.workers import ANN, file_in, note
@@ -133,3 +134,16 @@ def test_correction_outside_a_transaction_removes_the_note_at_once(store: Store)
     new = correct(store, store.add_memory(note("old")), "new")
 
     assert store.list_memories(ANN, now=NOW) == [new]
+
+
+def test_deleting_a_note_reads_the_trust_in_its_workspace_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, reads, find = store.add_memory(note("old")), list[Owner](), TrustRows.find
+
+    def counted(self: TrustRows, owner: Owner) -> NoteTrust | None:
+        reads.append(owner)
+        return find(self, owner)
+
+    monkeypatch.setattr(TrustRows, "find", counted)
+    store.delete_memory(ANN, kept.id)
+
+    assert reads == [ANN]

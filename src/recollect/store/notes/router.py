@@ -139,9 +139,10 @@ class RoutedStore(SqlDelegate):
 
     def update_memory(self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime) -> Memory:
         owner = memory.owner
-        file, note = self._notes.find_file(owner), self._notes.find_one(owner, memory.id)
-        if file is None or note is None:
+        found = self._notes.find_with_file(owner, memory.id)
+        if found is None:
             return self.sql.update_memory(memory, vector, replaced_at=replaced_at)
+        file, note = found
         if note.flag and memory == replace(note, held_at=None, flag=None):
             self._notes.approve(file, owner, [memory])
             return replace(memory, origin=Origin.USER)
@@ -160,11 +161,11 @@ class RoutedStore(SqlDelegate):
         return self.sql.list_versions(owner, id, before=before, limit=limit)
 
     def delete_memory(self, owner: Owner, id: str) -> None:
-        file = self._notes.find_file(owner)
-        if file is None or self._notes.find_one(owner, id) is None:
+        found = self._notes.find_with_file(owner, id)
+        if found is None:
             return self.sql.delete_memory(owner, id)
         self._check_log(owner.tenant)
-        return file.delete_memory(id)
+        return found[0].delete_memory(id)
 
     def delete_agent(self, owner: Owner) -> None:
         self.sql.delete_agent(owner)

@@ -183,7 +183,16 @@ class NotesStore:
 
     def find_one(self, owner: Owner, id: str) -> Memory | None:
         """Return the note with this id."""
-        return next(iter(self.find(owner, [memory_seq(id) or 0]).values()), None)
+        found = self.find_with_file(owner, id)
+        return None if found is None else found[1]
+
+    def find_with_file(self, owner: Owner, id: str) -> tuple[NotesFile, Memory] | None:
+        """Return the file and the note with this id."""
+        file, seq = self.find_file(owner), memory_seq(id) or 0
+        if file is None or seq in self._hidden(owner):
+            return None
+        note = file.find_memories([seq]).get(seq)
+        return None if note is None else (file, note)
 
     def find_same(self, owner: Owner, text: str) -> Memory | None:
         """Return the newest note with the same text, up to case and white space."""
