@@ -22,7 +22,7 @@ from recollect.store.tables.columns import COLUMNS
 
 R = TypeVar("R", bound=Any)
 OtherField = tuple[str, Callable[[Any], Any] | None, Callable[[Any], Any] | None]
-"""Field of a column, and how its values are read and written."""
+"""Field of a column, and how its values (other than None) are read and written."""
 
 BEHIND_ALL = 2**62
 """Number greater than any row's; start of a listing without a cursor, and no limit."""
@@ -93,7 +93,8 @@ class RecordRows(Generic[R]):
         self._names: list[str] = []
         self._dropped: list[str] = []  # fields of columns that the record does not have
         self._parsers: list[tuple[str, Callable[[Any], Any]]] = []
-        self._readers: list[tuple[str, Callable[[Any], Any], Callable[[Any], Any] | None]] = []
+        self._renderers: list[tuple[str, Callable[[Any], Any]]] = []
+        read: dict[str, str] = {}
         for column in columns:
             field, parse, render = other.get(column, (places.get(column, column), None, None))
             known_parse, known_render = _converters(hints.get(field))
@@ -101,15 +102,21 @@ class RecordRows(Generic[R]):
             if (parse := parse or known_parse) is not None:
                 self._parsers.append((field, parse))
             if field in hints or "." in field:
-                self._readers.append((column, attrgetter(field), render or known_render))
+                read[column] = field
+                if (render := render or known_render) is not None:
+                    self._renderers.append((column, render))
             else:
                 self._dropped.append(field)
+        self._columns = tuple(read)
+        self._read = attrgetter(*read.values())
 
     def parse(self, row: Row) -> R:
         """Return the record of a row."""
         values = dict(zip(self._names, row, strict=True))
         for field, parse in self._parsers:
-            values[field] = parse(values[field])
+            value = values[field]
+            if value is not None:
+                values[field] = parse(value)
         for field in self._dropped:
             del values[field]
         if "owner.tenant" in values:
@@ -119,44 +126,38 @@ class RecordRows(Generic[R]):
 
     def render(self, record: R) -> dict[str, Any]:
         """Return the values of a record, by column."""
-        return {
-            column: read(record) if render is None else render(read(record)) for column, read, render in self._readers
-        }
+        values = dict(zip(self._columns, self._read(record), strict=True))
+        for column, render in self._renderers:
+            value = values[column]
+            if value is not None:
+                values[column] = render(value)
+        return values
 
 
 def _converters(hint: Any) -> tuple[Callable[[Any], Any] | None, Callable[[Any], Any] | None]:
-    """Return how values of a type are read from a row and written to one; None if they stay as they are."""
+    """Return how values of a type, other than None, are read and written; None if they stay as they are."""
     kinds = [each for each in get_args(hint) or (hint,) if each is not NoneType]
     if get_origin(hint) is tuple:
         return _parse_strings, lambda strings: json_text(strings) if strings else "[]"
     if get_origin(hint) is Mapping:
         return parse_json, json_text
     if kinds == [datetime]:
-        return maybe_moment if NoneType in get_args(hint) else moment, None
+        return moment, None
     if kinds == [bool]:
         return bool, None
     if len(kinds) == 1 and isinstance(kinds[0], type) and issubclass(kinds[0], StrEnum):
         # A lookup table, because calling an enum is slower than converting the rest of the row.
-        members: dict[str | None, StrEnum | None] = {None: None, **{each.value: each for each in kinds[0]}}
-        return members.__getitem__, lambda member: None if member is None else member.value
+        return {each.value: each for each in kinds[0]}.__getitem__, str
     return None, None
 
 
-def _parse_memory_id(seq: int | None) -> str | None:
-    return None if seq is None else memory_id(seq)
-
-
-def _render_memory_id(id: str | None) -> int | None:
-    return None if id is None else memory_seq(id)
-
-
-MEMORY_ID: OtherField = ("memory_id", _parse_memory_id, _render_memory_id)
+MEMORY_ID: OtherField = ("memory_id", memory_id, memory_seq)
 _AGENTS = RecordRows(Agent, COLUMNS["agent"], id=("owner.agent", None, None))
 _MEMORIES = RecordRows(
     Memory,
     COLUMNS["memory"],
     seq=("id", memory_id, memory_seq),
-    supersedes=("supersedes", _parse_memory_id, _render_memory_id),
+    supersedes=("supersedes", memory_id, memory_seq),
 )
 _DETAILS = RecordRows(Detail, COLUMNS["detail"])
 _EVENTS = RecordRows(AuditEvent, COLUMNS["event"], meta=("meta", parse_json, canonical_json))
