@@ -32,7 +32,6 @@ SCHEMA_INCOMPLETE = (
 )
 Row = Sequence[Any]
 
-
 U = TypeVar("U", bound="Unit")
 
 

@@ -38,9 +38,7 @@ RESERVED_FILES = 128
 
 TOO_MANY_KEYS = "Too many wrong keys came from this address; check the key and try again later."
 
-
 MAX_BUCKETS = 10_000
-
 REPORT_SECONDS = 60.0
 
 log = logging.getLogger("recollect.server")

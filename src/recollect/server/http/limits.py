@@ -44,7 +44,6 @@ PIECE_BYTES = 64 * 1024
 NO_KEY_HOLDER = ""
 """Holder of all requests without a key; the others are counted by tenant."""
 
-
 MAX_BODY_BYTES = 8 * 1024 * 1024
 MAX_FILE_BYTES = 4 * 1024**3
 FILE_ROUTES = frozenset({"/api/import", "/admin/import"})
@@ -74,11 +73,9 @@ MAX_OPEN_SECONDS = 5.0
 MAX_HELD_BYTES = 128 * 1024 * 1024
 """Bytes of bodies that all current requests may hold in memory; one tenant may hold half of them."""
 
-
 MAX_WAITING = 32
 JOB_RETRY_AFTER = 5
 QUEUE_FULL = f"Your tenant already has {MAX_WAITING} long requests of this kind waiting; try again when some are done."
-
 
 SAFE_METHODS = ("GET", "HEAD")
 

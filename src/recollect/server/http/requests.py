@@ -32,13 +32,11 @@ Headers = Iterable[tuple[bytes, bytes]]
 PROTECTION: Headers = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 """Headers that keep answers out of caches and browsers from guessing their type."""
 
-
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 EVERYWHERE = frozenset({"0.0.0.0", "::"})
 """Addresses of all interfaces. With them, any IP address is accepted as Host, because DNS rebinding needs a name."""
 
 TWO_HOSTS = "The request has more than one Host header; send it once."
-
 
 LONG_ROUTES = frozenset({"/api/import", "/api/export", "/admin/import", "/admin/export"})
 

@@ -27,7 +27,6 @@ NEAR = 0.7
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
-
 LONG_JOBS: Mapping[str, str] = {
     "POST /api/kb/documents": "documents",
     "POST /api/import": "transfer",

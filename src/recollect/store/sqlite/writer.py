@@ -46,7 +46,6 @@ NO_THREAD = 0
 
 Queries = Mapping[str, tuple[str, tuple[str, ...]]]
 
-
 RETRY_AFTER_BUSY = 1.0
 UNWRITTEN = frozenset(
     {
