@@ -69,7 +69,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/installed-run: pyproject.toml | $(BIN)/python
-	$(PIP) install -e ".[server,postgres]"
+	$(PIP) install -e ".[server,mcp,postgres]"
 	touch $@
 
 $(VENV)/installed-dev: pyproject.toml | $(BIN)/python

@@ -63,7 +63,7 @@ def test_without_any_source_everything_has_its_default() -> None:
     weights = (settings.weight_similarity, settings.weight_recency, settings.weight_importance, settings.weight_source)
     assert weights == (0.5, 0.2, 0.2, 0.1)
     assert (settings.similarity_words, settings.host, settings.port) == (0.67, "127.0.0.1", 8077)
-    assert settings.tool_sets == ("notes", "journal", "recall", "details")
+    assert settings.tool_sets == ("notes", "recall")
 
 
 def test_settings_are_values() -> None:

@@ -11,7 +11,7 @@ from mcp.server.mcpserver import MCPServer
 
 from recollect import AsyncRecollect, Recollect, Settings, capture_calls, captured
 from recollect.policy.details.references import find_references
-from recollect.server.mcp import build_server
+from recollect.server.mcp.protocol import build_server
 
 LOG = "".join(f"2026-01-31T12:00:{n % 60:02}Z INFO step {n} done\n" for n in range(500))
 

@@ -30,6 +30,7 @@ from recollect.api.agent import AgentMemory
 from recollect.model import Json, KeyScope
 from recollect.server.app import create_app
 from recollect.server.http.limits import MAX_BODY_BYTES
+from recollect.server.mcp import mounting
 from recollect.server.mcp.client import READ_ONLY
 from recollect.server.mcp.http import AGENT_HEADER
 from recollect.tools import catalog
@@ -40,6 +41,8 @@ from tests.server.live import PATIENCE, ServerProcess, client_of, serving, wait_
 
 Ask = Callable[[Client], Awaitable[None]]
 JSON = "application/json"
+ALL_SETS = tuple(catalog.SETS)
+SETTINGS = {"tool_sets": ALL_SETS}  # of the store `opened`
 STREAM_FIRST = "text/event-stream, application/json;q=0.9"
 HELLO: Json = {
     "protocolVersion": "2025-06-18",
@@ -188,6 +191,38 @@ def test_an_address_that_cannot_be_meant_is_refused(door: Door, query: str, sent
 
     assert (refusal.status_code, refusal.json()["code"]) == (400, "invalid")
     assert sentence in refusal.json()["error"]
+
+
+def test_white_space_around_the_values_of_headers_is_ignored(door: Door) -> None:
+    name, port = door.address.removeprefix("http://").split(":")
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}})
+    lines = (
+        "POST /mcp HTTP/1.1",
+        f"Host: {name}:{port}",
+        f"Authorization:  Bearer {door.keys['acme', KeyScope.READ]} \t",
+        f"Accept: {JSON} ",
+        f"Content-Type: {JSON} ",
+        "Mcp-Method: tools/list \t ",
+        f"Content-Length: {len(body)}",
+        "Connection: close",
+    )
+    with socket.create_connection((name, int(port))) as connection:
+        connection.sendall("\r\n".join([*lines, "", body]).encode())
+        answered = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answered.startswith(b"HTTP/1.1 200"), answered
+
+
+def test_without_the_extra_the_route_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mounting, "find_spec", lambda name: None)
+    with (
+        Recollect(":memory:", settings=Settings(embedder="off")) as store,
+        serving(store) as address,
+        client_of(address) as client,
+    ):
+        refusal = posted(client, "tools/list")
+        assert client.get("/health").status_code == 200
+    assert (refusal.status_code, refusal.json()["ok"]) == (501, False)
+    assert "pip install 'recollect[mcp]'" in refusal.json()["error"]
 
 
 def test_settings_that_offer_what_does_not_exist_are_refused_at_the_start() -> None:
@@ -496,7 +531,10 @@ def test_a_life_on_postgresql(postgres_url: str) -> None:
         assert answer(await client.call_tool("search_my_memories", {"query": "tabs"}))["results"][0]["id"] == note["id"]
         assert (await client.list_resources()).resources[0].uri.endswith("/private-memory")
 
-    with Recollect(settings=Settings(url=postgres_url)) as store, serving(store, no_auth=False) as address:
+    with (
+        Recollect(settings=Settings(url=postgres_url, tool_sets=ALL_SETS)) as store,
+        serving(store, no_auth=False) as address,
+    ):
         with_client(address, ask, store.tenant("acme").add_key("write").key, query="?agent=atlas")
         assert [note.text for note in store.tenant("acme").agent("atlas").list()] == ["Prefers tabs"]
         assert store.agent("atlas").list() == []

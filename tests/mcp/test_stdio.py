@@ -78,7 +78,8 @@ def run_with(folder: Path, sent: str, *options: str, **variables: str) -> "subpr
 
 def test_a_client_lists_and_calls_and_memories_outlive_the_server(tmp_path: Path) -> None:
     async def first(client: Client) -> None:
-        assert [tool.name for tool in (await client.list_tools()).tools] == list(catalog.TOOLS)
+        default = [tool.name for tool in catalog.select_tools(["notes", "recall"])]
+        assert [tool.name for tool in (await client.list_tools()).tools] == default
         stored = await client.call_tool("memory_store", {"text": "Prefers tabs — größer 🎉"})
         assert answer(stored) == {"ok": True, "id": "m-1"}
         with pytest.raises(MCPError, match="Unknown tool: 'no_such_tool'"):
@@ -123,7 +124,7 @@ def test_resources_and_prompts_are_offered(tmp_path: Path) -> None:
     async def ask(client: Client) -> None:
         await ask_for_resources_and_prompts(client, key)
 
-    with_server(tmp_path, ask, "--agent", "atlas", mode="auto")
+    with_server(tmp_path, ask, "--agent", "atlas", "--sets", ",".join(catalog.SETS), mode="auto")
 
 
 def test_two_servers_share_one_store(tmp_path: Path) -> None:

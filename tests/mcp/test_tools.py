@@ -14,7 +14,8 @@ from mcp.types import INVALID_PARAMS, CallToolResult, TextContent
 
 from recollect import Invalid, Recollect, Settings, StoreBusy, __version__
 from recollect.api.agent import AgentMemory
-from recollect.server.mcp import build_server, select_sets
+from recollect.server.mcp.client import select_sets
+from recollect.server.mcp.protocol import build_server
 from recollect.tools import catalog
 from recollect.tools.guidance import GUIDANCE, guidance
 
@@ -34,12 +35,13 @@ def with_client(
 
 
 def answer(result: CallToolResult) -> Any:
-    """The structured content, which the text says too. A refusal is no error of the protocol."""
+    """The structured content, which the text repeats. A refusal is no error of the protocol, but marked as one."""
     (text,) = result.content
     assert isinstance(text, TextContent)
-    assert json.loads(text.text) == result.structured_content
-    assert not result.is_error
-    return result.structured_content
+    content = result.structured_content
+    assert json.loads(text.text) == content
+    assert result.is_error is (isinstance(content, dict) and "error" in content)
+    return content
 
 
 @pytest.fixture
@@ -57,6 +59,7 @@ def test_every_tool_is_listed_as_the_catalogue_describes_it(store: Recollect, mo
             described = catalog.TOOLS[tool.name]
             assert (tool.title, tool.description) == (described.title, described.description)
             assert tool.input_schema == described.schema()
+            assert tool.output_schema == described.answer_schema()
             hints = tool.annotations
             assert hints is not None
             assert hints.read_only_hint is described.is_read_only
@@ -255,9 +258,48 @@ def test_a_store_that_fails_is_a_refusal_too(store: Recollect) -> None:
     with_client(store, ask)
 
 
-def test_a_set_of_the_default_that_does_not_exist_yet_is_passed_over() -> None:
-    assert set(select_sets(Settings().tool_sets)) == set(Settings().tool_sets) & set(catalog.SETS)
+def test_select_sets_returns_sets_that_exist() -> None:
+    assert list(select_sets(Settings().tool_sets)) == ["notes", "recall"]
+    assert list(select_sets(Settings().agent_tool_sets)) == ["notes", "journal", "recall", "details"]
     assert list(select_sets(["recall", "notes"])) == ["recall", "notes"]
+
+
+def test_memory_search_without_a_result_says_what_else_to_try(store: Recollect) -> None:
+    async def ask(client: Client) -> None:
+        await client.call_tool("memory_store", {"text": "Maria owns billing"})
+        found = answer(await client.call_tool("memory_search", {"query": "who owns billing"}))
+        assert (found["count"], found["memories"]) == (0, [])
+        assert "search_my_memories" in found["hint"]
+        assert "hint" not in answer(await client.call_tool("memory_search", {"query": "billing"}))
+        assert "hint" not in answer(await client.call_tool("memory_search", {}))
+
+    with_client(store, ask)
+
+
+def test_every_answer_fits_its_output_schema() -> None:
+    """The fields an answer may have are those of its schema; the test of each tool checks their values."""
+    with Recollect(":memory:", settings=Settings(embedder="off")) as store:
+        agent = store.agent("atlas")
+        store.tenant().ingest("Refunds are paid within 14 days.", title="Refunds")
+        key = catalog.call(agent, "store_memory", {"content": "line\n" * 9})["memory_key"]
+        for name, arguments in (
+            ("memory_store", {"text": "Prefers tabs over spaces"}),
+            ("memory_store", {"text": "Prefers tabs over the spaces"}),
+            ("memory_search", {"query": "nothing like it"}),
+            ("memory_delete", {"id": "m-1"}),
+            ("memory_delete", {"id": "m-99"}),
+            ("save_to_journal", {"content": "We met"}),
+            ("save_to_core", {"content": "I am careful"}),
+            ("search_my_memories", {"query": "refunds", "purpose": "task_intake"}),
+            ("search_knowledge", {"query": "refunds"}),
+            ("store_memory", {"content": "another"}),
+            ("retrieve_memory", {"memory_key": key, "grep": "line", "limit": 10}),
+            ("search_memory", {"query": "line"}),
+        ):
+            schema = catalog.TOOLS[name].answer_schema()["properties"]
+            types = {"string": str, "integer": int, "boolean": bool, "array": list}
+            for field, value in catalog.call(agent, name, arguments).items():
+                assert type(value) is types[schema[field]["type"]], (name, field)
 
 
 @pytest.mark.parametrize("sets", [["notes", "nots"], [""], ["NOTES"]])

@@ -137,7 +137,7 @@ class AgentRunner:
         # A model that was passed in cannot call tools.
         if self._recollect.model is not None:
             return []
-        offered = catalog.select_tools(self._recollect.settings.tool_sets)
+        offered = catalog.select_tools(self._recollect.settings.agent_tool_sets)
         return [tool for tool in offered if _is_allowed(agent, tool.name, tool.set)]
 
 

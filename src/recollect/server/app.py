@@ -40,7 +40,7 @@ from recollect.server.http.requests import (
     leads_to_console,
 )
 from recollect.server.http.routing import Route, RouteTable, check_scopes
-from recollect.server.mcp import http as mcp_http
+from recollect.server.mcp import mounting
 from recollect.server.rest import (
     agent_runs,
     agents,
@@ -85,7 +85,7 @@ GROUPS = (
 PAGES = (login_pages, agent_pages, explain, conversations, proposals, knowledge_pages, tenant)
 """The modules with the pages of the console."""
 
-REST: Sequence[Route] = [*(route for each in (reference, *GROUPS) for route in each.router.routes), mcp_http.ROUTE]
+REST: Sequence[Route] = [*(route for each in (reference, *GROUPS) for route in each.router.routes), mounting.ROUTE]
 CONSOLE: Sequence[Route] = [route for each in PAGES for route in each.router.routes]
 
 SWITCH_SECONDS = 0.001
@@ -148,8 +148,8 @@ def _add_routes(app: FastAPI, recollect: Recollect) -> None:
     for each in (*GROUPS, *PAGES, reference):
         check_scopes(each.router.api, table.scopes)
     app.state.reference = reference.ReferencePage(app)
-    app.state.mcp = mcp_http.McpEndpoint(recollect)
-    endpoint = starlette_routing.Route(mcp_http.PATH, app.state.mcp, methods=["POST"], include_in_schema=False)
+    app.state.mcp = mounting.create_endpoint(recollect)
+    endpoint = starlette_routing.Route(mounting.PATH, app.state.mcp, methods=["POST"], include_in_schema=False)
     app.router.routes.append(endpoint)
 
 

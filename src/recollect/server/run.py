@@ -25,12 +25,13 @@ from recollect.server.console.logins import PATH
 from recollect.server.first_key import create_first_key
 from recollect.server.http.addresses import raise_open_file_limit
 from recollect.server.http.connection import ImpatientProtocol
-from recollect.server.mcp import http as mcp_http
+from recollect.server.mcp import mounting
 from recollect.settings import Settings, masked, share_heaps
 
 GRACE_SECONDS = 10
 """Seconds that running requests get to finish when the server stops."""
 
+NO_MCP = "not installed; run: pip install 'recollect[mcp]'"
 BACKLOG = 2048
 
 
@@ -63,7 +64,7 @@ def serve(settings: Settings, *, no_auth: bool, say: Callable[[str], None] = _sa
             address = _address(listener)
             say(f"Memories  {masked(settings.store_url)}")
             say(f"REST      {address}/api  ({f'tenant {settings.tenant}, no login' if no_auth else 'by key'})")
-            say(f"MCP       {address}{mcp_http.PATH}")
+            say(f"MCP       {address + mounting.PATH if mounting.has_mcp() else NO_MCP}")
             say(f"Reference {address}/docs")
             say(f"Console   {address}{_way_in(app, recollect, made)}")
             if made is not None:

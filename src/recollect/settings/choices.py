@@ -213,7 +213,10 @@ class Settings:
         "trusted enough (never a core memory worded by a model).",
     )
     tool_sets: tuple[str, ...] = setting(
-        ("notes", "journal", "recall", "details"), "Sets of tools that are offered to a model."
+        ("notes", "recall"), "Sets of tools that the MCP server offers: `notes`, `journal`, `recall`, `details`."
+    )
+    agent_tool_sets: tuple[str, ...] = setting(
+        ("notes", "journal", "recall", "details"), "Sets of tools that the reference agent offers to its model."
     )
 
     @classmethod

@@ -36,6 +36,11 @@ def render_tools(sets: Iterable[str] | None, form: str) -> list[Json]:
     return [RENDERERS[form](tool) for tool in select_tools(sets)]
 
 
+def is_refusal(answer: Json) -> bool:
+    """Return True if a tool's answer says that it did not do what was asked."""
+    return "error" in answer
+
+
 def call(memory: Any | None, name: str, arguments: Mapping[str, Any]) -> Json:
     """Run a tool on an agent's memory (`api.AgentMemory`; None without an agent) and return its answer."""
     tool = TOOLS.get(name)

@@ -109,6 +109,7 @@ TOOLS = (
                 description="A short word for what it is: command_output, file_content, api_response, user_preference …"
             ),
         },
+        answer={"memory_key": "string", "reference": "string"},
         call=store_memory,
     ),
     Tool(
@@ -136,6 +137,12 @@ TOOLS = (
             "context": Parameter(description="Lines shown around each match of grep; 2 if not given.", type="integer"),
             "json_path": Parameter(description="A part of a JSON text, such as $.items[0].name."),
         },
+        answer={
+            "memory_key": "string",
+            "content": "string",
+            "remaining": "string",
+            **dict.fromkeys(("offset", "total", "total_lines", *OPTIONAL), "integer"),
+        },
         call=retrieve_memory,
         is_read_only=True,
         is_idempotent=True,
@@ -153,6 +160,7 @@ TOOLS = (
             "query": Parameter(description="A few words; texts that have most of them come first."),
             "thread_id": Parameter(description="Only texts of this conversation."),
         },
+        answer={"count": "integer", "memories": "array"},
         call=search_memory,
         is_read_only=True,
         is_idempotent=True,

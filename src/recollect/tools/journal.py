@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from recollect.api.agent import AgentMemory
 
 NO_AGENT = {"error": "This tool only works in group conversations, where it is clear which agent is speaking."}
+SAVED = {"success": "boolean", "memory_type": "string", "content": "string"}
 
 
 def save_to_journal(memory: AgentMemory | None, content: str) -> Json:
@@ -43,6 +44,7 @@ TOOLS = (
             "conversation; an entry fades after about a week."
         ),
         parameters={"content": Parameter(description="What to write down, a paragraph at most.", is_required=True)},
+        answer={**SAVED, "expires_around": "string"},
         call=save_to_journal,
     ),
     Tool(
@@ -54,6 +56,7 @@ TOOLS = (
             "yourself. It stays for good and you see it in every conversation, so use it sparingly."
         ),
         parameters={"content": Parameter(description="The core memory, short and meaningful.", is_required=True)},
+        answer={**SAVED, "note": "string"},
         call=save_to_core,
     ),
 )

@@ -49,6 +49,7 @@ TOOLS = (
             "categories": Parameter(description="Only documents of these categories; all if not given.", type="array"),
             "limit": Parameter(description="How many passages, 5 if not given, 20 at most.", type="integer"),
         },
+        answer={"count": "integer", "results": "array"},
         call=search_knowledge,
         is_read_only=True,
         is_idempotent=True,

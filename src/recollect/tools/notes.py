@@ -20,6 +20,10 @@ HINT = (
     "It is stored, but the facts under similar say nearly the same. Remove with memory_delete the ones that are wrong, "
     "outdated or double; next time, name the fact a new one replaces as supersedes."
 )
+NOT_FOUND = (
+    "No fact holds exactly these words. Try one word of it, leave the arguments out to see the newest facts, or ask a "
+    "question in your own words with search_my_memories."
+)
 
 
 def memory_store(
@@ -43,7 +47,8 @@ def memory_search(memory: AgentMemory | None, query: str = "", tag: str = "") ->
     if memory is None:
         return NO_AGENT
     found = memory.search(query, tag=tag, kind=Kind.NOTE, limit=SEARCH_LIMIT)
-    return {"count": len(found), "memories": [_render(note) for note in found]}
+    answer: Json = {"count": len(found), "memories": [_render(note) for note in found]}
+    return answer if found or not (query or tag) else {**answer, "hint": NOT_FOUND}
 
 
 def memory_delete(memory: AgentMemory | None, id: str) -> Json:
@@ -79,6 +84,7 @@ TOOLS = (
             "scope": Parameter(description="Whom or what it is about; workspace if not given.", choices=tuple(Scope)),
             "supersedes": Parameter(description="The id of the fact this one corrects or replaces, such as m-4."),
         },
+        answer={"id": "string", "similar": "array", "hint": "string"},
         call=memory_store,
     ),
     Tool(
@@ -93,6 +99,7 @@ TOOLS = (
             "query": Parameter(description="Words that occur in the fact exactly like this; case does not matter."),
             "tag": Parameter(description="Only facts with this tag."),
         },
+        answer={"count": "integer", "memories": "array", "hint": "string"},
         call=memory_search,
         is_read_only=True,
         is_idempotent=True,
@@ -103,6 +110,7 @@ TOOLS = (
         title="Forget a fact",
         description="Delete one fact that is wrong or outdated, by the id shown with it (such as m-4).",
         parameters={"id": Parameter(description="The fact's id, such as m-4.", is_required=True)},
+        answer={},
         call=memory_delete,
         is_destructive=True,
         is_idempotent=True,

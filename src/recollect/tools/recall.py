@@ -61,6 +61,7 @@ TOOLS = (
                 choices=tuple(PURPOSES),
             ),
         },
+        answer={"heading": "string", "count": "integer", "results": "array", "missing": "array"},
         call=search_my_memories,
         is_read_only=True,
         is_idempotent=True,

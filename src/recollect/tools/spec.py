@@ -42,6 +42,7 @@ class Tool:
     title: str
     description: str
     parameters: Mapping[str, Parameter]
+    answer: Mapping[str, str]  # the fields of its answer, each with its JSON type; some may be left out
     call: Callable[..., Json]  # (memory, **arguments); the memory is None when there is no agent
     is_read_only: bool = False
     is_destructive: bool = False
@@ -55,6 +56,11 @@ class Tool:
             "required": [name for name, parameter in self.parameters.items() if parameter.is_required],
             "additionalProperties": False,
         }
+
+    def answer_schema(self) -> Json:
+        """Return the answer as JSON Schema. A refusal holds `error` and, from most tools, `ok`."""
+        types = {"ok": "boolean", "error": "string", **self.answer}
+        return {"type": "object", "properties": {name: {"type": type} for name, type in types.items()}}
 
     def parse_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Check the arguments and drop those that are null. Raises: Invalid."""
@@ -95,6 +101,7 @@ def for_mcp(tool: Tool) -> Json:
         "title": tool.title,
         "description": tool.description,
         "inputSchema": tool.schema(),
+        "outputSchema": tool.answer_schema(),
         "annotations": {
             "title": tool.title,
             "readOnlyHint": tool.is_read_only,

@@ -23,7 +23,7 @@ from recollect.server.http.auth import Access
 from recollect.server.http.errors import error_response, http_refusal, refusal
 from recollect.server.http.requests import IDEMPOTENCY_KEY, header
 from recollect.server.http.routing import is_console
-from recollect.server.mcp.http import PATH as MCP
+from recollect.server.mcp.mounting import PATH as MCP
 from recollect.server.rest.agent_runs import EVENT_STREAM
 from recollect.server.threads import Threads
 from recollect.services.access.idempotency import Idempotency

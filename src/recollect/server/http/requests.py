@@ -106,6 +106,8 @@ class RequestMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        # White space around a value is not part of it (RFC 9110, 5.5), but the parser keeps what follows.
+        scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         sent_id = header(scope, _NAME) or ""
         request_id = sent_id if _ACCEPTABLE.fullmatch(sent_id) else os.urandom(8).hex()
         scope.setdefault("state", {})["request_id"] = request_id

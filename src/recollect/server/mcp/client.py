@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from recollect.api.recollect import AgentMemory
 from recollect.errors import Invalid
-from recollect.settings import Settings
 from recollect.tools import catalog
 from recollect.tools.guidance import guidance
 from recollect.tools.spec import Tool
@@ -41,13 +40,12 @@ class ClientContext:
 
 
 def select_sets(requested: Iterable[str]) -> Sequence[str]:
-    """Return the requested sets that this version has. Names of the default setting are never an error.
+    """Return the requested sets if all of them exist.
 
-    Raises: Invalid for any other name, or if nothing is left.
+    Raises: Invalid, also if there are none.
     """
-    known = Settings().tool_sets
-    existing = [name for name in requested if name in catalog.SETS or name not in known]
-    if not existing:
+    sets = list(requested)
+    if not sets:
         raise Invalid(f"No tools are selected; the sets are {', '.join(catalog.SETS)}.")
-    catalog.select_tools(existing)
-    return existing
+    catalog.select_tools(sets)
+    return sets

@@ -24,14 +24,9 @@ from recollect.model import KeyScope
 from recollect.policy.keys import is_allowed
 from recollect.server.http.auth import NO_KEY, Access
 from recollect.server.http.limits import MAX_BODY_BYTES
-from recollect.server.http.routing import READ, Route
 from recollect.server.mcp.client import ClientContext, select_sets
 from recollect.server.mcp.protocol import Context, build_server_for
 from recollect.server.threads import SMALL_BODY
-
-PATH = "/mcp"
-ROUTE = Route("POST", PATH, READ)
-"""READ is enough to connect; tools that write require more."""
 
 AGENT_HEADER = "X-Recollect-Agent"
 JSON, STREAM = "application/json", "text/event-stream"

@@ -1,7 +1,8 @@
 """The MCP server, independent of the transport.
 
-Tools come from `tools.catalog`. A refusal is a normal result with advice for the model; protocol errors are for what a
-model cannot fix: an unknown name, a store that is unavailable. Prompts recall for `policy.recall.purposes`.
+Tools come from `tools.catalog`. A refusal is a normal result with advice for the model, marked `isError`; protocol
+errors are for what a model cannot fix: an unknown name, a store that is unavailable. Prompts recall for
+`policy.recall.purposes`.
 """
 
 from __future__ import annotations
@@ -156,7 +157,9 @@ def _refusal(client: ClientContext, name: str) -> Json | None:
 
 def _result(answer: Json) -> CallToolResult:
     text = json.dumps(answer, ensure_ascii=False)
-    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=answer)
+    return CallToolResult(
+        content=[TextContent(type="text", text=text)], structured_content=answer, is_error=catalog.is_refusal(answer)
+    )
 
 
 async def _run(work: Callable[[], T], *, threads: anyio.CapacityLimiter | None) -> T:
