@@ -31,6 +31,7 @@ CHANGING = {  # what is different on every machine, at every time or in every ve
     r"version \d+\.\d+\.\d+\S*": "<version>",
     r"\d\.\d{3}\b": "<score>",
     r"\d+\.\d ms": "<ms>",
+    r"\d+ bytes": "<bytes>",
     r"(\[MemoryRef: [a-z0-9-]+)-[a-z0-9]{8}\b": r"\1-<key>",
     r"recollect-static\S+, \d+|recollect-static\S+": "<embedder>",
     r"recollect_mfrw2zi_[a-z2-7_]+": "<key>",

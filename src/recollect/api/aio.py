@@ -21,6 +21,7 @@ from recollect.api.recollect import AgentMemory, Recollect, TenantMemory
 from recollect.api.tenant_history import AuditLog
 from recollect.capturing import captured
 from recollect.errors import StoreError
+from recollect.model import BackupReport
 from recollect.services.memories.secrets import Sighting
 from recollect.services.walk import Progress
 from recollect.store.engine import CLOSED
@@ -234,6 +235,7 @@ class AsyncRecollect:
     skills = _in_thread(Recollect.skills)
     skill_problems = _in_thread(Recollect.skill_problems)
     maintain = _in_thread(Recollect.maintain)
+    backup = _in_thread(Recollect.backup)
     check = _in_thread(Recollect.check)
     list_tenants = _in_thread(Recollect.list_tenants)
     mend_index = _in_thread(Recollect.mend_index)
@@ -250,6 +252,16 @@ class AsyncRecollect:
     verify_key = _in_thread(Recollect.verify_key)
     current_key = _in_thread(Recollect.current_key)
     now = _in_thread(Recollect.now)
+
+    @staticmethod
+    async def restore(path: str | os.PathLike[str], to: str, *, progress: Progress | None = None) -> BackupReport:
+        """Restore a backup, like `Recollect.restore`."""
+        return await asyncio.to_thread(Recollect.restore, path, to, progress=progress)
+
+    @staticmethod
+    async def verify_backup(path: str | os.PathLike[str], *, progress: Progress | None = None) -> BackupReport:
+        """Check a backup, like `Recollect.verify_backup`."""
+        return await asyncio.to_thread(Recollect.verify_backup, path, progress=progress)
 
     async def close(self) -> None:
         """Finish pending writes and release the store."""

@@ -6,12 +6,13 @@ It keeps no state between calls apart from the store, so one `Recollect` serves 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
 from recollect.api.agent import AgentMemory
 from recollect.api.build import Dependencies, build_services
@@ -26,7 +27,7 @@ from recollect.api.tenant import (
 from recollect.api.tenant_history import AuditLog, TenantHistory, TenantKnowledge, TenantWorkflows
 from recollect.caller import current_caller
 from recollect.errors import Invalid
-from recollect.model import ApiKey, BackgroundStatus, CheckResult, RefusedText, Skill
+from recollect.model import ApiKey, BackgroundStatus, BackupReport, CheckResult, RefusedText, Skill
 from recollect.policy.names import check_tenant
 from recollect.ports import Clock, Embedder, Store, TokenCounter
 from recollect.providers.archives import Archives
@@ -41,9 +42,12 @@ from recollect.services.knowledge.skills import Skills
 from recollect.services.upkeep.maintain import MaintenanceReport
 from recollect.services.walk import Progress
 from recollect.settings import Settings, masked
-from recollect.store import open_store, open_workspace
+from recollect.store import check_backup, open_store, open_workspace, restore_store
 
 __all__ = ["AgentMemory", "Recollect", "TenantMemory"]
+
+BACKUP_COMPRESSION = ".zst"
+MEGABYTE = 1024 * 1024
 
 
 class TenantMemory(
@@ -146,6 +150,37 @@ class Recollect:
         """
         self._services.retrieved.flush()
         return self._services.maintain(progress=progress)
+
+    def backup(self, path: str | os.PathLike[str], *, progress: Progress | None = None) -> BackupReport:
+        """Write a compressed backup of the whole store, all tenants, at one moment; readers and writers continue.
+
+        `progress` is called with the number of files written and the total. The notes file of a workspace is not
+        part of it.
+
+        Raises: Invalid on PostgreSQL, or when the file cannot be written; StoreError, Conflict.
+        """
+        self._services.retrieved.flush()
+        target = Path(path).absolute()
+        with Archives().create(target, compression=BACKUP_COMPRESSION) as file:
+            return self._store.back_up(file, scratch=target.parent, now=self._now(), progress=progress)
+
+    @staticmethod
+    def restore(path: str | os.PathLike[str], to: str, *, progress: Progress | None = None) -> BackupReport:
+        """Restore a backup to `to`, the URL of a SQLite store that does not exist yet.
+
+        Raises: Invalid when the backup is damaged or when there is a store already; StoreError.
+        """
+        with _reading(Path(path), progress) as (file, report_bytes):
+            return restore_store(file, to, progress=report_bytes)
+
+    @staticmethod
+    def verify_backup(path: str | os.PathLike[str], *, progress: Progress | None = None) -> BackupReport:
+        """Read a whole backup, check every checksum and the database inside, and report its content.
+
+        Raises: Invalid, which names the damage.
+        """
+        with _reading(Path(path), progress) as (file, report_bytes):
+            return check_backup(file, scratch=Path(path).absolute().parent, progress=report_bytes)
 
     def check(self, *, is_quick: bool = False, progress: Progress | None = None) -> Sequence[CheckResult]:
         """Check the whole store, all tenants, and report each problem with its remedy; change nothing.
@@ -297,6 +332,15 @@ class Recollect:
             # A remote embedder is not contacted here: it may be unreachable, and memory works without it.
             self._store.use_embedder(embedder.name, embedder.dimensions)
         return Embedding(self._store, embedder, self._now)
+
+
+@contextmanager
+def _reading(path: Path, progress: Progress | None) -> Iterator[tuple[IO[bytes], Callable[[], None] | None]]:
+    """Open a backup; yield the stream, and a callback that reports to `progress` how many megabytes have been read."""
+    archives = Archives()
+    total = archives.size(path) // MEGABYTE + 1
+    with archives.open(path) as (stream, file):
+        yield stream, None if progress is None else lambda: progress(file.tell() // MEGABYTE + 1, total)
 
 
 def _utc_now() -> datetime:

@@ -74,6 +74,11 @@ class Run:
         return self._closing.enter_context(recollect.Recollect(settings=self.settings))
 
     @property
+    def library(self) -> type[Recollect]:
+        """The class of stores, for commands that open none."""
+        return recollect.Recollect
+
+    @property
     def memory(self) -> AgentMemory:
         """The memory of the agent the options name."""
         return self.store.agent()

@@ -253,6 +253,16 @@ class ExportReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BackupReport:
+    """Content of a backup."""
+
+    created_at: datetime
+    texts: int  # texts of details
+    bytes: int  # of everything inside, uncompressed
+    problems: tuple[str, ...] = ()  # damage of the store that the backup shares
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ImportReport:
     """Report of an import or of its dry run."""
 

@@ -8,7 +8,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Protocol
 
-from recollect.model import Erased, ForeignItem, IndexGaps, Json, Key, Owner, StoreState, Trace, WrongWords
+from recollect.model import (
+    BackupReport,
+    Erased,
+    ForeignItem,
+    IndexGaps,
+    Json,
+    Key,
+    Owner,
+    StoreState,
+    Trace,
+    WrongWords,
+)
 from recollect.ports.content import ContentDraft
 from recollect.ports.providers import Vector
 
@@ -152,6 +163,14 @@ class CheckupStore(Protocol):
     """Self-checks of a store. Only `mend_index` and `mend_words` change anything."""
 
     def describe_store(self) -> StoreState: ...
+
+    def back_up(
+        self, file: IO[bytes], *, scratch: Path, now: datetime, progress: Callable[[int, int], None] | None = None
+    ) -> BackupReport:
+        """Write a backup of one moment to `file`, with temporary files in `scratch`.
+
+        Raises: Invalid when the engine has its own backups; StoreError, Conflict.
+        """
 
     def find_damage(self, *, is_quick: bool = False) -> Sequence[str]:
         """Describe damage the database finds in itself, in a few sentences; `is_quick` does not read every page."""

@@ -25,7 +25,7 @@ class Archives:
     """Local implementation of `ports.ArchiveFiles`."""
 
     @contextmanager
-    def create(self, path: Path) -> Iterator[IO[bytes]]:
+    def create(self, path: Path, *, compression: str | None = None) -> Iterator[IO[bytes]]:
         """Raises: Invalid."""
         try:
             # A pipe or a device is written directly: it cannot be replaced.
@@ -39,7 +39,7 @@ class Archives:
             raise Invalid(f"{path}: cannot be written ({error.strerror}).") from error
         try:
             with os.fdopen(fd, "wb") as file:
-                with open_compressed(file, path.suffix) as content:
+                with open_compressed(file, path.suffix if compression is None else compression) as content:
                     yield content
                 file.flush()
                 os.fsync(file.fileno())
@@ -51,22 +51,30 @@ class Archives:
             with suppress(OSError):
                 draft.unlink(missing_ok=True)
 
-    def lines(self, path: Path, *, max_bytes: int) -> Iterator[tuple[bytes, int]]:
-        """Raises: Invalid."""
+    @contextmanager
+    def open(self, path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+        """Open a file for reading; yield the decompressed stream and the file below it.
+
+        Raises: Invalid.
+        """
         broken = import_module("zstandard").ZstdError
         try:
             with path.open("rb") as file:
                 mark = file.read(4)
                 file.seek(0)
-                stream = _open_decompressed(file, mark)
-                while line := stream.readline(max_bytes + 1):
-                    if len(line) > max_bytes:
-                        raise Invalid(f"{path.name}: a line is longer than {max_bytes // 1024 // 1024} MiB.")
-                    yield line, file.tell()
+                yield _open_decompressed(file, mark), file
         except (EOFError, zlib.error, gzip.BadGzipFile, broken) as error:
             raise Invalid(f"{path.name}: cannot be unpacked; it is cut off or damaged. Copy it again.") from error
         except OSError as error:
             raise Invalid(f"{path}: cannot be read ({error.strerror}).") from error
+
+    def lines(self, path: Path, *, max_bytes: int) -> Iterator[tuple[bytes, int]]:
+        """Raises: Invalid."""
+        with self.open(path) as (stream, file):
+            while line := stream.readline(max_bytes + 1):
+                if len(line) > max_bytes:
+                    raise Invalid(f"{path.name}: a line is longer than {max_bytes // 1024 // 1024} MiB.")
+                yield line, file.tell()
 
     def size(self, path: Path) -> int:
         """Raises: Invalid."""

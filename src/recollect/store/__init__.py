@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
-from typing import cast
+from typing import IO, cast
 from urllib.parse import unquote, urlsplit
 
 from recollect.errors import Invalid
+from recollect.model import BackupReport
 from recollect.policy.audit import check_audit_key
 from recollect.ports import Store
 from recollect.store.engine import Engine
@@ -47,6 +49,31 @@ def open_workspace(store: SqlStore, workspace: Path, *, max_notes: int, suspicio
     except Invalid:
         store.close()
         raise
+
+
+def restore_store(file: IO[bytes], url: str, *, progress: Callable[[], None] | None = None) -> BackupReport:
+    """Restore a backup to `url`, the address of a SQLite file that does not exist yet.
+
+    Raises: Invalid, StoreError.
+    """
+    path = IN_MEMORY if is_postgres(url) else sqlite_path(url)
+    if path == IN_MEMORY:
+        raise Invalid("A backup is restored to a SQLite file: name it as sqlite:///file.db.")
+    report: BackupReport = import_module("recollect.store.sqlite.backup").restore_backup(
+        file, Path(path), progress=progress
+    )
+    return report
+
+
+def check_backup(file: IO[bytes], *, scratch: Path, progress: Callable[[], None] | None = None) -> BackupReport:
+    """Check every part of a backup, with temporary files in `scratch`.
+
+    Raises: Invalid, which names the damage.
+    """
+    report: BackupReport = import_module("recollect.store.sqlite.backup").verify_backup(
+        file, scratch=scratch, progress=progress
+    )
+    return report
 
 
 def _open_engine(url: str, *, busy_timeout: float, pool_size: int, index_cache_mb: int) -> Engine:

@@ -13,13 +13,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import IO, Any, Generic, Protocol, TypeVar
 
 from recollect.errors import Invalid, ReadOnly, RequestInProgress, StoreError
-from recollect.model import Kind, Match, Owner
+from recollect.model import BackupReport, Kind, Match, Owner
 from recollect.policy.recall.similarity import Evidence
 from recollect.ports import Vector
 from recollect.ports.history import CLAIM, Claim
+
+Progress = Callable[[int, int], None]
+"""Callback that receives the number of steps done and the total."""
 
 T = TypeVar("T")
 
@@ -153,6 +156,12 @@ class Engine(Protocol):
         """Remove the bytes of deleted rows, outside a unit of work; return where some may remain, and until when.
 
         Raises: StoreError.
+        """
+
+    def back_up(self, file: IO[bytes], *, scratch: Path, now: datetime, progress: Progress | None) -> BackupReport:
+        """Write a backup of one moment to `file`, with temporary files in `scratch`.
+
+        Raises: Invalid when the engine has its own backups; StoreError, Conflict.
         """
 
     def problems(self) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""Transfer: export a tenant to a file, and import exports and the files of other programs."""
+"""Transfer: exports, imports, and backups of the whole store."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import typer
 
 from recollect.cli.output import Column, Output, OutputNote, Styled
 from recollect.cli.run import REFUSED, Command, Run
-from recollect.cli.text import one_line
+from recollect.cli.text import local_time, one_line, plain_time
 from recollect.errors import Invalid
-from recollect.model import ExportReport, ImportReport
+from recollect.model import BackupReport, ExportReport, ImportReport
 
 STREAM = Path("-")
 
@@ -65,6 +65,28 @@ def import_(
         raise typer.Exit(REFUSED)
 
 
+def backup(
+    run: Run,
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="The backup to write or to check.", show_default=False)],
+    verify: Annotated[bool, typer.Option("--verify", help="Check an existing backup instead of making one.")] = False,
+) -> None:
+    """Write the whole store, all tenants, to one compressed file while it stays in use."""
+    with run.progress("Checking" if verify else "Backing up") as bar:
+        check_or_write = run.library.verify_backup if verify else run.store.backup
+        report = check_or_write(path, progress=bar.report)
+    run.show(_render_backup(report, path))
+
+
+def restore(
+    run: Run,
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A file that backup wrote.", show_default=False)],
+) -> None:
+    """Restore a backup to the store that --url names, which must not exist yet."""
+    with run.progress("Restoring") as bar:
+        report = run.library.restore(path, to=run.settings.store_url, progress=bar.report)
+    run.show(_render_backup(report, path))
+
+
 @contextmanager
 def _as_file(path: Path) -> Iterator[Path]:
     """Yield a file that can be read twice: standard input is copied to a temporary file."""
@@ -82,7 +104,24 @@ def _as_file(path: Path) -> Iterator[Path]:
 COMMANDS = (
     Command(run=export, example="recollect export acme.jsonl.zst --tenant acme"),
     Command(run=import_, alias="import", example="recollect import acme.jsonl.zst --tenant acme --dry-run"),
+    Command(run=backup, example="recollect backup monday.tar.zst"),
+    Command(run=restore, example="recollect restore monday.tar.zst --url sqlite:///restored.db"),
 )
+
+
+def _render_backup(report: BackupReport, path: Path) -> Output:
+    problems = [one_line(each) for each in report.problems]
+    document = asdict(report) | {"path": str(path), "created_at": plain_time(report.created_at)}
+    return Output(
+        json=document | {"problems": list(report.problems)},
+        lines=[
+            f"{plain_time(report.created_at)}\t{report.texts} texts\t{report.bytes} bytes",
+            *map(OutputNote, problems),
+        ],
+        columns=(Column("Made at", "cyan"), Column("Texts", number=True), Column("Bytes", number=True)),
+        rows=[(local_time(report.created_at), f"{report.texts:,}", f"{report.bytes:,}")],
+        blocks=[Styled(f" {one_line(str(path))}", "dim"), *(Styled(each, "red") for each in problems)],
+    )
 
 
 def _render_exported(exported: ExportReport, path: Path) -> Output:

@@ -280,8 +280,12 @@ class ContentFiles:
         return self._engine.write(tenant, remove) if hashes else 0
 
     def _folder_of(self, tenant: str) -> Path:
-        """Return the folder of a tenant. The hash keeps names distinct on case-insensitive file systems."""
-        return self._folder / f"{tenant.lower()}-{hashlib.sha256(tenant.encode()).hexdigest()[:16]}"
+        return self._folder / tenant_folder(tenant)
+
+
+def tenant_folder(tenant: str) -> str:
+    """Return the name of a tenant's folder. The hash keeps names distinct on case-insensitive file systems."""
+    return f"{tenant.lower()}-{hashlib.sha256(tenant.encode()).hexdigest()[:16]}"
 
 
 def _make_folder(folder: Path, disk: Disk, store_id: int) -> None:

@@ -134,6 +134,7 @@ class SqlDelegate:
     count_bytes = delegate(SqlStore.count_bytes)
 
     # CheckupStore
+    back_up = delegate(SqlStore.back_up)
     describe_store = delegate(SqlStore.describe_store)
     find_damage = delegate(SqlStore.find_damage)
     count_index_gaps = delegate(SqlStore.count_index_gaps)

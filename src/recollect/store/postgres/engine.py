@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TypeVar
+from datetime import datetime
+from pathlib import Path
+from typing import IO, TypeVar
 
 import psycopg
 from psycopg import errors
@@ -30,9 +32,18 @@ from recollect.errors import (
     StoreError,
     StoreTimeout,
 )
+from recollect.model import BackupReport
 from recollect.policy.names import check_tenant
 from recollect.store import adopt_chat_tables
-from recollect.store.engine import FORKED, SCHEMA_INCOMPLETE, UNSTORABLE, RegisteredEmbedder, Snapshots, Unit
+from recollect.store.engine import (
+    FORKED,
+    SCHEMA_INCOMPLETE,
+    UNSTORABLE,
+    Progress,
+    RegisteredEmbedder,
+    Snapshots,
+    Unit,
+)
 from recollect.store.migrations import Migration, check_applied, load_migrations
 from recollect.store.postgres.index import MAX_INDEXED_DIMENSIONS, PostgresIndex
 from recollect.store.postgres.link import Connection, PostgresLink
@@ -153,6 +164,12 @@ class PostgresEngine:
     def scrub(self, tables: Sequence[str], *, compact: bool | None) -> Sequence[str]:
         with translate_errors(), self._connection() as connection:
             return scrub_tables(connection, tables, compact=bool(compact))
+
+    def back_up(self, file: IO[bytes], *, scratch: Path, now: datetime, progress: Progress | None) -> BackupReport:
+        raise Invalid(
+            "This store is on PostgreSQL, which has its own backups: run pg_dump as a role that bypasses row-level "
+            "security, or `recollect export FILE --tenant ID` for each tenant (docs/operations.md)."
+        )
 
     def problems(self) -> Sequence[str]:
         cut_off = len(self._cut_off)

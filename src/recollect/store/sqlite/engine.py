@@ -13,23 +13,25 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import apsw
 
-from recollect.deadline import is_read_overdue
+from recollect.deadline import check_deadline, is_read_overdue
 from recollect.errors import StoreError
-from recollect.model import Match
+from recollect.model import BackupReport, Match
 from recollect.ports import Vector
 from recollect.store import adopt_chat_tables
-from recollect.store.engine import CLOSED, FORKED, RegisteredEmbedder, Snapshots, Unit
+from recollect.store.engine import CLOSED, FORKED, Progress, RegisteredEmbedder, Snapshots, Unit
 from recollect.store.migrations import Migration, check_applied, load_migrations
 from recollect.store.queries import as_numbered, load_queries
 from recollect.store.search.encoding import COMPACT_ENCODING, encode_terms, encode_vector, has_same_terms
 from recollect.store.search.index import ALWAYS, RowFilter
 from recollect.store.search.index_cache import IndexKey, MemorySearch, Read
 from recollect.store.sqlite import scrub
+from recollect.store.sqlite.backup import PAGES, write_backup
 from recollect.store.sqlite.files import CONTENTS_SUFFIX, EMPTY, claim_contents, create_database_file, has_contents
 from recollect.store.sqlite.writer import SqliteUnit, SqliteWriter, find_disk_problems, translate_errors
 
@@ -135,6 +137,26 @@ class SqliteEngine:
                 return scrub.overwrite_unused(connection, Path(self._target), self._writer.paused)
             finally:
                 connection.close()
+
+    def back_up(self, file: IO[bytes], *, scratch: Path, now: datetime, progress: Progress | None) -> BackupReport:
+        self._check_usable()
+        return write_backup(file, self._copy_database, self.content_folder, scratch=scratch, now=now, progress=progress)
+
+    def _copy_database(self, target: Path) -> None:
+        """Copy the database of one moment to a new file; writers continue meanwhile."""
+        with translate_errors(), self._reader() as source:
+            source.execute("BEGIN")
+            destination = apsw.Connection(str(target))
+            try:
+                # The first read fixes the moment.
+                source.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+                with destination.backup("main", source, "main") as copying:
+                    while not copying.done:
+                        copying.step(PAGES)
+                        check_deadline()
+            finally:
+                destination.close()
+                source.execute("ROLLBACK")
 
     def problems(self) -> Sequence[str]:
         return () if self._in_memory else find_disk_problems(Path(self._target).parent)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
 
-from recollect.model import IndexGaps, Owner, StoreState, WrongWords
+from recollect.model import BackupReport, IndexGaps, Owner, StoreState, WrongWords
 from recollect.policy.history import history_terms, step_words
 from recollect.policy.names import memory_seq
 from recollect.policy.text import terms
-from recollect.store.engine import Row, Unit, Units
+from recollect.store.engine import Progress, Row, Unit, Units
 from recollect.store.migrations import CreatedObject, list_created, load_migrations
 from recollect.store.search.words import encode_words, has_same_words
 from recollect.store.tables import workflows
@@ -38,6 +40,11 @@ ELSEWHERE = ("workflow_steps", "seq")
 
 class CheckupRows(Units):
     """Implementation of `ports.CheckupStore`, except for the contents of details."""
+
+    def back_up(
+        self, file: IO[bytes], *, scratch: Path, now: datetime, progress: Progress | None = None
+    ) -> BackupReport:
+        return self._engine.back_up(file, scratch=scratch, now=now, progress=progress)
 
     def describe_store(self) -> StoreState:
         def describe(unit: Unit) -> StoreState:
