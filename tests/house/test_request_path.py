@@ -15,7 +15,7 @@ from recollect.settings import Settings
 from tests.house.source import MODULES, PACKAGE, reject
 
 MAX_FILES = 40
-"""Files of ours with a function that runs while a memory is stored over REST."""
+"""Files of ours with a function that runs while a memory is stored over REST, without a key (which adds three)."""
 
 MAX_FILES_NAMING_A_FIELD = 10
 
