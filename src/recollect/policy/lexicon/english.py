@@ -38,6 +38,12 @@ ENGLISH = Lexicon(
         werent shouldnt lets yall ya yknow well
         """
     ),
+    typical=split_words(
+        """
+        user users uses prefers prefer likes hates wants lives runs works owns calls writes reads speaks deploys ships
+        meets meeting every week month year production customer server database
+        """
+    ),
     negations=NEGATIONS,
     question_words=split_words(
         """

@@ -36,6 +36,7 @@ class Lexicon:
 
     code: str
     common: frozenset[str]  # function words; they also tell the language
+    typical: frozenset[str] = frozenset()  # other words that tell the language
     marks: str = ""  # letters and signs that tell the language
     negations: frozenset[str]
     question_words: frozenset[str]  # first words of questions

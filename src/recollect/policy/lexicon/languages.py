@@ -44,7 +44,7 @@ MAX_WORDS = 40
 
 def _count_languages() -> dict[str, tuple[tuple[int, float], ...]]:
     """Map each listed word to its languages (by place) and its weight for them: a word of three counts a third."""
-    known = ("common", "question_words", "relations", "dates", "reactions", "light")
+    known = ("common", "typical", "question_words", "relations", "dates", "reactions", "light")
     lists = [frozenset[str]().union(*(getattr(lexicon, name) for name in known)) for lexicon in LEXICONS]
     lists.append(OTHER_WORDS)
     found: dict[str, list[int]] = {}
