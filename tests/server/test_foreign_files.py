@@ -41,7 +41,10 @@ def test_what_does_not_come_in_is_named(client: httpx2.Client, ann: str, tmp_pat
 
 
 def test_imported_chats_are_recalled_if_asked_for(client: httpx2.Client, ann: str, tmp_path: Path) -> None:
-    agent, content = ann.rpartition("/")[2], written(tmp_path / "c.json", chatgpt()).read_bytes()
+    agent, content = (
+        ann.rpartition("/")[2],
+        written(tmp_path / "c.json", [{**chatgpt()[0], "conversation_id": "c-77"}]).read_bytes(),
+    )
 
     client.post("/api/import", params={"agent": agent, "remember": True}, content=content)
 

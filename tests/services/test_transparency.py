@@ -32,7 +32,7 @@ MUTATIONS: dict[str, tuple[Callable[[AgentMemory], Any], str, str, dict[str, Any
         {"ids": ["m-4", "m-4"]},
     ),
     "add many": (
-        lambda ann: ann.remember_many([{"text": f"Errol {n}", "kind": "episode", "category": "routine"} for n in range(1_200)]),
+        lambda ann: ann.remember_many([{"text": f"Errol {n}", "kind": "episode"} for n in range(1_200)]),
         "memory.add",
         "1,200 memories, m-4 to m-1203, were stored.",
         {"ids": ["m-4", "m-1203"]},
@@ -188,7 +188,9 @@ def test_maintenance_leaves_one_event_for_each_tenant(fresh_place: Place, clock:
     with fresh_place.open(clock, embedder="off") as recollect:
         tenants = [recollect.tenant(name) for name in ("one", "two")]
         for tenant in tenants:
-            tenant.agent("ann").remember_many([{"text": f"Errol {n}", "kind": "episode", "category": "routine"} for n in range(5)])
+            tenant.agent("ann").remember_many(
+                [{"text": f"Errol {n}", "kind": "episode", "category": "routine"} for n in range(5)]
+            )
         clock.forward(days=8)
 
         recollect.maintain()
