@@ -50,4 +50,5 @@ def test_imported_chats_are_recalled_if_asked_for(client: httpx2.Client, ann: st
 
     found = client.post(f"{ann}/recall", json={"query": "capital of France", "sources": ["memory"]}).json()["hits"]
     assert "Paris." in [hit["text"] for hit in found]
-    assert {hit["memory"]["origin"] for hit in found} == {"import"}
+    memories = client.get(f"{ann}/memories", params={"kind": "episode"}).json()["items"]
+    assert {each["origin"] for each in memories} == {"import"}
