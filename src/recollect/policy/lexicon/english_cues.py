@@ -155,7 +155,7 @@ signed: \bsigned off\b
 
 COMPLETIONS = parse_cues(
     r"""
-*: ^(?:just |finally |successfully )?<OPEN> (?:<DETS>|all|both|every|new|v?\d+|\w+ (?:to|from|into|in|for)
+*ed : ^(?:just |finally |successfully )?<OPEN> (?:<DETS>|all|both|every|new|v?\d+|\w+ (?:to|from|into|in|for)
     |up)\b<NOT_BAD>
 i've we've have: \b(?:i've|we've|i have|we have) (?:now |just |finally |also |already |successfully )?<OPEN> (?:<DETS>
     |all|both|every|\d+|it|everything|\w+ (?:to|into|for))\b
@@ -193,7 +193,7 @@ error: \berrors?\b(?! (?:bars?|handling|margins?|rates?|budgets?|correction|prop
     |message design))(?<!and error)(?<!of error)
 errors: \b(?:with|got|gets?|getting|throws?|threw|see|seeing|returns?|\d+|many|several|of|more
     |some) (?:\w+ )?errors\b(?! bars)
-*: \w\w\w(?:error|exception)\b(?=[:\s(.!?,]|$)
+*error *exception: \w\w\w(?:error|exception)\b(?=[:\s(.!?,]|$)
 exception exceptions: \b(?:an?|the|unhandled|uncaught|threw|throws|throwing|raised|raises|got
     |getting) (?:\w+ ){0,3}exceptions?\b(?! (?:of|to|proves|is made
     |from the rule))(?<!with the exception)(?<!make an exception)(?<!made an exception)

@@ -4,8 +4,8 @@ A cue is a pattern over one sentence in lower case with straight apostrophes. It
 words occurs, and it counts only without a blocker shortly before it in the same clause ("not", "if", "almost").
 Patterns have no unbounded repetition, so matching takes linear time.
 
-In a table of cues a line is `triggers: pattern`; the trigger `*` means that it is always tried. An indented line
-continues the pattern above it, and `<NAME>` inserts a part.
+In a table of cues a line is `triggers: pattern`. A trigger is a word, or letters anywhere in the sentence after `*`. An
+indented line continues the pattern above it, and `<NAME>` inserts a part.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
-ALWAYS = "*"
-"""Trigger of cues that are tried on every sentence."""
+SIGN = "*"
+"""Start of a trigger that is no whole word."""
 
 
 class Cue(NamedTuple):
@@ -26,8 +26,17 @@ class Cue(NamedTuple):
     blockers: frozenset[str]
 
 
-CueTable: TypeAlias = Mapping[str, Sequence[Cue]]
-"""Cues by trigger word."""
+@dataclass(frozen=True, slots=True)
+class CueTable:
+    """Cues that express one thing."""
+
+    by_trigger: Mapping[str, Sequence[Cue]]
+    by_sign: Sequence[tuple[str, Cue]] = ()  # cues that are tried if the sentence contains these letters
+    triggers: frozenset[str] = frozenset()
+
+    def may_match(self, text: str, words: set[str]) -> bool:
+        """Return False if no cue can match a text of these words."""
+        return not self.triggers.isdisjoint(words) or any(sign in text for sign, _ in self.by_sign)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,16 +78,19 @@ def parse_cues(table: str, blockers: Collection[str], parts: Mapping[str, str] |
     """Parse a table of cues.
 
     >>> cues = parse_cues("decided: \\\\bdecided to\\\\b", {"not"})
-    >>> cues["decided"][0].pattern.pattern
+    >>> cues.by_trigger["decided"][0].pattern.pattern
     '\\\\bdecided to\\\\b'
     """
-    known, by_trigger = frozenset(blockers), dict[str, list[Cue]]()
+    known, by_trigger, by_sign = frozenset(blockers), dict[str, list[Cue]](), list[tuple[str, Cue]]()
     for line in table.strip("\n").replace("\n    ", "").splitlines():
         triggers, pattern = (_fill(part, parts or {}) for part in line.split(": ", 1))
         cue = Cue(re.compile(pattern), known)
         for trigger in triggers.split():
-            by_trigger.setdefault(trigger, []).append(cue)
-    return by_trigger
+            if trigger.startswith(SIGN):
+                by_sign.append((trigger.removeprefix(SIGN), cue))
+            else:
+                by_trigger.setdefault(trigger, []).append(cue)
+    return CueTable(by_trigger, by_sign, frozenset(by_trigger))
 
 
 def _fill(template: str, parts: Mapping[str, str]) -> str:
@@ -90,8 +102,9 @@ def _fill(template: str, parts: Mapping[str, str]) -> str:
 
 def merge_cues(tables: Iterable[CueTable]) -> CueTable:
     """Merge tables of cues into one."""
-    merged: dict[str, list[Cue]] = {}
+    merged, signs = dict[str, list[Cue]](), list[tuple[str, Cue]]()
     for table in tables:
-        for trigger, cues in table.items():
+        signs += table.by_sign
+        for trigger, cues in table.by_trigger.items():
             merged.setdefault(trigger, []).extend(cues)
-    return merged
+    return CueTable(merged, signs, frozenset(merged))

@@ -45,7 +45,6 @@ class ChatterReading(NamedTuple):
 
     is_small_talk: bool  # nothing but courtesy
     is_chatter: bool  # nothing but small talk, reactions and empty questions
-    is_personal: bool  # the speaker talks about themselves
 
 
 def read_text(text: str) -> ChatterReading:
@@ -55,23 +54,29 @@ def read_text(text: str) -> ChatterReading:
     True
     >>> read_text("Wow, your brother bought the boat.").is_chatter, read_text("Maria owns the shop").is_chatter
     (False, False)
-    >>> read_text("Mi hermano se mudó").is_personal, read_text("We agreed").is_personal
-    (True, False)
     """
     label = _LABEL.match(text)
     body = (text[label.end() :] if label else text).replace("’", "'")
-    is_short = len(body) <= MAX_CHARS
-    tokens = _TOKEN.findall(body[:MAX_CHARS])
-    words = [token.lower() for token in tokens if token not in _PUNCTUATION]
-    lexicon = find_language(body[:MAX_CHARS].lower(), words)
-    is_personal = lexicon is not None and not lexicon.first_person.isdisjoint(words)
-    if not is_short or _DIGIT.search(body):
-        return ChatterReading(False, False, is_personal)
+    if len(body) > MAX_CHARS or _DIGIT.search(body):
+        return ChatterReading(False, False)
     if is_small_talk(body):
-        return ChatterReading(True, True, is_personal)
-    known = lexicon or ANY
-    is_chatter = all(_is_empty(sentence, known) for sentence in _split_sentences(tokens))
-    return ChatterReading(False, is_chatter, is_personal)
+        return ChatterReading(True, True)
+    tokens = _TOKEN.findall(body)
+    words = [token.lower() for token in tokens]
+    lexicon = find_language(body.lower(), words) or ANY
+    return ChatterReading(False, all(_is_empty(sentence, lexicon) for sentence in _split_sentences(tokens)))
+
+
+def has_first_person(text: str) -> bool:
+    """Return True if the speaker talks about themselves.
+
+    >>> has_first_person("Mi hermano se mudó"), has_first_person("We agreed")
+    (True, False)
+    """
+    lowered = text.lower().replace("’", "'")
+    words = _TOKEN.findall(lowered)
+    lexicon = find_language(lowered, words)
+    return lexicon is not None and not lexicon.first_person.isdisjoint(words)
 
 
 def _split_sentences(tokens: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -95,6 +100,8 @@ def is_small_talk(text: str) -> bool:
         return False
     spelled = [token for token in _TOKEN.findall(text.replace("’", "'")) if token not in _PUNCTUATION]
     words = [word.lower() for word in spelled]
+    if words and words[0] not in SMALL_TALK and words[0] not in ANY.courtesies:
+        return False
     position, may_name, phrases = 0, False, 0
     while position < len(words):
         if length := match_phrase(words, position, SMALL_TALK):

@@ -84,17 +84,19 @@ def judge(text: str, role: Role, *, is_answer: Callable[[], bool] = _is_no_answe
     >>> judge("There is no decision yet", Role.USER).category, judge("Thanks!", Role.USER).category
     (<Category.FACT: 'fact'>, <Category.ROUTINE: 'routine'>)
     """
-    if role in MAY_INSTRUCT and _is_instruction(_normalize(text)):
-        return Judgement(Category.EXPLICIT, EXPLICIT)
     if role in ANSWERING and is_long_answer(text):
         beginning = _normalize(text[:MAX_ANSWER_CHARS])
-        like = _sounds_like(beginning)
+        like = _sounds_like(beginning, set(_WORD.findall(beginning)))
         return Judgement(like or Category.ROUTINE, _rate(text, beginning, role, like))
-    beginning, reading = _normalize(text[:MAX_CHARS]), chatter.read_text(text)
-    like = None if reading.is_small_talk else _sounds_like(beginning)
+    beginning = _normalize(text[:MAX_CHARS])
+    words = set(_WORD.findall(beginning))
+    if role in MAY_INSTRUCT and (_is_instruction(beginning, words) or _is_instruction_later(text)):
+        return Judgement(Category.EXPLICIT, EXPLICIT)
+    reading = chatter.read_text(text)
+    like = None if reading.is_small_talk else _sounds_like(beginning, words)
     importance = SMALL_TALK if reading.is_small_talk else _rate(text, beginning, role, like)
     if like is not None:
-        is_personal = role is Role.USER and reading.is_personal
+        is_personal = role is Role.USER and chatter.has_first_person(text[:MAX_CHARS])
         return Judgement(Category.FACT if is_personal else like, importance)
     return Judgement(Category.ROUTINE if reading.is_chatter and not is_answer() else Category.FACT, importance)
 
@@ -137,27 +139,37 @@ def _normalize(text: str) -> str:
     return _LINE_SPACE.sub(" ", lowered) if _LONG_SPACE.search(lowered) else lowered
 
 
-def _is_instruction(normalized: str) -> bool:
+def _is_instruction_later(text: str) -> bool:
+    """Look for an instruction to remember behind the part of a long text that is rated."""
+    if len(text) <= MAX_CHARS:
+        return False
+    rest = _normalize(text[MAX_CHARS:])
+    return _is_instruction(rest, set(_WORD.findall(rest)))
+
+
+def _is_instruction(normalized: str, words: set[str]) -> bool:
     """Return True if a text asks to remember something."""
     explicit, remember = languages.CUES["explicit"], languages.CUES["remember"]
-    known = set(_WORD.findall(normalized))
-    if known.isdisjoint(explicit) and known.isdisjoint(remember):
+    if words.isdisjoint(explicit.triggers) and words.isdisjoint(remember.triggers):
         return False
     for sentence in _SENTENCE_END.split(normalized):
-        words = set(_WORD.findall(sentence))
-        if _has_cue(explicit, sentence, words):
+        spoken = set(_WORD.findall(sentence))
+        if _has_cue(explicit, sentence, spoken):
             return True
-        if not sentence.endswith("?") and _has_cue(remember, sentence, words):
+        if not sentence.endswith("?") and _has_cue(remember, sentence, spoken):
             return True
     return False
 
 
-def _sounds_like(normalized: str) -> Category | None:
+def _sounds_like(normalized: str, words: set[str]) -> Category | None:
     """Return the category with the longest lifetime that a sentence sounds like."""
+    tables = [languages.CUES[category] for category in BY_CATEGORY]
+    if not any(table.may_match(normalized, words) for table in tables):
+        return None
     found: Category | None = None
     for sentence in _SENTENCE_END.split(normalized):
-        words = _WORD.findall(sentence)
-        like = _categorise_sentence(sentence.strip(), words) if words else None
+        spoken = _WORD.findall(sentence)
+        like = _categorise_sentence(sentence.strip(), spoken) if spoken else None
         if like is Category.DECISION:
             return like
         if like is Category.TASK_COMPLETION or found is None:
@@ -167,12 +179,10 @@ def _sounds_like(normalized: str) -> Category | None:
 
 def _categorise_sentence(sentence: str, words: list[str]) -> Category | None:
     known, cues = set(words), languages.CUES
-    is_question = sentence.endswith("?")
-    if not is_question:
+    if not sentence.endswith("?"):
         if _has_cue(cues["decision"], sentence, known):
             return Category.DECISION
-        has_failures = english_cues.COUNTED_FAILURES.search(sentence) is not None
-        if not has_failures and _has_cue(cues["task_completion"], sentence, known):
+        if _has_cue(cues["task_completion"], sentence, known) and not english_cues.COUNTED_FAILURES.search(sentence):
             return Category.TASK_COMPLETION
     elif words[0] in english_cues.YES_NO_STARTS or english_cues.DEFINITION.search(sentence):
         return None
@@ -181,13 +191,11 @@ def _categorise_sentence(sentence: str, words: list[str]) -> Category | None:
 
 def _has_cue(cues: CueTable, sentence: str, words: set[str]) -> bool:
     """Return True if a cue occurs in the sentence without a blocker before it in its clause."""
-    triggers = words & cues.keys()
-    if not triggers and languages.ALWAYS not in cues:
-        return False
-    tried = {cue.pattern: cue for trigger in (*triggers, languages.ALWAYS) for cue in cues.get(trigger, ())}
+    tried = [cue for trigger in words & cues.triggers for cue in cues.by_trigger[trigger]]
+    tried += [cue for sign, cue in cues.by_sign if sign in sentence]
     return any(
         not _is_blocked(sentence, match.start(), cue.blockers)
-        for cue in tried.values()
+        for cue in dict.fromkeys(tried)
         for match in cue.pattern.finditer(sentence)
     )
 
