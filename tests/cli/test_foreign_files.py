@@ -25,3 +25,7 @@ def test_files_are_recognised_or_named(program: Program) -> None:
     assert (unknown.code, unknown.out) == (1, "")
     assert "recollect, chatgpt, claude, mcp-memory, langgraph, mem0" in unknown.err
     assert program.ok("list", "--agent", "atlas").count("\n") == 3
+    program("import", "claude.zip", "--agent", "remembering", "--remember")
+    program.ok("log", "s-1", "--user", "Hi", "--assistant", "Hello", "--remember", "--category", "decision")
+    assert "Which tea" in program.ok("list", "--agent", "remembering", "--kind", "episode", "--state", "all")
+    assert program("list", "--json").json["items"][0]["category"] == "decision"

@@ -87,6 +87,7 @@ BY_AN_AGENT: dict[str, Attempt] = {
     "list_memories": lambda store, me, it: store.list_memories(me, needle="secret", state=None, now=NOW),
     "list_for_review": lambda store, me, it: store.list_for_review(me),
     "approve_notes": lambda store, me, it: store.approve_notes(me),
+    "find_last_episode": lambda store, me, it: store.find_last_episode(me, it.session_id),
     "find_same_memory": lambda store, me, it: store.find_same_memory(me, Kind.NOTE, "secret", now=NOW),
     "update_memory": lambda store, me, it: store.update_memory(
         note("changed", me, id=it.memory_id), vector(1), replaced_at=NOW

@@ -292,3 +292,27 @@ def test_comparing_with_five_hundred_is_less_work_than_reading_them() -> None:
             is_near_duplicate(new, old)
 
     assert times_as_long(compare, lambda: [Fingerprint.of(text) for text in (texts * 2)[:500]]) < 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Die Sicherung ist am Wochenende aktiv", "Die Sicherung ist am Wochenende nicht aktiv"),
+        ("La sauvegarde tourne le dimanche", "La sauvegarde ne tourne jamais le dimanche"),
+        ("El pedido sale del almacén con factura", "El pedido sale del almacén sin factura"),
+        ("A loja abre ao domingo de manhã", "A loja não abre ao domingo de manhã"),
+        ("Il negozio apre la domenica mattina", "Il negozio non apre la domenica mattina"),
+        ("De back-up is in het weekend actief", "De back-up is in het weekend niet actief"),
+        ("Kopia zapasowa działa w weekend", "Kopia zapasowa nie działa w weekend"),
+        ("Der Laden öffnet montags um neun", "Der Laden öffnet um neun"),
+        ("Der Chef vertritt immer nur Anna", "Anna vertritt immer nur der Chef"),
+    ],
+)
+def test_what_differs_by_a_word_in_another_language_is_not_the_same(one: str, other: str) -> None:
+    assert not is_near_duplicate(one, other)
+    assert is_near_duplicate(one, f"{one}!")
+
+
+def test_articles_do_not_count_in_a_known_language() -> None:
+    assert is_near_duplicate("Die Sicherung ist am Wochenende aktiv", "Sicherung ist am Wochenende aktiv.")
+    assert is_near_duplicate("Le serveur est éteint la nuit", "Serveur est éteint la nuit")

@@ -143,7 +143,7 @@ MUST_BE_LISTED = {
     "policy.history.history_terms",
     "policy.recall.ranking.source_strength",
     "policy.memories.duplicates.compute_similarity",
-    "policy.memories.importance.categorise",
+    "policy.memories.importance.judge",
     "policy.prompt.relevance.keywords",
     "policy.secrets.scan.find_secrets",
     "policy.recall.question.other_forms",

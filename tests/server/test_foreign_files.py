@@ -38,3 +38,17 @@ def test_what_does_not_come_in_is_named(client: httpx2.Client, ann: str, tmp_pat
     assert facts["refused"][0] == {"place": "memory 3", "reason": "It has no text under `memory`."}
     nonsense = client.post("/api/import", params={"agent": agent}, content=b"hello")
     assert (nonsense.status_code, nonsense.json()["code"]) == (400, "invalid")
+
+
+def test_imported_chats_are_recalled_if_asked_for(client: httpx2.Client, ann: str, tmp_path: Path) -> None:
+    agent, content = (
+        ann.rpartition("/")[2],
+        written(tmp_path / "c.json", [{**chatgpt()[0], "conversation_id": "c-77"}]).read_bytes(),
+    )
+
+    client.post("/api/import", params={"agent": agent, "remember": True}, content=content)
+
+    found = client.post(f"{ann}/recall", json={"query": "capital of France", "sources": ["memory"]}).json()["hits"]
+    assert "Paris." in [hit["text"] for hit in found]
+    memories = client.get(f"{ann}/memories", params={"kind": "episode"}).json()["items"]
+    assert {each["origin"] for each in memories} == {"import"}

@@ -21,7 +21,10 @@ from tests.services.conftest import START, Clock, Place
 from tests.waiting import eventually
 
 DAY = timedelta(days=1)
-FOR_EVER: dict[str, Any] = {"kind": "episode", "category": "explicit"}
+LONG: dict[str, Any] = {"kind": "episode", "category": "diary", "expires_at": START + 36_500 * DAY}
+"""Fields of an episode that decays but does not expire."""
+
+ROUTINE: dict[str, Any] = {"kind": "episode", "category": "routine"}
 
 
 def said(agent: AgentMemory, text: str, **fields: object) -> Memory:
@@ -73,8 +76,10 @@ def test_an_episode_keeps_who_said_it_where_and_when(ann: AgentMemory) -> None:
         ("The board approved 40,000 EUR for the move", "user", "decision", 0.9, 90),
         ("The report was completed and sent to Anna", "assistant", "task_completion", 0.7, 30),
         ("The nightly import failed with a timeout", "tool_result", "error", 0.6, 14),
-        ("The invoice over $4,500 is on my desk", "user", "routine", 0.7, 7),
-        ("The meeting room is on the second floor", "user", "routine", 0.4, 7),
+        ("The invoice over $4,500 is on my desk", "user", "fact", 0.7, None),
+        ("The meeting room is on the second floor", "user", "fact", 0.4, None),
+        ("I decided to quit my job", "user", "fact", 0.8, None),
+        ("How do you like it there?", "user", "routine", 0.3, 7),
         ("Thanks, see you tomorrow!", "user", "routine", 0.1, 7),
     ],
 )
@@ -110,7 +115,7 @@ def test_what_the_caller_says_wins(ann: AgentMemory) -> None:
 
 @pytest.mark.proves("E2")
 def test_what_has_expired_is_never_returned(ann: AgentMemory, clock: Clock) -> None:
-    routine = said(ann, "The owl sits on the second floor")
+    routine = said(ann, "The owl sits on the second floor", category="routine")
     decision = said(ann, "We decided that the owl stays on the second floor")
     note = ann.remember("The owl is called Hedwig", expires_at=START + 7 * DAY)
     assert ids(ann.list()) == {routine.id, decision.id, note.id}
@@ -137,7 +142,7 @@ def test_what_nobody_asks_for_fades_and_is_archived(fresh_place: Place, clock: C
     with fresh_place.open(clock) as recollect:
         ann = recollect.agent("ann")
         weak, strong = (
-            ann.remember(f"owls and {what}", importance=weight, **FOR_EVER)
+            ann.remember(f"owls and {what}", importance=weight, **LONG)
             for what, weight in (("mice", 0.2), ("eagles", 0.9))
         )
         clock.forward(weeks=13)  # 0.2 · 0.95^13 = 0.1027
@@ -157,7 +162,7 @@ def test_what_nobody_asks_for_fades_and_is_archived(fresh_place: Place, clock: C
 def test_being_recalled_starts_the_fading_anew(fresh_place: Place, clock: Clock) -> None:
     with fresh_place.open(clock) as recollect:
         ann = recollect.agent("ann")
-        asked, forgotten = (ann.remember(text, importance=0.2, **FOR_EVER) for text in ("owls at night", "taxes"))
+        asked, forgotten = (ann.remember(text, importance=0.2, **LONG) for text in ("owls at night", "taxes"))
         clock.forward(weeks=13)
         assert [hit.id for hit in ann.recall("owls", limit=1)] == [asked.id]
         clock.forward(weeks=12)
@@ -238,17 +243,17 @@ def test_a_recall_is_marked_in_the_background_and_is_no_edit(ann: AgentMemory) -
 def test_over_quota_the_least_important_go_first(fresh_place: Place, clock: Clock) -> None:
     with fresh_place.open(clock, episode_quota=3, embedder="off") as recollect:
         ann, bob = recollect.agent("ann"), recollect.agent("bob")
-        old = ann.remember("old but important", importance=0.6, **FOR_EVER)
+        old = ann.remember("old but important", importance=0.6, **LONG)
         clock.forward(weeks=20)  # 0.6 · 0.95^20 = 0.215
-        dull = ann.remember("small talk", importance=0.19, **FOR_EVER)
-        weak = ann.remember("weak", importance=0.21, **FOR_EVER)
-        fine = ann.remember("fine", importance=0.5, **FOR_EVER)
+        dull = ann.remember("small talk", importance=0.19, **LONG)
+        weak = ann.remember("weak", importance=0.21, **LONG)
+        fine = ann.remember("fine", importance=0.5, **LONG)
         ann.remember("note", importance=0.0)
-        bob.remember_many([{"text": f"bob {number}", "importance": 0.3, **FOR_EVER} for number in range(3)])
+        bob.remember_many([{"text": f"bob {number}", "importance": 0.3, **LONG} for number in range(3)])
         assert recollect.maintain().archived == 1
         assert ids(ann.list(state="archived")) == {dull.id}
 
-        more = ann.remember("more", importance=0.4, **FOR_EVER)
+        more = ann.remember("more", importance=0.4, **LONG)
         report = recollect.maintain()
 
         assert (report.agents, report.examined, report.over_quota, report.archived) == (2, 7, 1, 1)
@@ -262,9 +267,9 @@ def test_over_quota_the_least_important_go_first(fresh_place: Place, clock: Cloc
 def test_small_talk_goes_before_what_has_faded_further(fresh_place: Place, clock: Clock) -> None:
     with fresh_place.open(clock, episode_quota=1, embedder="off") as recollect:
         ann = recollect.agent("ann")
-        faded = ann.remember("said long ago", importance=0.4, **FOR_EVER)
+        faded = ann.remember("said long ago", importance=0.4, **LONG)
         clock.forward(weeks=20)  # 0.4 · 0.95^20 = 0.143
-        chat = ann.remember("thanks", importance=0.19, **FOR_EVER)
+        chat = ann.remember("thanks", importance=0.19, **LONG)
 
         recollect.maintain()
 
@@ -300,9 +305,9 @@ def test_ten_thousand_and_one_are_one_too_many(tmp_path: object, clock: Clock) -
     with Recollect(f"sqlite:///{tmp_path}/memory.db", settings=Settings(embedder="off"), clock=clock) as recollect:
         ann = recollect.agent("ann")
         for start in range(0, 10_000, 2_500):
-            ann.remember_many({"text": f"said {number}", **FOR_EVER} for number in range(start, start + 2_500))
+            ann.remember_many({"text": f"said {number}", **LONG} for number in range(start, start + 2_500))
         assert recollect.maintain().archived == 0
-        ann.remember("the least of all", importance=0.15, **FOR_EVER)
+        ann.remember("the least of all", importance=0.15, **LONG)
 
         report = recollect.maintain()
 
@@ -317,10 +322,10 @@ def test_ten_thousand_and_one_are_one_too_many(tmp_path: object, clock: Clock) -
 def test_a_run_reports_and_records_what_it_did(fresh_place: Place, clock: Clock) -> None:
     with fresh_place.open(clock, episode_quota=2, embedder="off") as recollect:
         ann, bob = recollect.agent("ann", "one"), recollect.agent("bob", "two")
-        ann.remember_many([{"text": f"routine {number}", "kind": "episode"} for number in range(1_300)])
-        ann.remember_many([{"text": f"faint {number}", "importance": 0.1, **FOR_EVER} for number in range(3)])
-        ann.remember_many([{"text": f"kept {number}", "importance": 0.9, **FOR_EVER} for number in range(4)])
-        bob.remember("the only thing bob said", kind="episode")
+        ann.remember_many([{"text": f"routine {number}", **ROUTINE} for number in range(1_300)])
+        ann.remember_many([{"text": f"faint {number}", "importance": 0.1, **LONG} for number in range(3)])
+        ann.remember_many([{"text": f"kept {number}", "importance": 0.9, **LONG} for number in range(4)])
+        bob.remember("the only thing bob said", kind="episode", category="routine")
         clock.forward(weeks=2)
         before = {tenant: len(recollect.tenant(tenant).audit_events()) for tenant in ("one", "two")}
 
@@ -362,7 +367,7 @@ def test_after_an_error_in_the_middle_the_next_run_goes_on(fresh_place: Place) -
     with fresh_place.open(clock, embedder="off") as recollect:
         agents = [recollect.agent(f"agent-{number}") for number in range(5)]
         for agent in agents:
-            agent.remember_many([{"text": f"said {number}", "kind": "episode"} for number in range(10)])
+            agent.remember_many([{"text": f"said {number}", **ROUTINE} for number in range(10)])
         clock.forward(days=8)
 
         def fail() -> None:
@@ -401,7 +406,7 @@ def test_the_lease_of_a_dead_runner_ends_and_another_goes_on(fresh_place: Place,
     with fresh_place.open(clock, embedder="off") as recollect:
         agents = [recollect.agent(f"agent-{number}") for number in range(5)]
         for agent in agents:
-            agent.remember_many([{"text": f"said {number}", "kind": "episode"} for number in range(10)])
+            agent.remember_many([{"text": f"said {number}", **ROUTINE} for number in range(10)])
         clock.forward(days=8)
         command = [sys.executable, "-c", textwrap.dedent(KILLED), fresh_place.url, clock().isoformat()]
         assert subprocess.run(command, timeout=100, check=False).returncode == -9

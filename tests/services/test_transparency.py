@@ -188,7 +188,9 @@ def test_maintenance_leaves_one_event_for_each_tenant(fresh_place: Place, clock:
     with fresh_place.open(clock, embedder="off") as recollect:
         tenants = [recollect.tenant(name) for name in ("one", "two")]
         for tenant in tenants:
-            tenant.agent("ann").remember_many([{"text": f"Errol {n}", "kind": "episode"} for n in range(5)])
+            tenant.agent("ann").remember_many(
+                [{"text": f"Errol {n}", "kind": "episode", "category": "routine"} for n in range(5)]
+            )
         clock.forward(days=8)
 
         recollect.maintain()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from recollect.api.agent_details import AgentCapture, AgentConsolidation, AgentDetails
@@ -28,17 +29,31 @@ class AgentTranscripts(AgentView):
     """Methods for conversations."""
 
     def log_turn(
-        self, session_id: str, *, user: str, assistant: str, remember: bool | None = None
+        self,
+        session_id: str,
+        *,
+        user: str,
+        assistant: str,
+        remember: bool | None = None,
+        category: str | None = None,
+        expires_at: datetime | None = None,
     ) -> Sequence[Message]:
         """Store one chat turn: the user's message and the final answer to it.
 
         The session is created by its first turn. With `remember`, both texts also become episodes that `recall` finds;
-        None uses the setting `capture_turns`. Secrets are replaced by a mark.
+        None uses the setting `capture_turns`. `category` and `expires_at` of the episodes follow from their texts
+        unless they are given. Secrets are replaced by a mark.
 
         Raises: Invalid; Conflict when the session is another agent's.
         """
         return self._services.transcripts.log_turn(
-            self.owner, session_id, user=user, assistant=assistant, remember=remember
+            self.owner,
+            session_id,
+            user=user,
+            assistant=assistant,
+            remember=remember,
+            category=category,
+            expires_at=expires_at,
         )
 
     def log_failure(self, session_id: str, reason: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from recollect.model import Kind, Owner
+from recollect.policy.memories.categories import Category, Lifetimes, make_lifetimes
 from recollect.policy.memories.trust import Judge, judge_memory
 from recollect.ports import ArchiveFiles, Clock, DocumentFiles, ForeignFormats, Models, Store, TokenCounter
 from recollect.services.access.idempotency import Idempotency
@@ -112,8 +113,7 @@ def build_services(
     echoes, retrieved = LoopGuard(), _build_marks(store, settings)
     guard = SecretGuard(store, now, mode=settings.secrets)
     details = Details(store, guard, Describe(fast if settings.detail_summary == "model" else None), now)
-    limits = {Kind.NOTE: settings.max_total}
-    remember = Remember(store, embedding, guard, echoes, now, max_counts=limits, suspicious=settings.suspicious)
+    remember = _build_remember(store, embedding, guard, echoes, now, settings)
     transcripts = TranscriptWriter(store, remember, guard, now, is_capturing=settings.capture_turns)
     conversations = _build_conversations(store, guard, summary, now, settings)
     judge = partial(judge_memory, mode=settings.suspicious)
@@ -142,7 +142,7 @@ def build_services(
         capture=Capture(details, tokens, threshold=settings.capture_threshold),
         guard=guard,
         echoes=echoes,
-        maintain=Maintain(store, embedding, now, quota=settings.episode_quota),
+        maintain=_build_maintain(store, embedding, now, settings),
         checkup=Checkup(store, now, agent=Owner(settings.tenant, settings.agent)),
         mend_index=RepairIndex(store, now),
         retrieved=retrieved,
@@ -170,8 +170,35 @@ def _guard_models(models: Models, now: Clock) -> tuple[GuardedModel | None, Guar
     return summary, None if models.fast is None else GuardedModel(models.fast, now)
 
 
+def _build_remember(
+    store: Store, embedding: Embedding, guard: SecretGuard, echoes: LoopGuard, now: Clock, settings: Settings
+) -> Remember:
+    return Remember(
+        store,
+        embedding,
+        guard,
+        echoes,
+        now,
+        max_counts={Kind.NOTE: settings.max_total},
+        suspicious=settings.suspicious,
+        lifetimes=_read_lifetimes(settings),
+        keeps_gist=settings.gist_on_expiry,
+    )
+
+
+def _build_maintain(store: Store, embedding: Embedding, now: Clock, settings: Settings) -> Maintain:
+    lifetimes, keeps_gist = _read_lifetimes(settings), settings.gist_on_expiry
+    return Maintain(store, embedding, now, quota=settings.episode_quota, lifetimes=lifetimes, keeps_gist=keeps_gist)
+
+
 def _build_marks(store: Store, settings: Settings) -> RetrievalMarks:
-    return RetrievalMarks(store, unmarked=() if settings.workspace is None else (Kind.NOTE,))
+    unmarked = () if settings.workspace is None else (Kind.NOTE,)
+    return RetrievalMarks(store, unmarked=unmarked, lifetimes=_read_lifetimes(settings))
+
+
+def _read_lifetimes(settings: Settings) -> Lifetimes:
+    limited = [each.value for each in Category if each is not Category.EXPLICIT]
+    return make_lifetimes(**{name: getattr(settings, f"lifetime_{name}") for name in limited})
 
 
 def _build_import(

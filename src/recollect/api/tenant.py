@@ -276,6 +276,7 @@ class TenantTransfer(TenantView):
         format: str | None = None,
         agent: str | None = None,
         merge: bool = False,
+        remember: bool = False,
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> ImportReport:
@@ -283,8 +284,9 @@ class TenantTransfer(TenantView):
 
         `format` names the file's format if it cannot be detected, `agent` the owner of memories that name none. An
         export is restored without loss and existing records stay, so importing twice changes nothing. If ids clash,
-        everything is refused, or with `merge` only the clashing records. `dry_run` writes nothing and reports what
-        would happen.
+        everything is refused, or with `merge` only the clashing records. `remember` also makes the messages of
+        another program's conversations episodes that `recall` finds. `dry_run` writes nothing and reports what would
+        happen.
 
         Raises: Invalid when the file is incomplete or malformed; Conflict when it clashes with existing records;
         Forbidden.
@@ -292,7 +294,7 @@ class TenantTransfer(TenantView):
         current_caller().check_whole_tenant()
         if current_caller().trust is not None:
             raise Forbidden("A file can hold memories of any origin; it takes a key without a limit on trust.")
-        wishes = ImportOptions(format=format, agent=agent, is_dry_run=dry_run, is_merged=merge)
+        wishes = ImportOptions(format=format, agent=agent, is_dry_run=dry_run, is_merged=merge, is_remembered=remember)
         return self._services.import_(self.id, Path(path).expanduser(), wishes, progress)
 
     def import_formats(self) -> tuple[str, ...]:

@@ -79,6 +79,15 @@ def like_literal(needle: str) -> str:
     return needle.replace("!", "!!").replace("%", "!%").replace("_", "!_")
 
 
+def is_question(text: str) -> bool:
+    """Return True if `text` ends with a question mark, whatever closes it.
+
+    >>> is_question("What colour? "), is_question('He asked "why?"'), is_question("Purple.")
+    (True, True, False)
+    """
+    return text.rstrip(" \t\n)]\"'”’»").endswith(("?", "？", "؟"))
+
+
 def content_hash(text: str) -> str:
     """Return a hash that ignores differences in case, white space and Unicode form."""
     return hashlib.sha256(" ".join(fold(text).split()).encode()).hexdigest()[:32]

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, Proposal, ProposalState, State
+from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.ports.providers import Vector
 
 if TYPE_CHECKING:
@@ -107,6 +108,9 @@ class MemoryStore(Protocol):
         Inside a transaction, it also keeps other writers from adding one before that transaction ends.
         """
 
+    def find_last_episode(self, owner: Owner, session_id: str) -> Memory | None:
+        """Return the newest episode of a session, if it is among the agent's last few hundred memories."""
+
     def update_memory(self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime) -> Memory:
         """Replace the stored version that `memory` was made from (`memory.version`), and keep that one as history.
 
@@ -166,6 +170,7 @@ class Aging:
     last_retrieved_at: datetime | None
     expires_at: datetime | None
     valid_to: datetime | None = None
+    category: str | None = None
 
 
 class MaintenanceStore(Protocol):
@@ -177,8 +182,10 @@ class MaintenanceStore(Protocol):
     def archive_memories(self, owner: Owner, seqs: Sequence[int], *, now: datetime) -> int:
         """Archive memories: remove them from every search without deleting them; return how many."""
 
-    def mark_retrieved(self, owner: Owner, seqs: Sequence[int], *, at: datetime) -> None:
-        """Record that memories were recalled. This is not an edit, so no version is kept."""
+    def mark_retrieved(
+        self, owner: Owner, seqs: Sequence[int], *, at: datetime, lifetimes: Lifetimes = LIFETIMES
+    ) -> None:
+        """Record that memories were recalled, and move the ends of episodes. This is no edit, so no version is kept."""
 
     def take_lease(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
         """Acquire or renew an exclusive lease; return False while another holder has it."""

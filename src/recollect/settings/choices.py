@@ -14,6 +14,9 @@ from recollect.errors import Invalid
 from recollect.settings.sources import PREFIX, SHARED_FILE, from_environment, from_table, read_file, settings_files
 from recollect.settings.values import SettingRow, convert_value, render_default, render_value, setting
 
+DAYS: Mapping[str, Any] = {"low": 0, "high": 36_500}
+"""Bounds of lifetimes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -162,6 +165,16 @@ class Settings:
         "Key of the audit log's hash chain, without which the log cannot be rewritten unnoticed (at least "
         "16 characters, the same in every process, permanently); never shown.",
         is_secret=True,
+    )
+    lifetime_routine: int = setting(
+        7, "Days an episode lives that is small talk, a reaction or an empty question.", **DAYS
+    )
+    lifetime_error: int = setting(14, "Days an episode lives that reports an error.", **DAYS)
+    lifetime_task_completion: int = setting(30, "Days an episode lives that reports a finished task.", **DAYS)
+    lifetime_decision: int = setting(90, "Days an episode lives that reports a decision or an approval.", **DAYS)
+    lifetime_fact: int = setting(0, "Days an episode lives that states anything else; 0 is unlimited for each.", **DAYS)
+    gist_on_expiry: bool = setting(
+        True, "Replace an expired decision, finished task, error or long answer by its gist, instead of archiving it."
     )
     episode_quota: int = setting(10_000, "Live episodes an agent may have after maintenance.", low=1)
     context_budget: int = setting(

@@ -66,11 +66,16 @@ def log(
         bool | None,
         typer.Option("--remember/--no-remember", help="Also remember both as episodes.", show_default=False),
     ] = None,
+    category: Annotated[
+        str | None, typer.Option(help="The category of the episodes, which sets their lifetime.", show_default=False)
+    ] = None,
 ) -> None:
     """Store one turn of a conversation. The first turn creates the session. It is on disk when the command ends."""
     if user == assistant == STANDARD_INPUT:
         raise typer.BadParameter("Only one of --user and --assistant can be read from standard input.")
-    logged = run.memory.log_turn(session, user=read_text(user), assistant=read_text(assistant), remember=remember)
+    logged = run.memory.log_turn(
+        session, user=read_text(user), assistant=read_text(assistant), remember=remember, category=category
+    )
     run.show(_render_messages(logged))
 
 

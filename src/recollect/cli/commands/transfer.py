@@ -53,13 +53,18 @@ def import_(
     merge: Annotated[
         bool, typer.Option("--merge", help="Where ids conflict, keep what is in the store and skip the other.")
     ] = False,
+    remember: Annotated[
+        bool, typer.Option("--remember", help="Also remember the messages of imported conversations as episodes.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; show what would happen.")] = False,
 ) -> None:
     """Import an export, or the memories of another program. Existing records do not change.
 
     Memories without an agent go to --agent."""
     with _as_file(path) as file, run.progress("Importing") as bar:
-        imported = run.tenant.import_(file, format=from_, merge=merge, dry_run=dry_run, progress=bar.report)
+        imported = run.tenant.import_(
+            file, format=from_, merge=merge, remember=remember, dry_run=dry_run, progress=bar.report
+        )
     run.show(_render_imported(imported))
     if imported.refused_count and not imported.added and not imported.present:
         raise typer.Exit(REFUSED)

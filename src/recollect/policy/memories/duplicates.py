@@ -3,7 +3,10 @@
 Texts are compared as bags of stemmed words. Similarity alone is not enough: "port 5432" and "port 5433" differ in one
 digit but state different facts. A near-duplicate must also agree in everything that carries a fact (numbers, codes,
 days, names, negation, tense, "only", who does what to whom), and only one of the texts may have words that the other
-lacks. English only.
+lacks.
+
+Those rules are English. In another language that the lexicon knows, a near-duplicate has the same words in the same
+order, apart from articles and particles; in any other, exactly the same words.
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from recollect.policy.lexicon.english import ALIASES, DIRECTIONS, FACTS, FILLERS, SURE_NEGATIONS
+from recollect.policy.lexicon.languages import find_language
 from recollect.policy.text import fold, terms
 
 DUPLICATE_THRESHOLD = 0.8
@@ -30,6 +35,7 @@ MIN_TYPO_CHARS = 6
 MAX_TYPO_WORDS = 8
 """Maximum number of differing words checked for typos; texts with more differ by more than spelling."""
 
+ENGLISH = "en"
 _PIECE = re.compile(r"[$€£¥%]|[^\W_]+(?:['’.,:/@_-][^\W_]+)*")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 _CLOCK = re.compile(r"(\d{1,2})(?:[:.](\d\d))?(am|pm)?")
@@ -37,56 +43,12 @@ _LISTING = re.compile(r"\b(?:and|or)\b|,")
 _SUBWORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 
 
-def _group_words(groups: str) -> Mapping[str, str]:
-    """Map each word to the first word of its group; groups are separated by commas."""
-    word_groups = [group.split() for group in groups.split(",")]
-    return {word: group[0] for group in word_groups for word in group}
-
-
-NEGATIONS = frozenset(
-    """
-    not no never none nobody nothing without neither nor cannot can't don't doesn't didn't isn't aren't wasn't weren't
-    won't wouldn't couldn't shouldn't hasn't haven't hadn't stopped refuses
-    """.split()
-)
-FACTS = _group_words("""
-    1 first 1st, 2 two second twice 2nd, 3 three third 3rd, 4 four fourth 4th, 5 five fifth 5th, 6 six sixth 6th, 7
-    seven seventh 7th, 8 eight eighth 8th, 9 nine ninth 9th, 10 ten tenth 10th, 11 eleven, 12 twelve dozen, 15
-    fifteen, 20 twenty, 30 thirty, 40 forty, 50 fifty, 100 hundred, 1000 thousand, million, billion, half, usd $
-    dollar dollars, eur € euro euros, gbp £, jpy ¥ yen, percent %, monday mondays mon, tuesday tuesdays tue tues,
-    wednesday wednesdays wed, thursday thursdays thu thurs, friday fridays fri, saturday saturdays, sunday sundays,
-    weekend weekends, january jan, february feb, march, april apr, june jun, july jul, august aug, september sep sept,
-    october oct, november nov, december dec, today, tomorrow, yesterday, hourly, daily, weekly, monthly, yearly
-    annually, morning mornings, noon, afternoon, evening evenings, night nights, midnight, only solely exclusively,
-    some sometimes occasionally partly, all, most mostly, rarely seldom, except unless, if, was were had used
-    formerly, will shall, maybe might could perhaps possibly probably, should must, before, after, until, since,
-    above, below, under, inside, outside, against, up, down, off, out, north, south, east, west, left, right, more,
-    less, least
-""")
-"""Words that are facts by themselves, in groups; texts with different ones do not say the same."""
-
-ALIASES = _group_words("""
-    postgresql postgr, javascript js, typescript ts, kubernet k8s, databas db, product prod, configur config,
-    repositori repo, applic app, document doc, develop dev, environ env, prefer favor favour, photo pictur photograph,
-    begin start, big larg, buy purchas, live resid, everi each, phone telephon, messag msg, email mail
-""")
-FILLERS = frozenset(
-    """
-    user also just really realli very quite please pleas current still kind actual well now henceforth correct sorri
-    updat anymor longer meanwhil note fact get got so then basic simpli general usual typic oh hi hello ok nowaday
-    """.split()
-)
-"""Stems that do not change the meaning of a text."""
-
-DIRECTIONS = frozenset("over than to from before after by into instead but while whereas".split())
-"""Words whose left and right side cannot be exchanged."""
-
-
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
     """Features of a text that comparisons use, computed once."""
 
     text: str  # folded, with collapsed white space
+    spoken: tuple[str, ...]  # all its words and numbers in order
     tokens: tuple[str, ...]  # distinct words and facts in order
     words: frozenset[str]
     facts: frozenset[str]
@@ -132,6 +94,8 @@ def is_near_duplicate(a: str | Fingerprint, b: str | Fingerprint) -> bool:
     one, other = _to_fingerprint(a), _to_fingerprint(b)
     if one.text == other.text:
         return True
+    if not _is_english(one, other):
+        return _has_same_words(one, other)
     if one.facts != other.facts or one.negations != other.negations or _relations_differ(one, other):
         return False
     only_one, only_other = _unmatched(one, other)
@@ -142,6 +106,19 @@ def is_near_duplicate(a: str | Fingerprint, b: str | Fingerprint) -> bool:
     if not (only_one or only_other):
         return bool(one.tokens)
     return compute_similarity(one, other) >= DUPLICATE_THRESHOLD
+
+
+def _is_english(one: Fingerprint, other: Fingerprint) -> bool:
+    lexicon = find_language(f"{one.text} {other.text}", [*one.spoken, *other.spoken])
+    return lexicon is not None and lexicon.code == ENGLISH
+
+
+def _has_same_words(one: Fingerprint, other: Fingerprint) -> bool:
+    """Return True if two texts in another language than English consist of the same words in the same order."""
+    lexicon = find_language(f"{one.text} {other.text}", [*one.spoken, *other.spoken])
+    fillers = frozenset() if lexicon is None else lexicon.fillers
+    words, others = ([word for word in each.spoken if word not in fillers] for each in (one, other))
+    return words == others and bool(words)
 
 
 def _is_swapped(one: Fingerprint, other: Fingerprint) -> bool:
@@ -230,7 +207,7 @@ class _FingerprintBuilder:
         is_code = any(character.isdigit() for character in piece) or "@" in piece or "/" in piece
         if is_code and fold(piece) not in ALIASES:
             self.add_value(piece)
-        elif fold(piece) in FACTS or fold(piece) in NEGATIONS:
+        elif fold(piece) in FACTS or fold(piece) in SURE_NEGATIONS:
             self._add_word(piece)
         else:
             for word in _SUBWORD.findall(piece):
@@ -241,7 +218,7 @@ class _FingerprintBuilder:
 
     def _add_word(self, spelled: str) -> None:
         word = fold(spelled)
-        if word in NEGATIONS:
+        if word in SURE_NEGATIONS:
             self._negations += 1
             return
         if word in _GENDERS:
@@ -264,6 +241,7 @@ class _FingerprintBuilder:
         tokens = tuple(self._tokens)
         return Fingerprint(
             text=text,
+            spoken=tuple(_SUBWORD.findall(text.replace("’", "'"))),
             tokens=tokens,
             words=frozenset(token for token, is_fact in self._tokens.items() if not is_fact),
             facts=frozenset(token for token, is_fact in self._tokens.items() if is_fact),

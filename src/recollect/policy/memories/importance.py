@@ -1,57 +1,38 @@
 """Categorise episodes and rate their importance when they are stored, without a model.
 
-A text is split into sentences, and each is matched against the tables of `importance_rules`. If several categories
-match, the one with the longest lifetime wins: explicit, decision, task completion, error, routine.
+Chatter is routine. A text that sounds like a decision, a finished task or an error is that, unless a person speaks of
+themselves; every other statement is a fact. A long answer of an assistant is never a fact.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from datetime import timedelta
-from enum import StrEnum
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.lazy import LazyModule
 from recollect.model import Role
+from recollect.policy.memories.categories import Category
+from recollect.policy.memories.gist import ANSWERING, is_long_answer
 
 if TYPE_CHECKING:
-    from recollect.policy.memories import importance_rules as rules
+    from recollect.policy.lexicon import english_cues, languages
+    from recollect.policy.lexicon.entries import CueTable
+    from recollect.policy.memories import chatter
 else:
-    rules = LazyModule("recollect.policy.memories.importance_rules")
-
-
-class Category(StrEnum):
-    """Category of an episode, which determines its lifetime."""
-
-    ROUTINE = "routine"
-    TASK_COMPLETION = "task_completion"
-    DECISION = "decision"
-    ERROR = "error"
-    EXPLICIT = "explicit"
-
-
-TTL: Mapping[Category, timedelta | None] = {
-    Category.ROUTINE: timedelta(days=7),
-    Category.TASK_COMPLETION: timedelta(days=30),
-    Category.DECISION: timedelta(days=90),
-    Category.ERROR: timedelta(days=14),
-    Category.EXPLICIT: None,
-}
-"""Lifetime of each category; None: unlimited."""
-
-CATEGORY_ALIASES = {"approval": Category.DECISION, "failure": Category.ERROR}
-"""Aliases that callers use for categories."""
+    chatter = LazyModule("recollect.policy.memories.chatter")
+    english_cues = LazyModule("recollect.policy.lexicon.english_cues")
+    languages = LazyModule("recollect.policy.lexicon.languages")
 
 LOW = 0.2
 """Importance below which an episode is evicted first."""
 
-# Importance by category or, for routine episodes, by content.
+# Importance by category or, for all others, by content.
 EXPLICIT = 1.0
 SMALL_TALK = 0.1
 QUESTION = 0.3
 TOOL_OUTPUT = 0.3  # can be reproduced
-ROUTINE = 0.4
+STATEMENT = 0.4
 PERSONAL = 0.5
 WEIGHTY = 0.7  # mentions money or an approval
 MONEY_BONUS = 0.1  # added to the importance of a category
@@ -65,148 +46,157 @@ BY_CATEGORY: Mapping[Category, float] = {
 MAY_INSTRUCT = frozenset({Role.USER, Role.SYSTEM})
 """Roles whose "remember this" is an instruction. Tool output is data, and an assistant only promises."""
 
-SMALL_TALK_MAX_CHARS = 120
-"""Maximum length of small talk; a longer text carries information."""
-
 BLOCKER_REACH = 5
 """Number of words before a cue that can negate it ("we have not, as of today, decided")."""
 
+MAX_CHARS = 2_000
+"""Characters of a text that are rated; only an instruction to remember is looked for in all of it."""
+
+MAX_ANSWER_CHARS = 300
+"""The same for a long answer, whose beginning tells if it reports a decision, a finished task or an error."""
+
 _DIGIT = re.compile(r"[0-9]")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|;\s")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|;\s|\n")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _CLAUSE_END = re.compile(r"[,;:–—(]| but | and then | although | though ")
+_LINE_SPACE = re.compile(r"[^\S\n]+")
+_LONG_SPACE = re.compile(r"  |[^\S\n ]")
 
 
-def categorise(text: str, role: Role) -> Category:
-    """Categorise `text` as said by `role`.
+class Judgement(NamedTuple):
+    """Category and importance (0 to 1) of an episode."""
 
-    >>> categorise("Remember that I am allergic to nuts", Role.USER)
-    <Category.EXPLICIT: 'explicit'>
-    >>> categorise("We decided to keep the old logo", Role.USER)
+    category: Category
+    importance: float
+
+
+def _is_no_answer() -> bool:
+    return False
+
+
+def judge(text: str, role: Role, *, is_answer: Callable[[], bool] = _is_no_answer) -> Judgement:
+    """Judge `text` as said by `role`. `is_answer`, asked only of chatter, says if it follows another's question.
+
+    >>> judge("Remember that I am allergic to nuts", Role.USER)
+    Judgement(category=<Category.EXPLICIT: 'explicit'>, importance=1.0)
+    >>> judge("We decided to keep the old logo", Role.USER).category
     <Category.DECISION: 'decision'>
-    >>> categorise("There is no decision yet", Role.USER)
-    <Category.ROUTINE: 'routine'>
+    >>> judge("There is no decision yet", Role.USER).category, judge("Thanks!", Role.USER).category
+    (<Category.FACT: 'fact'>, <Category.ROUTINE: 'routine'>)
     """
-    if is_small_talk(text):
-        return Category.ROUTINE
-    found = {Category.ROUTINE}
-    for sentence in _sentences(text):
-        words = _WORD.findall(sentence)
-        found.add(_categorise_sentence(sentence, words, role))
-        if Category.EXPLICIT in found:
-            break
-    return max(found, key=lambda category: TTL[category] or timedelta.max)
+    if role in ANSWERING and is_long_answer(text):
+        beginning = _normalize(text[:MAX_ANSWER_CHARS])
+        like = _sounds_like(beginning, set(_WORD.findall(beginning)))
+        return Judgement(like or Category.ROUTINE, _rate(text, beginning, role, like))
+    beginning = _normalize(text[:MAX_CHARS])
+    words = set(_WORD.findall(beginning))
+    if role in MAY_INSTRUCT and (_is_instruction(beginning, words) or _is_instruction_later(text)):
+        return Judgement(Category.EXPLICIT, EXPLICIT)
+    reading = chatter.read_text(text)
+    like = None if reading.is_small_talk else _sounds_like(beginning, words)
+    importance = SMALL_TALK if reading.is_small_talk else _rate(text, beginning, role, like)
+    if like is not None:
+        is_personal = role is Role.USER and chatter.has_first_person(text[:MAX_CHARS])
+        return Judgement(Category.FACT if is_personal else like, importance)
+    return Judgement(Category.ROUTINE if reading.is_chatter and not is_answer() else Category.FACT, importance)
 
 
-def find_category(name: str | None) -> Category | None:
-    """Return the category that a caller's name refers to; None for custom names.
+def rate_importance(text: str, role: Role, category: Category | None) -> float:
+    """Rate how much a text of a known category matters; exactly 1 for what someone asked to remember.
 
-    >>> find_category("error"), find_category("approval"), find_category("gossip")
-    (<Category.ERROR: 'error'>, <Category.DECISION: 'decision'>, None)
-    """
-    if name is None:
-        return None
-    return CATEGORY_ALIASES.get(name) or (Category(name) if name in set(Category) else None)
-
-
-def rate_importance(text: str, role: Role, category: Category) -> float:
-    """Rate how much `text` matters, 0 to 1; exactly 1 for explicit requests, below `LOW` for small talk.
-
-    >>> rate_importance("Thanks, see you tomorrow!", Role.USER, Category.ROUTINE)
-    0.1
     >>> rate_importance("The board approved 40,000 EUR", Role.USER, Category.DECISION)
     0.9
     """
     if category is Category.EXPLICIT:
         return EXPLICIT
-    normalized = _normalize(text)
-    has_money = _has_money(normalized)
-    if category in BY_CATEGORY:
-        return round(BY_CATEGORY[category] + (MONEY_BONUS if has_money else 0.0), 2)
-    if has_money or rules.APPROVAL.search(normalized):
-        return WEIGHTY
-    if is_small_talk(text):
+    if category not in BY_CATEGORY and chatter.is_small_talk(text):
         return SMALL_TALK
+    return _rate(text, _normalize(text[:MAX_CHARS]), role, category if category in BY_CATEGORY else None)
+
+
+def _rate(text: str, beginning: str, role: Role, like: Category | None) -> float:
+    has_money = _has_money(beginning)
+    if like is not None:
+        return round(BY_CATEGORY[like] + (MONEY_BONUS if has_money else 0.0), 2)
+    if has_money or english_cues.APPROVAL.search(beginning):
+        return WEIGHTY
     if role is Role.TOOL_RESULT:
         return TOOL_OUTPUT
-    if normalized.rstrip().endswith("?"):
+    if text.rstrip().endswith("?"):
         return QUESTION
-    return PERSONAL if rules.PERSONAL.search(normalized) else ROUTINE
-
-
-def is_small_talk(text: str) -> bool:
-    """Return True if `text` is nothing but thanks, greetings and acknowledgements.
-
-    >>> is_small_talk("Thanks Anna, see you tomorrow!"), is_small_talk("ok, deploy it")
-    (True, False)
-    """
-    if len(text) > SMALL_TALK_MAX_CHARS:
-        return False
-    spelled = _WORD.findall(text.replace("’", "'"))
-    words = [word.lower() for word in spelled]
-    position, may_name, phrases = 0, False, 0
-    while position < len(words):
-        for length in range(min(rules.LONGEST_PHRASE, len(words) - position), 0, -1):
-            phrase = " ".join(words[position : position + length])
-            if phrase in rules.SMALL_TALK:
-                position, may_name, phrases = position + length, phrase in rules.GREETINGS, phrases + 1
-                break
-        else:
-            is_name = may_name and spelled[position][0].isupper()
-            if not is_name and words[position] not in rules.COURTESIES:
-                return False
-            position, may_name = position + 1, False
-    return phrases > 0 or not words
+    return PERSONAL if english_cues.PERSONAL.search(beginning) else STATEMENT
 
 
 def _has_money(normalized: str) -> bool:
-    if _DIGIT.search(normalized) and rules.MONEY.search(normalized):
+    if _DIGIT.search(normalized) and english_cues.MONEY.search(normalized):
         return True
-    return rules.MONEY_IN_WORDS.search(normalized) is not None
+    return english_cues.MONEY_IN_WORDS.search(normalized) is not None
 
 
 def _normalize(text: str) -> str:
     """Convert to lower case, straight apostrophes and single spaces; line breaks stay."""
-    lines = text.lower().replace("’", "'").splitlines()
-    return "\n".join(" ".join(line.split()) for line in lines)
+    lowered = text.lower().replace("’", "'")
+    return _LINE_SPACE.sub(" ", lowered) if _LONG_SPACE.search(lowered) else lowered
 
 
-def _sentences(text: str) -> list[str]:
-    return [part for line in _normalize(text).split("\n") for part in _SENTENCE_END.split(line) if part]
+def _is_instruction_later(text: str) -> bool:
+    """Look for an instruction to remember behind the part of a long text that is rated."""
+    if len(text) <= MAX_CHARS:
+        return False
+    rest = _normalize(text[MAX_CHARS:])
+    return _is_instruction(rest, set(_WORD.findall(rest)))
 
 
-def _categorise_sentence(sentence: str, words: list[str], role: Role) -> Category:
-    known = set(words)
-    is_question = sentence.endswith("?")
-    if role in MAY_INSTRUCT:
-        if _has_cue(rules.EXPLICIT, sentence, known, rules.EXPLICIT_BLOCKERS):
-            return Category.EXPLICIT
-        if not is_question and _has_cue(rules.REMEMBER, sentence, known, rules.EXPLICIT_BLOCKERS):
-            return Category.EXPLICIT
-    if not is_question:
-        if _has_cue(rules.REFUSALS, sentence, known, rules.REFUSAL_BLOCKERS):
+def _is_instruction(normalized: str, words: set[str]) -> bool:
+    """Return True if a text asks to remember something."""
+    explicit, remember = languages.CUES["explicit"], languages.CUES["remember"]
+    if words.isdisjoint(explicit.triggers) and words.isdisjoint(remember.triggers):
+        return False
+    for sentence in _SENTENCE_END.split(normalized):
+        spoken = set(_WORD.findall(sentence))
+        if _has_cue(explicit, sentence, spoken):
+            return True
+        if not sentence.endswith("?") and _has_cue(remember, sentence, spoken):
+            return True
+    return False
+
+
+def _sounds_like(normalized: str, words: set[str]) -> Category | None:
+    """Return the category with the longest lifetime that a sentence sounds like."""
+    tables = [languages.CUES[category] for category in BY_CATEGORY]
+    if not any(table.may_match(normalized, words) for table in tables):
+        return None
+    found: Category | None = None
+    for sentence in _SENTENCE_END.split(normalized):
+        spoken = _WORD.findall(sentence)
+        like = _categorise_sentence(sentence.strip(), spoken) if spoken else None
+        if like is Category.DECISION:
+            return like
+        if like is Category.TASK_COMPLETION or found is None:
+            found = like or found
+    return found
+
+
+def _categorise_sentence(sentence: str, words: list[str]) -> Category | None:
+    known, cues = set(words), languages.CUES
+    if not sentence.endswith("?"):
+        if _has_cue(cues["decision"], sentence, known):
             return Category.DECISION
-        if _has_cue(rules.DECISIONS, sentence, known, rules.DECISION_BLOCKERS):
-            return Category.DECISION
-        has_failures = rules.COUNTED_FAILURES.search(sentence) is not None
-        if not has_failures and _has_cue(rules.COMPLETIONS, sentence, known, rules.COMPLETION_BLOCKERS):
+        if _has_cue(cues["task_completion"], sentence, known) and not english_cues.COUNTED_FAILURES.search(sentence):
             return Category.TASK_COMPLETION
-    if is_question and ((words and words[0] in rules.YES_NO_STARTS) or rules.DEFINITION.search(sentence)):
-        return Category.ROUTINE
-    if _has_cue(rules.FAILURES, sentence, known, rules.FAILURE_BLOCKERS):
-        return Category.ERROR
-    return Category.ERROR if _has_cue(rules.ERRORS, sentence, known, rules.ERROR_BLOCKERS) else Category.ROUTINE
+    elif words[0] in english_cues.YES_NO_STARTS or english_cues.DEFINITION.search(sentence):
+        return None
+    return Category.ERROR if _has_cue(cues["error"], sentence, known) else None
 
 
-def _has_cue(cues: rules.Cues, sentence: str, words: set[str], blockers: frozenset[str]) -> bool:
+def _has_cue(cues: CueTable, sentence: str, words: set[str]) -> bool:
     """Return True if a cue occurs in the sentence without a blocker before it in its clause."""
-    patterns = [*cues.always]
-    for trigger in words & cues.by_trigger.keys():
-        patterns += cues.by_trigger[trigger]
+    tried = [cue for trigger in words & cues.triggers for cue in cues.by_trigger[trigger]]
+    tried += [cue for sign, cue in cues.by_sign if sign in sentence]
     return any(
-        not _is_blocked(sentence, match.start(), blockers)
-        for pattern in dict.fromkeys(patterns)
-        for match in pattern.finditer(sentence)
+        not _is_blocked(sentence, match.start(), cue.blockers)
+        for cue in dict.fromkeys(tried)
+        for match in cue.pattern.finditer(sentence)
     )
 
 

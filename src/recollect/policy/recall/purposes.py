@@ -11,7 +11,7 @@ from recollect.errors import Invalid
 from recollect.lazy import LazyModule
 from recollect.model import Hit, Recalled, Role, Source
 from recollect.policy.history import FAILURES, OWN_AREAS
-from recollect.policy.memories.importance import Category, find_category
+from recollect.policy.memories.categories import Category, find_category
 from recollect.policy.memories.trust import UNVERIFIED, is_suspicious, provenance
 from recollect.policy.prompt.escaping import escape_line
 from recollect.policy.recall.ranking import weighted_sum
@@ -175,7 +175,7 @@ def is_failure(facts: Facts) -> bool:
     """
     if facts.source is Source.MEMORY:
         return find_category(facts.category) is Category.ERROR or (
-            facts.category is None and bool(_FAILURE.search(facts.text))
+            facts.category in (None, Category.FACT) and bool(_FAILURE.search(facts.text))
         )
     if facts.source is Source.WORKFLOW:
         return facts.action in FAILURES
@@ -258,7 +258,7 @@ _TRIGGERS: Mapping[str, re.Pattern[str]] = {
         ),
         "delegation": (
             r"delegat(?:e|ed|ing|ion)|assign(?:ed|ing)?|hand(?:ing)? (?:this |that |it )?(?:over|off)|"
-            r"who (?:should|could|can) (?:do|handle|take|own)|which agent|whom"
+            r"who (?:should|could|can) (?!(?:i|we|it|you|they|he|she|that|this|be)\b)\w+|which agent|whom"
         ),
         "content": (
             r"(?:write|draft|compose|rewrite|edit|plan|publish|post)\b.{0,40}\b(?:posts?|articles?|blog|newsletters?|"

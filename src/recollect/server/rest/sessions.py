@@ -19,7 +19,7 @@ from recollect.ports import place_of
 from recollect.server.http.auth import CurrentTenant, readable_agent
 from recollect.server.http.routing import READ, WRITE, Router
 from recollect.server.paging import READ_LARGE_AT_ONCE, decode_number, decode_place, next_cursor, read_page
-from recollect.server.rest.shapes import Paging, RequestBody
+from recollect.server.rest.shapes import Moment, Paging, RequestBody
 from recollect.services.prompt.transcripts import MAX_MESSAGE_CHARS
 
 SummarizedCount = Annotated[
@@ -55,6 +55,8 @@ class NewTurn(RequestBody):
     remember: Annotated[
         Annotated[bool, Strict()] | None, Field(description="Also store both as episodes; null: from the settings.")
     ] = None
+    category: Annotated[str | None, Field(description="Category of the episodes; null: by their texts.")] = None
+    expires_at: Annotated[Moment | None, Field(description="End of the episodes; null: by their category.")] = None
     agent_id: Annotated[
         str | None, Field(description="Starts the session for this agent if it does not exist; null: 404.")
     ] = None
@@ -203,7 +205,14 @@ def log_turn(tenant: CurrentTenant, id: SessionId, body: NewTurn) -> MessagePage
     """Store a turn: a user's prompt and the final answer to it. When this route answers, both are on disk. Secrets in
     them are replaced by a mark."""
     agent = tenant.agent(body.agent_id) if body.agent_id is not None else _owner(tenant, id)
-    logged = agent.log_turn(id, user=body.user, assistant=body.assistant, remember=body.remember)
+    logged = agent.log_turn(
+        id,
+        user=body.user,
+        assistant=body.assistant,
+        remember=body.remember,
+        category=body.category,
+        expires_at=body.expires_at,
+    )
     return MessagePage(items=[MessageBody.of(each) for each in logged])
 
 

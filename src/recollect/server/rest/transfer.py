@@ -53,6 +53,7 @@ class ImportParameters(RequestBody):
     ] = None
     agent: Annotated[str | None, Field(description="Agent for memories that name none.")] = None
     merge: Annotated[bool, Field(description="Where ids clash, keep the existing item.")] = False
+    remember: Annotated[bool, Field(description="Also store the messages of conversations as episodes.")] = False
     dry_run: Annotated[bool, Field(description="Write nothing, and report what would happen.")] = False
 
 
@@ -181,5 +182,12 @@ def import_file(
     """Import a file, sent as the body or as the field `file` of a form: an export, or the memories of another program.
     Existing items stay unchanged, so sending it twice changes nothing. 409 where ids clash, unless `merge`."""
     return ImportedBody.of(
-        tenant.import_(path, format=options.format, agent=options.agent, merge=options.merge, dry_run=options.dry_run)
+        tenant.import_(
+            path,
+            format=options.format,
+            agent=options.agent,
+            merge=options.merge,
+            remember=options.remember,
+            dry_run=options.dry_run,
+        )
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from recollect.caller import current_caller
@@ -13,8 +14,11 @@ from recollect.errors import Invalid
 from recollect.lazy import LazyModule
 from recollect.model import Kind, Memory, Origin, Owner, Role, Scope
 from recollect.policy.memories import kinds, trust
+from recollect.policy.memories.categories import LIFETIMES, Lifetimes, find_category
+from recollect.policy.memories.lifetime import find_lifetime
 from recollect.policy.names import memory_seq
-from recollect.policy.text import check_text
+from recollect.policy.text import check_text, is_question
+from recollect.ports import MemoryStore
 
 if TYPE_CHECKING:
     from recollect.policy.memories import importance
@@ -23,6 +27,9 @@ else:
 
 MAX_NAME_CHARS = 200
 MAX_NAMED_CHARS = 16
+
+LOOK_BACK = 20
+"""Number of earlier drafts of one call that are searched for the message before a draft."""
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -46,14 +53,30 @@ class Draft:
     valid_from: datetime | None = None
 
 
-def check_draft(draft: Draft, owner: Owner, now: datetime) -> Memory:
-    """Validate a draft and return the memory it describes. Raises: Invalid."""
+def check_draft(
+    draft: Draft,
+    owner: Owner,
+    now: datetime,
+    *,
+    lifetimes: Lifetimes = LIFETIMES,
+    is_answer: Callable[[], bool] = lambda: False,
+) -> Memory:
+    """Validate a draft and return the memory it describes.
+
+    `is_answer` says if it follows a question of another speaker; it is asked only when that matters.
+
+    Raises: Invalid.
+    """
     kind = kinds.check_kind(draft.kind)
     created_at = _check_time(draft.created_at, "created_at") or now
     text = kinds.check_content(draft.text, kind)
     role = _parse_choice(Role, draft.role, Role.USER)
     origin = trust.lower_origin(_parse_choice(Origin, draft.origin, Origin.USER), current_caller().trust)
-    category, weight, expires_at = _classify(draft, kind, text, role, created_at)
+    category, weight, expires_at = (
+        _classify_episode(draft, text, role, created_at, lifetimes, is_answer)
+        if kind is Kind.EPISODE
+        else _classify(draft, kind, created_at)
+    )
     held = trust.find_hold_reason(kind, origin)
     return Memory(
         owner=owner,
@@ -75,25 +98,67 @@ def check_draft(draft: Draft, owner: Owner, now: datetime) -> Memory:
     )
 
 
-def _classify(
-    draft: Draft, kind: Kind, text: str, role: Role, created_at: datetime
-) -> tuple[str | None, float, datetime | None]:
+class DraftChecker:
+    """Validation of drafts that belong to conversations: an answer to a question is never routine."""
+
+    def __init__(self, store: MemoryStore, lifetimes: Lifetimes = LIFETIMES) -> None:
+        self._store = store
+        self._lifetimes = lifetimes
+
+    def __call__(self, owner: Owner, drafts: Sequence[Draft], now: datetime) -> Sequence[Memory]:
+        """Validate drafts, which are in the order in which they were said.
+
+        Raises: Invalid.
+        """
+        return [
+            check_draft(
+                draft,
+                owner,
+                now,
+                lifetimes=self._lifetimes,
+                is_answer=partial(self._is_answer, owner, draft, drafts[max(0, place - LOOK_BACK) : place]),
+            )
+            for place, draft in enumerate(drafts)
+        ]
+
+    def _is_answer(self, owner: Owner, draft: Draft, earlier: Sequence[Draft]) -> bool:
+        """Return True if the message before a draft is a question of another speaker."""
+        role = draft.role or Role.USER
+        for other in reversed(earlier):
+            if other.session_id == draft.session_id:
+                return (other.role or Role.USER) != role and is_question(other.text)
+        if draft.session_id is None:
+            return False
+        previous = self._store.find_last_episode(owner, draft.session_id)
+        return previous is not None and previous.role != role and is_question(previous.text)
+
+
+def _classify(draft: Draft, kind: Kind, created_at: datetime) -> tuple[str | None, float, datetime | None]:
     """Return category, importance and expiry: as given, or by the rules of the kind."""
+    weight = kinds.RULES[kind].importance if draft.importance is None else kinds.check_importance(draft.importance)
+    expires_at = _check_time(draft.expires_at, "expires_at") or kinds.expires_at(kind, created_at)
+    return _check_name(draft.category, "category"), weight, expires_at
+
+
+def _classify_episode(
+    draft: Draft,
+    text: str,
+    role: Role,
+    created_at: datetime,
+    lifetimes: Lifetimes,
+    is_answer: Callable[[], bool],
+) -> tuple[str, float, datetime | None]:
+    """Return category, importance and expiry of an episode: as given, or by its text."""
     category = _check_name(draft.category, "category")
     weight = None if draft.importance is None else kinds.check_importance(draft.importance)
     expires_at = _check_time(draft.expires_at, "expires_at")
-    if kind is not Kind.EPISODE:
-        return (
-            category,
-            kinds.RULES[kind].importance if weight is None else weight,
-            expires_at or kinds.expires_at(kind, created_at),
-        )
-    # A category of the caller's own lives as long as routine does.
-    fallback = importance.categorise(text, role) if category is None else importance.Category.ROUTINE
-    known = importance.find_category(category) or fallback
-    weight = importance.rate_importance(text, role, known) if weight is None else weight
-    lifetime = importance.TTL[known]
-    return category or known.value, weight, expires_at or (None if lifetime is None else created_at + lifetime)
+    if category is None:
+        judgement = importance.judge(text, role, is_answer=is_answer)
+        category, weight = judgement.category.value, judgement.importance if weight is None else weight
+    elif weight is None:
+        weight = importance.rate_importance(text, role, find_category(category))
+    lifetime = find_lifetime(category, lifetimes)
+    return category, weight, expires_at or (None if lifetime is None else created_at + lifetime)
 
 
 def _parse_choice(choices: type[Choice], value: str | None, default: Choice) -> Choice:

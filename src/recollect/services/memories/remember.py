@@ -17,11 +17,13 @@ from recollect.caller import current_caller
 from recollect.errors import Conflict, Forbidden, Invalid, NotFound, SecretRejected
 from recollect.model import AuditEvent, Kind, Memory, Owner
 from recollect.policy.memories import kinds, trust
+from recollect.policy.memories.categories import LIFETIMES, Lifetimes
+from recollect.policy.memories.lifetime import summarise_expired
 from recollect.policy.numbers import check_whole
 from recollect.policy.text import content_hash
 from recollect.ports import Clock, Store, Vector
 from recollect.services.background.embedding import Embedding
-from recollect.services.memories.drafts import Draft, check_draft
+from recollect.services.memories.drafts import Draft, DraftChecker
 from recollect.services.memories.loop_guard import ECHO_REFUSED, LoopGuard
 from recollect.services.memories.secrets import SecretGuard
 
@@ -53,6 +55,8 @@ class Remember:
         *,
         max_counts: Mapping[Kind, int],
         suspicious: str = "last",
+        lifetimes: Lifetimes = LIFETIMES,
+        keeps_gist: bool = True,
     ) -> None:
         self._store = store
         self._embedding = embedding
@@ -61,6 +65,9 @@ class Remember:
         self._now = now
         self._max_counts = max_counts
         self._suspicious = suspicious
+        self._check = DraftChecker(store, lifetimes)
+        self._lifetimes = lifetimes
+        self._keeps_gist = keeps_gist
 
     def __call__(self, owner: Owner, drafts: Sequence[Draft]) -> Sequence[Memory]:
         """Store the drafts in one transaction, all or none.
@@ -69,7 +76,7 @@ class Remember:
         trusted more than the caller, or only more trusted memories could make room.
         """
         now = self._now()
-        memories = [self._admit(check_draft(draft, owner, now), now) for draft in drafts]
+        memories = [self._admit(memory, now) for memory in self._check(owner, drafts, now)]
         ended = self._find_corrected(memories)
         vectors = self._embedding.of_texts([memory.text for memory in (*memories, *ended)])
 
@@ -82,10 +89,14 @@ class Remember:
     def run_with_episodes(self, owner: Owner, drafts: Sequence[Draft], work: Callable[[], T]) -> T:
         """Run `work` and store the drafts in one transaction; return its result. Drafts that echo memory are skipped.
 
+        Of an old message that would have become a gist by now, the gist is stored; `work` stores the whole.
+
         Raises: Invalid, SecretRejected, and any error of `work`, in which case nothing is stored.
         """
         now = self._now()
-        new = [memory for draft in drafts if not self._echoes.is_echo(memory := check_draft(draft, owner, now))]
+        new = [memory for memory in self._check(owner, drafts, now) if not self._echoes.is_echo(memory)]
+        if self._keeps_gist:
+            new = [summarise_expired(memory, now, self._lifetimes) or memory for memory in new]
         memories = [self._screen(memory, now) for memory in new]
         vectors = self._embedding.of_texts([memory.text for memory in memories])
 
@@ -178,7 +189,8 @@ class Remember:
         Raises: Invalid, SecretRejected; NotFound, Conflict when a folded memory was deleted or edited since.
         """
         now = self._now()
-        memory = self._check_secrets(replace(check_draft(draft, owner, now), held_at=None, flag=None), now)
+        checked = self._check(owner, [draft], now)[0]
+        memory = self._check_secrets(replace(checked, held_at=None, flag=None), now)
         vectors = self._embedding.of_texts([memory.text, *(old.text for old in folded)])
 
         def write() -> T:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -67,11 +68,15 @@ class TranscriptWriter:
         user: str,
         assistant: str,
         remember: bool | None = None,
+        category: str | None = None,
+        expires_at: datetime | None = None,
         said_at: datetime | None = None,
+        origin: Origin | None = None,
     ) -> Sequence[Message]:
         """Store one turn, said now or at `said_at`; the first one creates the session.
 
-        With `remember`, also store its messages as episodes, in the same transaction.
+        With `remember`, also store its messages as episodes, in the same transaction. `category`, `expires_at` and
+        `origin` are those of the episodes; by default they follow from the texts and speakers.
 
         Raises: Invalid; Conflict when the session is another agent's.
         """
@@ -98,6 +103,9 @@ class TranscriptWriter:
 
         is_remembered = self._is_capturing if remember is None else remember
         drafts = [self._draft(owner, message) for message in messages] if is_remembered else []
+        drafts = [
+            replace(draft, category=category, expires_at=expires_at, origin=origin or draft.origin) for draft in drafts
+        ]
         return self._remember.run_with_episodes(owner, drafts, log)
 
     def log_failure(self, owner: Owner, session_id: str, reason: str) -> None:

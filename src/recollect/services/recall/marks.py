@@ -1,4 +1,4 @@
-"""Retrieval marks: record that memories were recalled, without delaying the recall.
+"""Retrieval marks: record that memories were recalled, without delaying the recall. A mark also moves an episode's end.
 
 Marks are queued and written in batches by a thread; reads of a memory include its queued mark. A crash loses the marks
 of the last second, and those memories fade a little sooner.
@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from recollect.model import BackgroundStatus, Kind, Memory, Owner
+from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.names import memory_seq
 from recollect.ports import MaintenanceStore
 from recollect.services.background.writer import BackgroundWriter
@@ -22,9 +23,12 @@ MAX_MARKS = 100_000
 class RetrievalMarks:
     """Queue of retrieval marks."""
 
-    def __init__(self, store: MaintenanceStore, *, unmarked: Collection[Kind] = ()) -> None:
+    def __init__(
+        self, store: MaintenanceStore, *, unmarked: Collection[Kind] = (), lifetimes: Lifetimes = LIFETIMES
+    ) -> None:
         """Set up the queue; `unmarked` are kinds in a storage that cannot hold a mark."""
         self._store = store
+        self._lifetimes = lifetimes
         self._unmarked = frozenset(unmarked)
         self._writer = BackgroundWriter[Owner, Mapping[int, datetime]](
             self._write,
@@ -66,7 +70,7 @@ class RetrievalMarks:
 
     def _write(self, owner: Owner, times: Mapping[int, datetime]) -> None:
         for at, seqs in _group_by_second(times):
-            self._store.mark_retrieved(owner, seqs, at=at)
+            self._store.mark_retrieved(owner, seqs, at=at, lifetimes=self._lifetimes)
 
     def _apply_mark(self, memory: Memory, at: datetime | None) -> Memory:
         if at is None or memory.kind in self._unmarked:

@@ -64,6 +64,7 @@ class _Tally:
 class _Seen:
     """Items read so far, so that duplicates within the file are found, also in a dry run."""
 
+    is_remembered: bool = False
     texts: set[tuple[Owner, Kind, str]] = field(default_factory=set)
     notes: Counter[Owner] = field(default_factory=Counter)
     known_notes: dict[Owner, int] = field(default_factory=dict)
@@ -99,14 +100,17 @@ class ForeignImport:
         format: str,
         agent: str,
         is_dry_run: bool,
+        is_remembered: bool = False,
         progress: Progress | None = None,
     ) -> ImportReport:
         """Import the items that `read` returns. It is called twice, so that an invalid file changes nothing.
 
+        `is_remembered` also stores the messages of conversations as episodes.
+
         Raises: Invalid.
         """
         total = sum(1 for _ in read())
-        tally, seen = _Tally(), _Seen()
+        tally, seen = _Tally(), _Seen(is_remembered=is_remembered)
         for number, item in enumerate(read(), 1):
             if isinstance(item, RefusedItem):
                 tally.refuse(item)
@@ -193,7 +197,13 @@ class ForeignImport:
             return False
         if not is_dry_run:
             self._transcripts.log_turn(
-                owner, id, user=item.user, assistant=item.assistant, remember=False, said_at=item.created_at
+                owner,
+                id,
+                user=item.user,
+                assistant=item.assistant,
+                remember=seen.is_remembered,
+                said_at=item.created_at,
+                origin=Origin.IMPORT,
             )
         return True
 

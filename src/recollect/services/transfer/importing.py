@@ -21,6 +21,7 @@ class ImportOptions:
     format: str | None = None  # None: detected from the file
     agent: str | None = None  # owner of memories that name no agent; None: the agent of the settings
     is_dry_run: bool = False
+    is_remembered: bool = False  # remember the turns of chats as episodes
     is_merged: bool = False  # leave out rows that clash, instead of refusing the whole file
 
 
@@ -57,6 +58,7 @@ class Import:
                 format=reader.name,
                 agent=options.agent or self._agent,
                 is_dry_run=options.is_dry_run,
+                is_remembered=options.is_remembered,
                 progress=progress,
             )
         except OSError as error:

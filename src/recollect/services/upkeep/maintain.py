@@ -1,5 +1,7 @@
 """Maintenance: archive episodes that have expired, are no longer retrieved, or exceed the quota.
 
+Of decisions, finished tasks, errors and long answers that have expired, the gist stays as a fact.
+
 The work is done in small batches, each in a short transaction, so that writers never wait long. One process runs at a
 time, under a lease that it renews with every batch. If it dies, another process takes over when the lease expires and
 continues with the remaining episodes.
@@ -10,12 +12,14 @@ from __future__ import annotations
 import heapq
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from recollect.errors import Conflict, ModelError, StoreError
-from recollect.model import AuditEvent, Owner
-from recollect.policy.memories.lifetime import EPISODE_QUOTA, Fate, decide_fate, quota_rank
+from recollect.errors import Conflict, ModelError, NotFound, StoreError
+from recollect.model import AuditEvent, Memory, Owner
+from recollect.policy.memories.categories import LIFETIMES, Lifetimes
+from recollect.policy.memories.lifetime import EPISODE_QUOTA, Fate, decide_fate, quota_rank, summarise_expired
 from recollect.ports import Aging, Clock, Store
 from recollect.services.access.idempotency import prune_answers
 from recollect.services.background.embedding import Embedding
@@ -40,6 +44,7 @@ class MaintenanceReport:
     expired: int = 0
     faded: int = 0
     over_quota: int = 0
+    gisted: int = 0  # expired ones of which the gist stays; not archived
     swept: int = 0  # texts of deleted details, and remains of writers that died
     embedded: int = 0
     embedding_problem: str = ""
@@ -76,11 +81,22 @@ class _Lease:
 class Maintain:
     """Service that maintains the agents of every tenant, or of one."""
 
-    def __init__(self, store: Store, embedding: Embedding, now: Clock, *, quota: int = EPISODE_QUOTA) -> None:
+    def __init__(
+        self,
+        store: Store,
+        embedding: Embedding,
+        now: Clock,
+        *,
+        quota: int = EPISODE_QUOTA,
+        lifetimes: Lifetimes = LIFETIMES,
+        keeps_gist: bool = True,
+    ) -> None:
         self._store = store
         self._embedding = embedding
         self._now = now
         self._quota = quota
+        self._lifetimes = lifetimes
+        self._keeps_gist = keeps_gist
 
     def __call__(self, tenant: str | None = None, *, progress: Progress | None = None) -> MaintenanceReport:
         """Run maintenance. A run over one tenant has a separate lease and does not block runs over others.
@@ -96,7 +112,7 @@ class Maintain:
             tenants = [tenant] if tenant else self._store.list_tenants()
             total = sum(1 for each in tenants for _ in iter_owners(self._store, each)) if progress is not None else 0
             for each in tenants:
-                archived, swept = report.archived, report.swept
+                archived, swept, gisted = report.archived, report.swept, report.gisted
                 try:
                     for owner in iter_owners(self._store, each):
                         self._maintain_agent(owner, lease, report)
@@ -107,7 +123,7 @@ class Maintain:
                     prune_answers(self._store, each, self._now())
                 # Record also a run that was interrupted: its finished batches are committed.
                 finally:
-                    self._record(each, report.archived - archived, report.swept - swept)
+                    self._record(each, report.archived - archived, report.swept - swept, report.gisted - gisted)
         finally:
             lease.end()
         try:
@@ -119,31 +135,56 @@ class Maintain:
 
     def _maintain_agent(self, owner: Owner, lease: _Lease, report: MaintenanceReport) -> None:
         report.agents += 1
-        now, kept = self._now(), []
+        now, live, evictable = self._now(), 0, []
         for batch in self._batches(owner, lease):
             report.examined += len(batch)
-            fates = [
-                (
-                    episode,
-                    decide_fate(
-                        episode.importance, episode.created_at, episode.last_retrieved_at, episode.expires_at, now=now
-                    ),
-                )
-                for episode in batch
-            ]
-            for part in self._archive(owner, lease, [e.seq for e, f in fates if f is Fate.EXPIRED], now):
+            fates = [(episode, _decide(episode, now)) for episode in batch]
+            expired = [episode.seq for episode, fate in fates if fate is Fate.EXPIRED]
+            gisted = self._keep_gists(owner, lease, expired, now) if self._keeps_gist else set()
+            report.gisted += len(gisted)
+            for part in self._archive(owner, lease, [seq for seq in expired if seq not in gisted], now):
                 report.expired += part
             for part in self._archive(owner, lease, [e.seq for e, f in fates if f is Fate.FADED], now):
                 report.faded += part
-            kept += [
-                (quota_rank(e.importance, e.created_at, e.last_retrieved_at, now=now), e.seq)
-                for e, f in fates
-                # Corrected episodes are no longer live and do not count towards the quota.
-                if f is Fate.KEPT and not (e.valid_to is not None and e.valid_to <= now)
-            ]
-        excess = heapq.nsmallest(max(0, len(kept) - self._quota), kept)
+            # Corrected episodes are no longer live and do not count towards the quota.
+            kept = [e for e, f in fates if f is Fate.KEPT and not _is_corrected(e, now)]
+            live += len(kept) + len(gisted)
+            ranks = ((_rank(episode, now), episode.seq) for episode in kept)
+            evictable += [(rank, seq) for rank, seq in ranks if rank is not None]
+        excess = heapq.nsmallest(max(0, live - self._quota), evictable)
         for part in self._archive(owner, lease, [seq for _, seq in excess], now):
             report.over_quota += part
+
+    def _keep_gists(self, owner: Owner, lease: _Lease, seqs: Sequence[int], now: datetime) -> set[int]:
+        """Replace expired episodes by their gist where the rules say so; return the numbers of these."""
+        kept: set[int] = set()
+        for start in range(0, len(seqs), WRITE_BATCH):
+            memories = self._store.find_memories(owner, seqs[start : start + WRITE_BATCH])
+            gists = {
+                seq: gist
+                for seq, memory in memories.items()
+                if (gist := summarise_expired(memory, now, self._lifetimes)) is not None
+            }
+            if gists:
+                lease.renew()
+                self._write_gists(owner, list(gists.values()), now)
+            kept |= gists.keys()
+        return kept
+
+    def _write_gists(self, owner: Owner, gists: Sequence[Memory], now: datetime) -> None:
+        vectors = self._embedding.of_texts([gist.text for gist in gists])
+
+        def write(first: int, last: int) -> None:
+            for gist, vector in zip(gists[first:last], vectors[first:last], strict=True):
+                self._store.update_memory(gist, vector, replaced_at=now)
+
+        try:
+            self._store.transaction(owner.tenant, lambda: write(0, len(gists)))
+        # One of them was edited or deleted meanwhile: write the others one by one.
+        except (Conflict, NotFound):
+            for place in range(len(gists)):
+                with suppress(Conflict, NotFound):
+                    write(place, place + 1)
 
     def _batches(self, owner: Owner, lease: _Lease) -> Iterator[Sequence[Aging]]:
         after = 0
@@ -158,11 +199,37 @@ class Maintain:
             lease.renew()
             yield self._store.archive_memories(owner, seqs[start : start + WRITE_BATCH], now=now)
 
-    def _record(self, tenant: str, archived: int, swept: int) -> None:
+    def _record(self, tenant: str, archived: int, swept: int, gisted: int) -> None:
         message = f"Maintenance archived {archived:,} episode{'' if archived == 1 else 's'}."
+        if gisted:
+            message = f"{message[:-1]}, kept the gist of {gisted:,} more."
         if swept:
             message = f"{message[:-1]} and removed {swept:,} text{'' if swept == 1 else 's'} no detail has."
-        meta = {"archived": archived, **({"swept": swept} if swept else {})}
+        counts = {"archived": archived, "gisted": gisted, "swept": swept}
+        meta = {name: count for name, count in counts.items() if count or name == "archived"}
         self._store.add_event(
             AuditEvent(tenant=tenant, at=self._now(), action="maintenance.run", message=message, meta=meta)
         )
+
+
+def _decide(episode: Aging, now: datetime) -> Fate:
+    # A corrected episode decays like any other, also if it was a fact.
+    category = None if _is_corrected(episode, now) else episode.category
+    return decide_fate(
+        episode.importance,
+        episode.created_at,
+        episode.last_retrieved_at,
+        episode.expires_at,
+        now=now,
+        category=category,
+    )
+
+
+def _rank(episode: Aging, now: datetime) -> tuple[int, float] | None:
+    return quota_rank(
+        episode.importance, episode.created_at, episode.last_retrieved_at, now=now, category=episode.category
+    )
+
+
+def _is_corrected(episode: Aging, now: datetime) -> bool:
+    return episode.valid_to is not None and episode.valid_to <= now

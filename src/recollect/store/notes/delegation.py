@@ -128,6 +128,7 @@ class SqlDelegate:
     # MaintenanceStore
     list_aging = delegate(SqlStore.list_aging)
     archive_memories = delegate(SqlStore.archive_memories)
+    find_last_episode = delegate(SqlStore.find_last_episode)
     mark_retrieved = delegate(SqlStore.mark_retrieved)
     take_lease = delegate(SqlStore.take_lease)
     end_lease = delegate(SqlStore.end_lease)

@@ -11,6 +11,8 @@ from typing import Any
 
 from recollect.errors import Conflict, Invalid, NotFound
 from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, State
+from recollect.policy.memories.categories import LIFETIMES, Lifetimes
+from recollect.policy.memories.lifetime import prolong
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.text import content_hash, fold, like_literal, terms
@@ -150,6 +152,12 @@ class MemoryRows(Units):
             # Taking no numbers adds the agent, and thereby locks its row.
             _take_numbers(unit, owner, 0, now)
         row = self._read(owner.tenant, lambda unit: unit.one("find_same_memory", **values))
+        return None if row is None else memory_from(row)
+
+    def find_last_episode(self, owner: Owner, session_id: str) -> Memory | None:
+        row = self._read(
+            owner.tenant, lambda unit: unit.one("last_episode", **owner_params(owner), session_id=session_id)
+        )
         return None if row is None else memory_from(row)
 
     def update_memory(self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime) -> Memory:
@@ -304,6 +312,18 @@ def _get_row(unit: Unit, owner: Owner, id: str) -> Row:
     return row
 
 
+def _prolong(row: Row, at: datetime, lifetimes: Lifetimes) -> datetime | None:
+    _, category, created_at, last_retrieved_at, expires_at = row
+    return prolong(
+        category,
+        moment(created_at),
+        maybe_moment(last_retrieved_at),
+        moment(expires_at),
+        recalled_at=at,
+        lifetimes=lifetimes,
+    )
+
+
 class MaintenanceRows(Units):
     """Implementation of `ports.MaintenanceStore`."""
 
@@ -312,8 +332,16 @@ class MaintenanceRows(Units):
             owner.tenant, lambda unit: unit.all("list_aging", **owner_params(owner), after=after, limit=limit)
         )
         return [
-            Aging(seq, importance, moment(created_at), *map(maybe_moment, ends))
-            for seq, importance, created_at, *ends in rows
+            Aging(
+                seq,
+                importance,
+                moment(created_at),
+                maybe_moment(last_retrieved_at),
+                maybe_moment(expires_at),
+                maybe_moment(valid_to),
+                category,
+            )
+            for seq, importance, created_at, last_retrieved_at, expires_at, valid_to, category in rows
         ]
 
     def archive_memories(self, owner: Owner, seqs: Sequence[int], *, now: datetime) -> int:
@@ -327,9 +355,27 @@ class MaintenanceRows(Units):
 
         return self._write(owner.tenant, archive)
 
-    def mark_retrieved(self, owner: Owner, seqs: Sequence[int], *, at: datetime) -> None:
+    def mark_retrieved(
+        self, owner: Owner, seqs: Sequence[int], *, at: datetime, lifetimes: Lifetimes = LIFETIMES
+    ) -> None:
         numbers = self._engine.numbers(seqs)
-        self._write(owner.tenant, lambda unit: unit.run("mark_retrieved", **owner_params(owner), seqs=numbers, at=at))
+
+        def mark(unit: Unit) -> None:
+            ending = unit.all("ending_episodes", **owner_params(owner), seqs=numbers, now=at)
+            ends = [
+                {**owner_params(owner), "seq": row[0], "until": end}
+                for row in ending
+                if (end := _prolong(row, at, lifetimes)) is not None
+            ]
+            if ends:
+                # Every write to the index locks the agent's row first, to avoid deadlocks.
+                unit.run("touch_index", **owner_params(owner))
+            unit.run("mark_retrieved", **owner_params(owner), seqs=numbers, at=at)
+            if ends:
+                unit.run_many("prolong_memory", ends)
+                unit.run_many("prolong_entry", ends)
+
+        self._write(owner.tenant, mark)
 
     def take_lease(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
         values = {"name": name, "holder": holder, "now": now, "until": until}

@@ -19,14 +19,14 @@ ORDER BY m.agent_id, m.seq LIMIT :limit
 -- name: count_surplus_memories
 SELECT count(*) FROM memory_index i
 JOIN memories m ON m.tenant_id = i.tenant_id AND m.agent_id = i.agent_id AND m.seq = i.seq
-WHERE i.tenant_id = :tenant AND (m.archived_at IS NOT NULL OR m.held_at IS NOT NULL OR m.version <> i.version)
+WHERE i.tenant_id = :tenant AND (m.archived_at IS NOT NULL OR m.held_at IS NOT NULL OR m.version <> i.version % 4294967296)
 
 -- name: drop_surplus_memories
 DELETE FROM memory_index
 WHERE tenant_id = :tenant AND EXISTS (
   SELECT 1 FROM memories m
   WHERE m.tenant_id = memory_index.tenant_id AND m.agent_id = memory_index.agent_id AND m.seq = memory_index.seq
-    AND (m.archived_at IS NOT NULL OR m.held_at IS NOT NULL OR m.version <> memory_index.version)
+    AND (m.archived_at IS NOT NULL OR m.held_at IS NOT NULL OR m.version <> memory_index.version % 4294967296)
 )
 
 -- name: count_unindexed_chunks

@@ -7,9 +7,18 @@ WHERE leases.until <= :now OR leases.holder = excluded.holder
 DELETE FROM leases WHERE name = :name AND holder = :holder
 
 -- name: list_aging
-SELECT seq, importance, created_at, last_retrieved_at, expires_at, valid_to FROM memories
+SELECT seq, importance, created_at, last_retrieved_at, expires_at, valid_to, category FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND archived_at IS NULL AND seq > :after
 ORDER BY seq LIMIT :limit
+
+-- name: prolong_memory
+UPDATE memories SET expires_at = :until
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq AND archived_at IS NULL AND expires_at < :until
+
+-- The upper half of an entry's version counts how often its end moved, so that every index in memory notices.
+-- name: prolong_entry
+UPDATE memory_index SET expires_at = :until, version = version + 4294967296
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq
 
 -- name: find_lease
 SELECT holder FROM leases WHERE name = :name

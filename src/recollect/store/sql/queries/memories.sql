@@ -35,6 +35,12 @@ WHERE tenant_id = :tenant AND agent_id = :agent AND content_hash = :content_hash
   AND archived_at IS NULL AND (expires_at IS NULL OR expires_at > :now) AND (valid_to IS NULL OR valid_to > :now)
 ORDER BY seq DESC LIMIT 1
 
+-- name: last_episode
+SELECT {memory} FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND session_id = :session_id
+  AND seq > (SELECT max(seq) FROM memories WHERE tenant_id = :tenant AND agent_id = :agent) - 300
+ORDER BY seq DESC LIMIT 1
+
 -- name: list_for_review
 SELECT {memory} FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent AND archived_at IS NULL AND flag IS NOT NULL

@@ -159,6 +159,11 @@ WHERE tenant_id = :tenant AND agent_id = :agent AND archived_at IS NULL AND seq 
 -- name: remove_all_from_index
 DELETE FROM memory_index WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
 
+-- name: ending_episodes
+SELECT seq, category, created_at, last_retrieved_at, expires_at FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND archived_at IS NULL AND valid_to IS NULL
+  AND expires_at > :now AND seq = ANY(:seqs)
+
 -- Lock rows in order, so that servers that mark the same memories cannot deadlock.
 -- name: mark_retrieved
 UPDATE memories SET last_retrieved_at = :at

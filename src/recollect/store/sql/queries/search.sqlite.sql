@@ -97,6 +97,11 @@ WHERE tenant_id = :tenant AND agent_id = :agent AND archived_at IS NULL
 DELETE FROM memory_index
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (SELECT value FROM json_each(:seqs))
 
+-- name: ending_episodes
+SELECT seq, category, created_at, last_retrieved_at, expires_at FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND archived_at IS NULL AND valid_to IS NULL
+  AND expires_at > :now AND seq IN (SELECT value FROM json_each(:seqs))
+
 -- name: mark_retrieved
 UPDATE memories SET last_retrieved_at = :at
 WHERE tenant_id = :tenant AND agent_id = :agent AND (last_retrieved_at IS NULL OR last_retrieved_at < :at)

@@ -1,27 +1,10 @@
-"""Word tables of the importance rules.
-
-A cue is a pattern over one sentence in lower case with straight apostrophes. It is tried only if one of its trigger
-words occurs, and it counts only without a blocker shortly before it in the same clause ("not", "if", "almost").
-Patterns have no unbounded repetition, so matching takes linear time.
-
-In the tables a line is `triggers: pattern`; the trigger `*` means that it is always tried. An indented line continues
-the pattern above it, and `<NAME>` inserts a part of `_PARTS`.
-"""
+"""English cues: what sounds like a decision, a finished task, an error, or an instruction to remember."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class Cues:
-    """Patterns that express one thing."""
-
-    always: Sequence[re.Pattern[str]]
-    by_trigger: Mapping[str, Sequence[re.Pattern[str]]]
-
+from recollect.policy.lexicon.entries import merge_cues, parse_cues, split_words
 
 _DONE = """
 finished, completed, deployed, shipped, merged, fixed, resolved, released, published, delivered, sent, submitted,
@@ -76,42 +59,28 @@ _PARTS = {
     "AMOUNT": r"\d[\d.,]{0,15} ?(?:k|m|bn|million|billion)?",
 }
 
-
-def _fill(template: str) -> str:
-    for name, part in _PARTS.items():
-        template = template.replace(f"<{name}>", part)
-    return template
-
-
-def _parse_cues(table: str) -> Cues:
-    by_trigger: dict[str, list[re.Pattern[str]]] = {}
-    for line in table.strip("\n").replace("\n    ", "").splitlines():
-        triggers, pattern = line.split(": ", 1)
-        compiled = re.compile(_fill(_fill(pattern)))  # twice, because parts contain parts
-        for trigger in _fill(triggers).split():
-            by_trigger.setdefault(trigger, []).append(compiled)
-    return Cues(by_trigger.pop("*", []), by_trigger)
-
-
-_NEGATIONS = """
+NEGATIONS = split_words(
+    """
     not no never none nobody nothing without neither nor cannot hardly barely zero 0 isn't aren't wasn't weren't don't
     doesn't didn't haven't hasn't hadn't won't wouldn't can't couldn't shouldn't needn't mustn't
-""".split()
+    """
+)
 _UNREAL = """
     if whether unless until before once should could would might may must can will shall needs need want wants hope
     wish yet pending awaiting try trying tried i'll we'll you'll they'll it'll he'll she'll
 """.split()
 
-DECISION_BLOCKERS = frozenset([*_NEGATIONS, *_UNREAL]) - {"can", "may"}
-COMPLETION_BLOCKERS = frozenset([*_NEGATIONS, *_UNREAL, *"almost nearly half partly when get going after soon".split()])
-ERROR_BLOCKERS = frozenset(_NEGATIONS) | frozenset(
+DECISION_BLOCKERS = (NEGATIONS | frozenset(_UNREAL)) - {"can", "may"}
+COMPLETION_BLOCKERS = NEGATIONS | frozenset([*_UNREAL, *"almost nearly half partly when get going after soon".split()])
+ERROR_BLOCKERS = NEGATIONS | frozenset(
     "if unless might could would should may avoid prevent handle handling fixed resolved solved when".split()
 )
 REFUSAL_BLOCKERS = frozenset(_UNREAL) - {"can", "may"} | {"haven't", "hasn't", "hadn't", "nobody", "take", "for"}
 FAILURE_BLOCKERS = frozenset({"if", "unless", "case", "that's"})
 EXPLICIT_BLOCKERS = frozenset({"don't", "not", "needn't", "never", "needless", "unnecessary"})
 
-DECISIONS = _parse_cues(r"""
+DECISIONS = parse_cues(
+    r"""
 decided: \bdecided\b
 agreed: \bagreed (?:to|on|that|upon|with|not)\b|\b(?:we|all|both|parties|they|team) (?:have |has |all )?agreed\b
 agreement: \b(?:reached|signed|have|made) an agreement\b
@@ -163,9 +132,13 @@ cancelled canceled postponed: \b(?:is|are|was|were|been|has|have) (?:now )?(?:ca
 now: \bfrom now on\b
 forward: ^going forward\b
 effective: \beffective immediately\b
-""")
+""",
+    DECISION_BLOCKERS,
+    _PARTS,
+)
 
-REFUSALS = _parse_cues(r"""
+REFUSALS = parse_cues(
+    r"""
 approved: \bapproved\b(?! (?:vendor|supplier|list|drug|device|brand)s?\b)
 rejected denied declined vetoed refused: \b(?<!permission )(?<!access )(?:rejected|denied|declined|vetoed)\b
 refused: \brefused (?:to (?:sign|approve|pay|grant|agree)|our|my|the (?:request|offer|deal)|his|her|their)\b
@@ -174,11 +147,15 @@ accepted: \baccepted <DET> (?:\w+ )?(?:offer|quote|proposal|bid|invitation|terms
     |contract|conditions|paper|manuscript|application)\b
 authorised authorized granted ratified endorsed: \b(?:authori[sz]ed|granted|ratified|endorsed)\b(?! that)
 signed: \bsigned off\b
-""")
+""",
+    REFUSAL_BLOCKERS,
+    _PARTS,
+)
 """A refused approval is a decision too; a pending one is not."""
 
-COMPLETIONS = _parse_cues(r"""
-*: ^(?:just |finally |successfully )?<OPEN> (?:<DETS>|all|both|every|new|v?\d+|\w+ (?:to|from|into|in|for)
+COMPLETIONS = parse_cues(
+    r"""
+*ed : ^(?:just |finally |successfully )?<OPEN> (?:<DETS>|all|both|every|new|v?\d+|\w+ (?:to|from|into|in|for)
     |up)\b<NOT_BAD>
 i've we've have: \b(?:i've|we've|i have|we have) (?:now |just |finally |also |already |successfully )?<OPEN> (?:<DETS>
     |all|both|every|\d+|it|everything|\w+ (?:to|into|for))\b
@@ -205,14 +182,18 @@ passed pass passing: \b(?:all|\d+)(?: of (?:the|our))? ?(?:\w+ ){0,2}(?:tests?|c
     | now)? ?(?:passed|pass|passing)\b
 done finished: ^(?:all )?done[!.]$|\bi(?:'m| am) (?:now |finally )?(?:finished|done) with (?:the|my|all|our)\b
     |^(?:all )?done[:!,] \w|\b(?:got|gotten) (?:it|everything|that) done\b
-""")
+""",
+    COMPLETION_BLOCKERS,
+    _PARTS,
+)
 
-ERRORS = _parse_cues(r"""
+ERRORS = parse_cues(
+    r"""
 error: \berrors?\b(?! (?:bars?|handling|margins?|rates?|budgets?|correction|propagation|terms?|types?|analysis|free
     |message design))(?<!and error)(?<!of error)
 errors: \b(?:with|got|gets?|getting|throws?|threw|see|seeing|returns?|\d+|many|several|of|more
     |some) (?:\w+ )?errors\b(?! bars)
-*: \w\w\w(?:error|exception)\b(?=[:\s(.!?,]|$)
+*error *exception: \w\w\w(?:error|exception)\b(?=[:\s(.!?,]|$)
 exception exceptions: \b(?:an?|the|unhandled|uncaught|threw|throws|throwing|raised|raises|got
     |getting) (?:\w+ ){0,3}exceptions?\b(?! (?:of|to|proves|is made
     |from the rule))(?<!with the exception)(?<!make an exception)(?<!made an exception)
@@ -261,9 +242,13 @@ http status 500 502 503 504 404 403 401: \b(?:http|status)(?:/\d\.\d)?(?: code)?
 broke broken freezes froze frozen: \b(?:build|pipeline|page|site|link|test|tests|deploy\w*|app|api|import|script
     |laptop|computer|screen|system|server|machine|program|printer|it|database)s? (?:\w+ )?(?:is |are |was |just
      |got )?(?:broke|broken|froze|frozen|freezes)\b(?! (?:up|down|into|out))
-""")
+""",
+    ERROR_BLOCKERS,
+    _PARTS,
+)
 
-FAILURES = _parse_cues(r"""
+FAILURES = parse_cues(
+    r"""
 unable cannot can't couldn't could: (?:\bunable to|\bcannot|\bcan't|\bcouldn't
     |\bcould not) (?:<TECHNICAL>)\b(?! (?:my (?:keys|glasses|way)|the (?:words|time)))
 work working works stopped: \b(?:not working|(?:does not|doesn't|don't|do not|didn't|did not|won't
@@ -277,7 +262,10 @@ won't doesn't didn't don't not isn't aren't: \b(?:doesn't|does not|don't|didn't|
     |charging)\b
 nothing: \b(?:button|link|command|click\w*|it|key|script|page) (?:does|do|did) nothing\b|\bnothing happens\b
 repository: \bnot a git repository\b
-""")
+""",
+    FAILURE_BLOCKERS,
+    _PARTS,
+)
 """Failures that are expressed by a negation."""
 
 COUNTED_FAILURES = re.compile(r"\b[1-9]\d* (?:\w+ )?(?:failed|failures?|errors?)\b")
@@ -292,12 +280,17 @@ YES_NO_STARTS = frozenset(
 DEFINITION = re.compile(r"^(?:what (?:does|is|are|do)|what's|who|where|which|explain)\b(?!.*\b(?:i|my|we|our|me)\b)")
 """Questions about the meaning of a word rather than about an event."""
 
-REMEMBER = _parse_cues(r"""
+REMEMBER = parse_cues(
+    r"""
 remember: <START><POLITE>remember\b<NOT_TALE>
-""")
+""",
+    EXPLICIT_BLOCKERS,
+    _PARTS,
+)
 """Bare imperative; with a question mark it starts a story: "Remember how cold it was?"."""
 
-EXPLICIT = _parse_cues(r"""
+EXPLICIT = parse_cues(
+    r"""
 remember: (?:^|[.!?:;,(–—-] ?|\b(?:and|but|so|also|please|hey|ok) )<ASK>remember (?:that|this|these|my|our
     |the following|it|to (?:always|never|not|only)|i|we|how i|how we|all of this|for)\b(?! (?:time|day|night|summer
     |year|one|guy|song|trip) )
@@ -315,18 +308,11 @@ memory memories notes: <START><POLITE>(?:<ASK>)?(?:add|commit|save|store) (?:thi
     |my \w+) (?:to|in) (?:your |the |long[- ]term )?(?:memory|memories|notes)\b
 memorize memorise: <START><POLITE>(?:<ASK>)?memori[sz]e\b(?=:| this| that| my| the following| these)
 reference: <START><POLITE>for (?:your )?(?:future|later) reference\b
-merk merke merken merkt: <START>(?:bitte,? |und |also |ok,? )?(?:merke? dir|merkt euch|merken sie sich
-    |du sollst dir merken|bitte merken|kannst du dir (?:bitte )?merken)\b
-vergiss denk denke notier notiere: <START>(?:bitte |und )?(?:vergiss (?:bitte )?nicht, dass|denke? (?:bitte )?d(?:a
-    |ar)ran, dass|notiere? dir)\b
-souviens souvenez rappelle rappelez retiens retenez mémorise note: <START>(?:s'il te plaît,? )?(?:souviens-toi
-    |souvenez-vous|rappelle-toi|rappelez-vous) (?:que|qu')|<START>(?:retiens|retenez|mémorise|note bien) (?:que|qu'
-    |bien|ceci|ça|:)
-n'oublie n'oubliez: <START>n'oublie[sz]? (?:pas|jamais) (?:que|qu')
-recuerda recuerde acuérdate olvides olvide memoriza anota apunta ten: <START>(?:por favor,? )?(?:recuerd[ae]
-    |acuérdate de|no olvide?s?|memoriza|anota|apunta|ten en cuenta) (?:que|esto|:)
-""")
-"""Instructions to remember something, in English, German, French and Spanish."""
+""",
+    EXPLICIT_BLOCKERS,
+    _PARTS,
+)
+
 
 _CURRENCIES = "usd|eur|gbp|chf|jpy|dollars?|euros?|bucks|cents|quid|francs?|yen|rupees?"
 MONEY = re.compile(
@@ -345,54 +331,10 @@ PERSONAL = re.compile(
 )
 """Facts about the user, which are recalled most often."""
 
-
-def _parse_phrases(lines: str) -> frozenset[str]:
-    return frozenset(phrase.strip() for phrase in " ".join(lines.split()).split(","))
-
-
-GREETINGS = _parse_phrases("""
-    hi, hello, hey, hiya, howdy, yo, greetings, good morning, morning, good afternoon, good evening, good night, night,
-    bye, bye bye, goodbye, see you, see ya, thanks, thank you, thx, ty, cheers, many thanks, thanks a lot, welcome,
-    welcome back, sorry, danke, merci, gracias, hallo, hola, bonjour, salut, guten morgen, buenos días, ok, okay, yes,
-    no, great, sure, nice, see you on
-""")
-"""Small talk that a name may follow: "Thanks Anna"."""
-
-SMALL_TALK = GREETINGS | _parse_phrases("""
-    k, yep, yup, yeah, ya, nope, nah, right, all right, alright, alright then, fine, cool, neat, sweet, wow, oh, ah,
-    aha, hm, hmm, mhm, uh huh, lol, haha, hehe, omg, got it, i see, understood, noted, makes sense, that makes sense,
-    sounds good, sounds great, looks good, perfect, excellent, awesome, amazing, brilliant, wonderful, fantastic, super,
-    lovely, good, well done, nice one, good one, interesting, fair enough, no problem, no worries, not a problem, don't
-    worry, of course, certainly, absolutely, definitely, exactly, indeed, true, agreed, same here, me too, you're
-    welcome, you're very welcome, you are welcome, my pleasure, anytime, any time, happy to help, glad to help, glad i
-    could help, glad to hear that, glad to hear it, great to hear, how are you, how are you doing, how are you today,
-    how's it going, how is it going, what's up, i'm fine, i'm good, doing well, i'm doing well, not bad, nice to meet
-    you, pleased to meet you, see you tomorrow, see you later, see you soon, see you then, talk soon, talk later, talk
-    to you later, talk to you soon, ttyl, take care, enjoy your day, enjoy your weekend, hope you are well, hope you're
-    well, good luck, congrats, congratulations, happy birthday, let me know if you need anything else, let me know if i
-    can help, how can i help you today, how may i help you, what can i do for you, sure thing, you too, same to you, i
-    understand, good to know, take your time, thanks a million, thanks a ton, i think so, i guess so, why not, my
-    apologies, no rush, likewise, feel free to ask, i'm here to help, anything else, is there anything else, appreciate
-    it, i appreciate it, much appreciated, you're the best, done, all done, all good, that's all, that's it, that works,
-    works for me, will do, on it, one moment, please, no thanks, no thank you, not now, please do, just a moment, just a
-    second, hold on, nevermind, never mind, whatever, sorry about that, my bad, oops, yay, there, everyone, everybody,
-    team, guys, folks, friend, buddy, mate, a lot, too, then, today, and you, well, danke schön, vielen dank,
-    dankeschön, bitte, bitte schön, gern geschehen, gerne, kein problem, alles klar, guten tag, guten abend, gute nacht,
-    tschüss, bis morgen, bis später, bis bald, wie geht's, wie geht es dir, ja, nein, prima, genau, verstanden, passt,
-    schönes wochenende, merci beaucoup, merci bien, de rien, je vous en prie, bonsoir, bonne nuit, bonne journée, au
-    revoir, à bientôt, à demain, ça va, comment ça va, oui, non, d'accord, parfait, pas de problème, très bien, muchas
-    gracias, de nada, buenas tardes, buenas noches, buenos dias, buenas, adiós, hasta luego, hasta mañana, qué tal, cómo
-    estás, sí, vale, claro, perfecto, muy bien, entendido, genial, see you next week, have a, hope you had, great
-    question, good question, how can i help, how can i help you
-""")
-COURTESIES = frozenset(
-    """
-    for that this your you it was is it's that's have had a the my very at all lovely nice great good fine quick safe
-    evening day weekend night morning afternoon trip helpful useful help work job so too much really just as and again
-    always kind kindly super extremely feedback patience support pretty here wonderful answer reply explanation question
-    one
-    """.split()
-)
-"""Words that add no information to small talk: "thanks *for your help*"."""
-
-LONGEST_PHRASE = max(phrase.count(" ") + 1 for phrase in SMALL_TALK)
+CUES = {
+    "explicit": EXPLICIT,
+    "remember": REMEMBER,
+    "decision": merge_cues([REFUSALS, DECISIONS]),
+    "task_completion": COMPLETIONS,
+    "error": merge_cues([FAILURES, ERRORS]),
+}

@@ -1,0 +1,1 @@
+"""Word lists of the languages that the rules know, one module for each."""
