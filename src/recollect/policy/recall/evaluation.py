@@ -59,8 +59,8 @@ def estimate_mean(values: Iterable[tuple[str, float]]) -> Estimate | None:
     """Estimate a mean from values and the conversation each belongs to; None without values.
 
     Questions about one conversation are not independent, so the error is that of a cluster sample:
-    sqrt(G / (G - 1) * sum over conversations of (sum of deviations)²) / n, with G conversations. A few conversations may
-    agree by chance, so it is never below that of independent questions, which is the same formula with G = n.
+    sqrt(G / (G - 1) * sum over conversations of (sum of deviations)²) / n, with G conversations. A few conversations
+    may agree by chance, so it is never below that of independent questions, which is the same formula with G = n.
 
     >>> print(estimate_mean([("a", 1.0), ("b", 0.0), ("c", 1.0), ("d", 0.0)]))
     0.500 ±0.289
