@@ -346,3 +346,14 @@ def test_the_questions_about_relevance_are_balanced() -> None:
     kinds = {(each.type, each.split) for one in sets for each in one.questions}
     assert {split for _, split in kinds} == {"dev", "test"}
     assert len(kinds) == 10
+
+
+def test_the_languages_ask_the_same() -> None:
+    sets = {one.name: one for one in read_sets(DATA / "languages")}
+
+    assert set(sets) == {"de", "en", "es", "fr", "ja"}
+    ids = {name: [memory.id for memory in one.memories] for name, one in sets.items()}
+    expected = {name: [each.expected for each in one.questions] for name, one in sets.items()}
+    assert all(each == ids["en"] for each in ids.values())
+    assert all(each == expected["en"] for each in expected.values())
+    assert len({each.text for one in sets.values() for each in one.questions}) == 500
