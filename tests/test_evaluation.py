@@ -224,10 +224,12 @@ CHAT = {
     "memories": [
         {"id": 1, "speaker": "Ann", "ts": "2023-05-01T10:00:00", "session": "s1", "text": "I keep bees."},
         {"id": 2, "speaker": "Bo", "ts": "2023-05-02T10:00:00", "session": "s2", "text": "I sail."},
+        {"id": 3, "speaker": "Bo", "ts": "2023-05-03T10:00:00", "session": "s2", "text": " "},
     ],
     "questions": [
         {"id": "q", "query": "Who keeps bees?", "turns": [1], "sessions": ["s1"], "category": "who", "now": None},
-        {"id": "r", "query": "Sum up", "turns": [1, 2], "category": "sum", "headline": False, "now": "2023-06-01"},
+        {"id": "r", "query": "Sum up", "turns": [1, 2, 3], "category": "sum", "headline": False, "now": "2023-06-01"},
+        {"id": "s", "query": "What was blank?", "turns": [3], "category": "lost"},
     ],
 }
 DOCUMENTS = {

@@ -56,7 +56,10 @@ def parse_question(line: Mapping[str, Any]) -> LabelledQuestion:
 
 
 def parse_conversation(record: Mapping[str, Any]) -> LabelledSet:
-    """Parse one conversation, or one collection of documents, with its questions."""
+    """Parse one conversation, or one collection of documents, with its questions.
+
+    Blank turns are left out, and so are questions whose evidence is not in the conversation.
+    """
     speakers = _assign_roles(each.get("speaker") for each in record["memories"])
     memories = [
         LabelledMemory(
@@ -70,10 +73,11 @@ def parse_conversation(record: Mapping[str, Any]) -> LabelledSet:
         for each in record["memories"]
         if each["text"].strip()
     ]
+    known = {memory.id for memory in memories}
     questions = [
         LabelledQuestion(
             text=each["query"],
-            expected=[str(id) for id in each["turns"]],
+            expected=[str(id) for id in each["turns"] if str(id) in known],
             sessions=[str(id) for id in each.get("sessions") or ()],
             type=str(each.get("category") or ""),
             now=_find_time(each.get("now")),
@@ -81,6 +85,7 @@ def parse_conversation(record: Mapping[str, Any]) -> LabelledSet:
             split=str(each.get("split") or ""),
         )
         for each in record["questions"]
+        if not each["turns"] or not known.isdisjoint(map(str, each["turns"]))
     ]
     return LabelledSet(name=str(record["id"]), memories=memories, questions=questions)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from itertools import groupby
 from time import perf_counter
 from typing import Any, Self
@@ -18,7 +18,7 @@ from recollect.api.agent_records import MAX_PAGE
 from recollect.api.recollect import Recollect
 from recollect.evaluation.scores import Answer
 from recollect.evaluation.sets import START, LabelledMemory, LabelledQuestion, LabelledSet
-from recollect.model import Hit, Kind, Memory, Source
+from recollect.model import Hit, Kind, Source
 from recollect.policy.memories.kinds import RULES, check_kind
 from recollect.policy.prompt.transcript_digest import clip_middle
 from recollect.policy.recall.evaluation import Usage, compute_metrics
@@ -85,8 +85,8 @@ class Replay:
         self.store_seconds = 0.0
         self._set = one
         self._options = options
-        self._now = START
-        self._maintained_on: object = None
+        self._now = one.sort_memories()[0][0] if one.memories else START
+        self._maintained_on: date | None = None
         self._live: dict[str, int] = {}  # characters of the live memories, by name
         # Names of memories and documents by the ids they were assigned, and the name each labelled memory counts as:
         # equal notes are one memory.
@@ -194,16 +194,10 @@ class Replay:
         before: str | None = None
         while page := self._agent.list(before=before, limit=MAX_PAGE):
             for memory in page:
-                name = self._find_name(memory)
+                name = self._names.get(memory.id)
                 if name is not None:
                     self._live[name] = self._live.get(name, 0) + len(memory.text)
             before = page[-1].id
-
-    def _find_name(self, memory: Memory) -> str | None:
-        """Return the name of a memory, or of the one it replaces."""
-        if memory.id not in self._names and memory.supersedes in self._names:
-            self._names[memory.id] = self._names[memory.supersedes]
-        return self._names.get(memory.id)
 
     def _ask(self, question: LabelledQuestion) -> Answer:
         is_knowledge = any(memory.title is not None for memory in self._set.memories)
@@ -231,10 +225,9 @@ class Replay:
 
     def _find_hit(self, hit: Hit) -> str:
         """Return the name of the memory or document; for other sources, something that is no name."""
-        if hit.source is Source.KNOWLEDGE and hit.document is not None:
-            return self._names.get(hit.document.id, hit.id)
-        name = None if hit.memory is None else self._find_name(hit.memory)
-        return name or f"{hit.source}:{hit.id}"
+        id = hit.id if hit.document is None else hit.document.id
+        is_named = hit.source in (Source.MEMORY, Source.KNOWLEDGE) and id in self._names
+        return self._names[id] if is_named else f"{hit.source}:{hit.id}"
 
 
 def split_text(text: str, max_chars: int) -> list[str]:
