@@ -144,9 +144,11 @@ def test_notes_hold_the_text_alone_in_pieces_that_fit(tmp_path: Path) -> None:
 
 
 def test_a_time_without_a_zone_is_utc(tmp_path: Path) -> None:
-    (one,) = read_sets(labelled(tmp_path, PIANO, WHAT))
+    (one,) = read_sets(labelled(tmp_path, {**PIANO, "valid_from": "2025-06-01", "tags": ["music"], "set": ""}, WHAT))
 
     assert one.memories[0].created_at == datetime(2025, 6, 8, 10, tzinfo=UTC)
+    valid_from = datetime(2025, 6, 1, tzinfo=UTC)
+    assert one.memories[0].fields == {"kind": "episode", "valid_from": valid_from, "tags": ["music"]}
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
 
 from recollect.evaluation.sets import LabelledMemory, LabelledQuestion, LabelledSet
-from recollect.model import Kind, Origin, Role
+from recollect.model import Kind, Memory, Origin, Role
 
-FIELDS = ("kind", "role", "importance", "category", "tags")
-"""Fields of a memory that a labelled line may set, besides its session and its times."""
+FIELDS = {each.name: "datetime" in str(each.type) for each in fields(Memory)}
+"""Fields of a memory that a labelled line may set; True for times."""
 
 LOCOMO_CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 ADVERSARIAL = 5
@@ -26,15 +27,14 @@ _LOCOMO_SESSION = re.compile(r"session_(\d+)")
 
 def parse_memory(line: Mapping[str, Any]) -> LabelledMemory:
     """Parse a labelled line with a memory."""
-    fields = {"kind": Kind.EPISODE, **{name: line[name] for name in FIELDS if line.get(name) is not None}}
-    if line.get("valid_from") is not None:
-        fields["valid_from"] = _parse_time(line["valid_from"])
+    given = line.keys() & FIELDS.keys() - {"id", "session_id", "created_at"}
+    values = {name: _parse_time(line[name]) if FIELDS[name] else line[name] for name in given if line[name] is not None}
     return LabelledMemory(
         id=str(line["id"]),
         text=str(line["memory"]),
         session=None if line.get("session_id") is None else str(line["session_id"]),
         created_at=_find_time(line.get("created_at")),
-        fields=fields,
+        fields={"kind": Kind.EPISODE, **values},
     )
 
 
