@@ -1,1 +1,1 @@
-"""How well recall finds what it should on public data sets, which are given by path: they are not ours to ship."""
+"""Quality of recall on data sets that are given by path."""

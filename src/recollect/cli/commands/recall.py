@@ -1,11 +1,10 @@
-"""Recall: find memories by words, meaning or likeness, explain what was found, and measure it."""
+"""Recall: find memories by words, meaning or likeness, and explain what was found."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,17 +14,9 @@ from recollect.cli.output import Block, Cell, Column, Line, Output, OutputNote, 
 from recollect.cli.run import Command, Run
 from recollect.cli.text import json_record, json_value, local_time, mark, one_line, plain_time, safe, shorten
 from recollect.errors import Invalid
-from recollect.lazy import LazyModule
 from recollect.model import Appearance, Explanation, Hit, Json, Kind, Outcome, Recalled, Source, State, Unanswered
 from recollect.policy.prompt.relevance import InjectMode
-from recollect.policy.recall.evaluation import METRICS
 from recollect.policy.recall.purposes import PURPOSES, check_purpose
-
-if TYPE_CHECKING:
-    from recollect import evaluation
-    from recollect.evaluation import Evaluation
-else:
-    evaluation = LazyModule("recollect.evaluation")
 
 OnlyKinds = Annotated[
     list[Kind] | None,
@@ -121,17 +112,6 @@ def inject(
     run.show(_render_block(run.memory.inject(read_text(message), mode=mode)))
 
 
-def measure(
-    run: Run,
-    file: Annotated[Path, typer.Argument(help="Memories and questions, one JSON object a line.", show_default=False)],
-) -> None:
-    """Measure the quality of recall on your own memories and questions.
-
-    Nothing is stored: each set of the file gets a store in memory, with the current settings."""
-    sets = evaluation.read_sets(file)
-    run.show(_render_evaluation(evaluation.evaluate(sets, run.settings)))
-
-
 COMMANDS = (
     Command(run=search, example="recollect search tabs --tag preference"),
     Command(run=recall, example="recollect recall 'how to indent code?' --explain"),
@@ -139,7 +119,6 @@ COMMANDS = (
     Command(run=similar, example="recollect similar m-1", listed_by="list"),
     Command(run=inject, example="recollect inject 'how to indent code?' --mode hybrid"),
 )
-EVALUATION_COMMANDS = (Command(run=measure, alias="eval", example="recollect eval questions.jsonl"),)
 
 
 def render_hits(hits: Recalled, *, is_explained: bool) -> Output:
@@ -264,28 +243,4 @@ def _render_block(block: str | None) -> Output:
         json={"text": block},
         lines=[] if block is None else [safe(block)],
         blocks=[Styled("No notes.", "dim") if block is None else safe(block)],
-    )
-
-
-def _render_evaluation(found: Evaluation) -> Output:
-    scores = {each.type: asdict(each) for each in found.scores}
-    measured = [
-        (each.type, level, str(each.questions), *(f"{values[name]:.3f}" for name in METRICS))
-        for each in found.scores
-        for level, values in (("memory", each.memories), ("session", each.sessions))
-        if values
-    ]
-    speed = f"recall: p50 {found.recall_p50_ms:.1f} ms, p95 {found.recall_p95_ms:.1f} ms"
-    return Output(
-        json={
-            "scores": list(scores.values()),
-            "stored": found.stored,
-            "store_seconds": found.store_seconds,
-            "recall_p50_ms": found.recall_p50_ms,
-            "recall_p95_ms": found.recall_p95_ms,
-        },
-        lines=[("type", "level", "questions", *METRICS), *((safe(type), *others) for type, *others in measured), speed],
-        columns=[Column(header, whole=True) for header in ("Type", "Level", "Questions", *METRICS)],
-        rows=[(one_line(type), *others) for type, *others in measured],
-        blocks=[Styled(speed, "dim")],
     )
