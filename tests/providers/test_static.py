@@ -105,7 +105,7 @@ def embedder() -> StaticEmbedder:
 def pieces() -> Callable[[str], str]:
     with np.load(BytesIO(table_bytes())) as arrays:
         vocabulary = arrays["pieces"].tobytes().decode().split("\n")
-    split = WordPieces(vocabulary)
+    split = WordPieces({piece: number for number, piece in enumerate(vocabulary)})
     return lambda text: " ".join(vocabulary[number] for number in split(text))
 
 
@@ -128,7 +128,7 @@ def test_text_splits_into_word_pieces(pieces: Callable[[str], str], text: str, e
 def test_a_forgotten_word_splits_the_same_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(static, "MAX_CACHED_WORDS", 2)
     monkeypatch.setattr(static, "MAX_CACHED_CHARS", 1)
-    split = WordPieces(["a", "b", "##b", "c"])
+    split = WordPieces({"a": 0, "b": 1, "##b": 2, "c": 3})
 
     assert [split("a Ab C ab b") for _ in range(3)] == [[0, 0, 2, 3, 0, 2, 1]] * 3
     assert len(split._words) <= 2

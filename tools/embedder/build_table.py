@@ -189,7 +189,8 @@ def main() -> None:
 
     weights = piece_weights(pieces)
     begun, targets = reduced(answers(texts, numbers, pieces, chosen.work))
-    rows = learned(begun * weights[:, None], counted(WordPieces(pieces), texts), targets)
+    split = WordPieces({piece: number for number, piece in enumerate(pieces)})
+    rows = learned(begun * weights[:, None], counted(split, texts), targets)
     rows = weighed(rows, weights, np.array([is_character(piece) for piece in pieces]))
     scales = np.abs(rows).max(1) / np.float32(127)
     np.savez(

@@ -7,11 +7,9 @@ out fields of the protocol; those not needed to understand an answer are filled 
 from __future__ import annotations
 
 import json
-import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import httpx2
@@ -28,7 +26,7 @@ from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from recollect.errors import ModelError
 from recollect.model import Json
 from recollect.ports import Model as CompletingModel
-from recollect.providers.endpoint import DEFAULT_BASE_URL, Endpoint, EndpointRefusal
+from recollect.providers.endpoint import DEFAULT_BASE_URL, Endpoint, EndpointRefusal, load_certificates
 from recollect.settings import Settings
 
 NAME = "recollect"
@@ -77,7 +75,7 @@ async def open_chat_model(settings: Settings, name: str) -> AsyncIterator[Opened
         "chat/completions", what="model endpoint", api_key=settings.openai_api_key, base_url=settings.openai_base_url
     )
     async with httpx2.AsyncClient(
-        verify=_load_certificates(), timeout=settings.openai_timeout, follow_redirects=False
+        verify=load_certificates(), timeout=settings.openai_timeout, follow_redirects=False
     ) as client:
         provider = OpenAICompatibleProvider(
             NAME,
@@ -106,12 +104,6 @@ def _convert_part(part: Any) -> Json:
     """Convert a part of a prompt without tools, which the framework may have merged with others of the same role."""
     role = {SystemPromptPart: "system", TextPart: "assistant"}.get(type(part), "user")
     return {"role": role, "content": part.content}
-
-
-@cache
-def _load_certificates() -> ssl.SSLContext:
-    """Load the trusted certificates once: this takes longer than the rest of opening a client."""
-    return httpx2.create_ssl_context()
 
 
 class _LenientModel(OpenAIChatModel):

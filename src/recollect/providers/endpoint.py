@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 import random
+import ssl
 import threading
 import time
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from functools import cache
 from http import HTTPStatus
 from urllib.parse import urlsplit, urlunsplit
 
@@ -148,7 +150,7 @@ class Endpoint:
         """Return the client shared by all threads, so that connections are reused; it closes with this endpoint."""
         with self._lock:
             if self._client is None:
-                self._client = httpx2.Client()
+                self._client = httpx2.Client(verify=load_certificates())
                 weakref.finalize(self, self._client.close).atexit = False
             return self._client
 
@@ -173,6 +175,12 @@ class Endpoint:
         if not key.isascii() or not key.isprintable():
             raise Invalid(f"{self._settings['key']} contains characters that are not allowed in a key; copy it again.")
         return key
+
+
+@cache
+def load_certificates() -> ssl.SSLContext:
+    """Load the trusted certificates once: this takes longer than the rest of opening a client."""
+    return httpx2.create_ssl_context()
 
 
 def _describe_failure(error: httpx2.RequestError) -> str:

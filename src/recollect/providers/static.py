@@ -6,8 +6,9 @@ no model, no download, no other dependency, microseconds per text. `tools/embedd
 
 import threading
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 
 import numpy as np
@@ -57,8 +58,9 @@ class WordPieces:
     give up on the whole word ("great🎉").
     """
 
-    def __init__(self, pieces: Sequence[str]) -> None:
-        self._ids = {piece: number for number, piece in enumerate(pieces)}
+    def __init__(self, pieces: Mapping[str, int]) -> None:
+        """`pieces` maps each piece to its id."""
+        self._ids = pieces
         self._longest = max(map(len, pieces), default=0)
         self._fold = _Fold()
         self._words: dict[str, tuple[int, ...]] = {}
@@ -146,7 +148,9 @@ class StaticEmbedder:
         if self._table is None:
             with self._loading:
                 if self._table is None:
-                    self._table = _read_table()
+                    ids, rows, weights = _read_table(TABLE_FILE)
+                    # Each embedder caches the words of its own store only.
+                    self._table = _Table(WordPieces(ids), rows, weights)
         return self._table
 
 
@@ -165,8 +169,10 @@ def _long_sum(table: _Table, ids: list[int]) -> NDArray[np.float32]:
     return total
 
 
-def _read_table() -> _Table:
-    packed = resources.files(__package__).joinpath(TABLE_FILE)
+@cache
+def _read_table(name: str) -> tuple[Mapping[str, int], NDArray[np.int8], NDArray[np.float32]]:
+    """Read the id of each piece, the rows and their weights, once for all embedders of the process."""
+    packed = resources.files(__package__).joinpath(name)
     with packed.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         pieces = arrays["pieces"].tobytes().decode().split("\n")
-        return _Table(WordPieces(pieces), arrays["rows"], arrays["weights"])
+        return {piece: number for number, piece in enumerate(pieces)}, arrays["rows"], arrays["weights"]

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 
 from recollect.store.tables.columns import COLUMNS
 
 _HEAD = re.compile(r"^-- (name|fragment): (\w+)\s*$", re.MULTILINE)
 _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
+_PLACEHOLDER = re.compile(r"\{(:?\w+)\}")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z_0-9]*)\b")
 
 
+@cache
 def load_queries(engine: str) -> Mapping[str, str]:
     """Load all statements of one engine by name."""
     folder = files("recollect.store") / "sql" / "queries"
@@ -40,12 +43,15 @@ def _expand_fragments(sql: str, fragments: Mapping[str, str]) -> str:
 
 
 def _expand_columns(sql: str) -> str:
-    for record, columns in COLUMNS.items():
-        sql = sql.replace(f"{{{record}}}", ", ".join(columns))
-        sql = sql.replace(f"{{:{record}}}", ", ".join(f":{column}" for column in columns))
-    return sql
+    return _PLACEHOLDER.sub(lambda match: _EXPANSIONS.get(match[1], match[0]), sql)
 
 
+_EXPANSIONS = {name: ", ".join(columns) for name, columns in COLUMNS.items()} | {
+    f":{name}": ", ".join(f":{column}" for column in columns) for name, columns in COLUMNS.items()
+}
+
+
+@cache
 def as_pyformat(sql: str) -> str:
     """Replace `:parameter` with psycopg's `%(parameter)s`.
 
@@ -55,6 +61,7 @@ def as_pyformat(sql: str) -> str:
     return _PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%"))
 
 
+@cache
 def as_numbered(sql: str) -> tuple[str, tuple[str, ...]]:
     """Replace `:parameter` with SQLite's `?1`; return the statement and the parameters in order.
 
