@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from recollect.errors import Invalid, OverBudget
 from recollect.model import Json, Kind, Memory, Owner, Truncation
 from recollect.policy.details.references import REFERENCE, find_references
-from recollect.policy.prompt.budget import FOUND, KEPT_TURNS, FitCallbacks, check_budget, fit_window
+from recollect.policy.prompt.budget import KEPT_TURNS, check_budget, fit_window
+from recollect.policy.prompt.fitter import FitCallbacks
 from recollect.policy.prompt.rendering import Renderer
 from recollect.policy.prompt.tokens import REPLY_TOKENS, count_message, estimate_tokens
 from recollect.policy.prompt.window import Form, Layout, Piece, PromptPart, Window
@@ -98,13 +99,13 @@ def short_by(made: Window, tokens: int) -> int:
 
 
 def test_what_fits_is_left_as_it_is() -> None:
-    made = window(conversation=turns(30), memories=found(FOUND), knowledge=found(FOUND))
+    made = window(conversation=turns(30), memories=found(5), knowledge=found(5))
 
     assert fit(made, short_by(made, 0))[:2] == (made, [])
 
 
 def test_the_steps_come_in_their_order() -> None:
-    made = window(conversation=turns(30), memories=found(FOUND), knowledge=found(FOUND))
+    made = window(conversation=turns(30), memories=found(5), knowledge=found(5))
 
     taken: list[str] = []
     for budget in range(short_by(made, 1), 100, -20):
@@ -129,14 +130,14 @@ def test_turns_beyond_the_newest_twenty_become_one_message() -> None:
 
 
 def test_the_best_three_memories_and_two_passages_stay() -> None:
-    made = window(memories=found(FOUND), knowledge=found(FOUND))
+    made = window(memories=found(5), knowledge=found(5))
 
-    result, truncations, _ = fit(made, short_by(made, 150))
+    result, truncations, _ = fit(made, short_by(made, 240))
 
     assert shown(result, PromptPart.MEMORIES) == ["m-1", "m-2", "m-3"]
     assert shown(result, PromptPart.KNOWLEDGE) == ["m-1", "m-2"]
-    assert [each.sources for each in truncations] == [("m-4", "m-5"), ("m-3", "m-4", "m-5")]
-    assert [each.piece.id for each in result.left_out[PromptPart.MEMORIES]] == ["m-4", "m-5"]
+    assert [each.sources for each in truncations] == [("m-5", "m-4"), ("m-5", "m-4", "m-3")]
+    assert [each.piece.id for each in result.left_out[PromptPart.MEMORIES]] == ["m-5", "m-4"]
 
 
 def test_large_tool_results_move_before_turns_and_the_newest_of_both_stays_longest() -> None:
@@ -250,8 +251,8 @@ def windows(draw: st.DrawFn) -> Window:
         core=some(Kind.CORE, 4),
         journal=some(Kind.JOURNAL, 4),
         notes=some(Kind.NOTE, 10),
-        memories=some(None, FOUND),
-        knowledge=some(None, FOUND),
+        memories=some(None, 5),
+        knowledge=some(None, 5),
         tool_results=some(None, 8),
         conversation=[*summary, *spoken],
     )

@@ -127,14 +127,17 @@ def test_passages_of_documents_are_a_block_of_their_own_and_go_from_five_to_two(
         )
 
     whole = ann.context("s-1", "how long do refunds take?", budget=100_000)
-    made = ann.context("s-1", "how long do refunds take?", budget=whole.tokens - 1)
+    each = next(block.tokens for block in whole.blocks if block.name == "knowledge") // 5
+    made = ann.context("s-1", "how long do refunds take?", budget=whole.tokens - 2 * each - 20)
+    nearly = ann.context("s-1", "how long do refunds take?", budget=whole.tokens - 1)
 
     assert names(whole) == ["system_prompt", "knowledge", "message"]
     assert len(ids(whole, "knowledge")) == 5
     assert whole.messages[1]["content"].startswith(f"{INFORMATION}\n[Knowledge]\n- (knowledge, 2026-03-01) Rule")
     assert whole.messages[1]["content"].endswith("\n[End of knowledge]")
     assert ids(made, "knowledge") == ids(whole, "knowledge")[:2]
-    assert ids(made, "knowledge", shown=False) == ids(whole, "knowledge")[2:]
+    assert ids(made, "knowledge", shown=False) == ids(whole, "knowledge")[:1:-1]
+    assert ids(nearly, "knowledge") == ids(whole, "knowledge")[:4]
 
 
 def test_nothing_is_shown_twice(full: AgentMemory) -> None:
@@ -418,7 +421,7 @@ def test_why_something_was_left_out_is_kept(ann: AgentMemory) -> None:
     call = ann.context_call(made.id)
 
     left_out = [item for block in call.blocks for item in block.items if item.left_out == "budget"]
-    assert [item.id for item in left_out] == ids(whole, "memories")[3:]
+    assert [item.id for item in left_out] == ids(whole, "memories")[4:]
     assert all(item.text and item.score for item in left_out)
     assert call.truncations == made.truncations
 

@@ -123,7 +123,16 @@ def build_services(
     context_calls = ContextCalls(store, keep=settings.context_calls_kept)
     consolidate = _build_consolidate(store, remember, guard, summary, now, settings)
     keys, waiting = ApiKeys(store, now), (retrieved, context_calls)
-    gather = Gather(store, judge, inject=inject, recall=recall, skills=skills, converse=conversations)
+    gather = Gather(
+        store,
+        judge,
+        inject=inject,
+        recall=recall,
+        skills=skills,
+        converse=conversations,
+        memories=settings.context_memories,
+        passages=settings.context_passages,
+    )
     assemble = _build_assemble(store, guard, gather, fast, tokens, echoes, retrieved, context_calls, now, settings)
     return Services(
         store=store,
