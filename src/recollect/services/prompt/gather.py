@@ -27,9 +27,6 @@ SPARE = 3
 OWN_KINDS = (Kind.CORE, Kind.JOURNAL, Kind.NOTE)
 """Kinds that enter a prompt without being recalled."""
 
-MAX_RATED = 10
-"""Factor of the hits one search for the relevance of these kinds may return."""
-
 SHOWN_ELSEWHERE = "shown in {}"
 STORED = (
     PromptPart.CORE,
@@ -126,9 +123,7 @@ class Gather:
         """
         if not request.message.strip():
             return {}
-        found = self._recall.rank(
-            request.owner, RecallRequest(query=request.message, limit=MAX_LIMIT, kinds=OWN_KINDS), depth=MAX_RATED
-        )
+        found = self._recall.rank(request.owner, RecallRequest(query=request.message, limit=MAX_LIMIT, kinds=OWN_KINDS))
         return {hit.id: hit.parts["similarity"] for hit in found.hits}
 
     def _break_references(self, owner: Owner, part: PromptPart, pieces: Sequence[Piece]) -> Sequence[Piece]:
