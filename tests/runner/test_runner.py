@@ -471,9 +471,9 @@ def test_a_run_that_fills_the_budget_by_itself_is_told_so(endpoint: ModelServer)
     call = {"id": "call-1", "type": "function", "function": {"name": "memory_search", "arguments": '{"query": "x"}'}}
     message = {"role": "assistant", "content": "thinking " * 3_000, "tool_calls": [call]}
     endpoint.script.append(content({"choices": [{"message": message}]}))
-    with opened(endpoint, context_budget=4_000) as store:
-        with pytest.raises(OverBudget, match=r"of 4,000 tokens .*, the calls and results of this run take [67],\d+"):
-            ask(store, "Hello")
+    expected = r"of 4,000 tokens .*, the calls and results of this run take [67],\d+"
+    with opened(endpoint, context_budget=4_000) as store, pytest.raises(OverBudget, match=expected):
+        ask(store, "Hello")
 
 
 def test_a_secret_in_a_prompt_is_not_kept(store: Recollect, atlas: AgentMemory) -> None:

@@ -275,6 +275,7 @@ def _build_conversations(
         threshold=settings.summary_threshold,
         keep_last=settings.summary_keep_last,
         max_input_chars=settings.summary_input_chars,
+        is_counting_all=settings.summary_counting == "all",
     )
 
 

@@ -99,6 +99,12 @@ class Settings:
     summary_threshold: int = setting(
         40, "Messages a conversation may have before the oldest are summarised.", low=1, aliases=("summaryThreshold",)
     )
+    summary_counting: Literal["uncovered", "all"] = setting(
+        "uncovered",
+        "Messages that count towards `summary_threshold`: those the summary does not cover, or all of the "
+        "conversation, which takes a model call for every turn beyond the threshold.",
+        aliases=("summaryCounting",),
+    )
     summary_keep_last: int = setting(
         12, "Newest messages that are never summarised.", low=0, aliases=("summaryKeepLast",)
     )
