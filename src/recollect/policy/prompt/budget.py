@@ -3,7 +3,7 @@
 The first steps cost little: turns beyond the newest 20 are folded into one message, recalled memories shrink to 3 and
 passages to 2. Then what is not related to the message goes, one by one. The oldest tool results and turns move behind
 references that the agent can read. If that is not enough, related pieces follow by their worth per token, and core
-memories last. After the last step, dropped pieces that fit come back. The system prompt, the clock and the skills are
+memories last. After the last step, the room is filled again by worth. The system prompt, the clock and the skills are
 never touched. A message that does not fit is shown in part, with a reference to the whole.
 
 The budget is what the provider counts: every message with its role and framing, plus the start of the reply.

@@ -162,35 +162,27 @@ class Fitter:
 
     def drop(self, placed: Sequence[Placed]) -> None:
         """Drop as many of these pieces as necessary, in this order."""
-        if not placed:
-            return
         # Dropping more never makes a prompt longer, so the number can be bisected.
         number = bisect_left(
             range(1, len(placed)), True, key=lambda count: self.excess_of(self._without(placed[:count])) <= 0
         )
-        leaving = placed[: number + 1]
-        for part in dict.fromkeys(part for part, _ in leaving):
-            pieces = [piece for each, piece in leaving if each is part]
-            if part not in self._drops:
-                self._drops[part] = _Cut(step="drop", part=part, message="")
-                self._cuts.append(self._drops[part])
-            self._accept(self._drops[part], self.replace_pieces(part, pieces, None, LEFT_OUT), pieces)
-            self._describe_drop(part)
+        self._drop_all(placed[: number + 1])
 
     def refill(self) -> None:
-        """Bring back dropped pieces that fit, those with the most worth per token first."""
+        """Fill the room again by worth, if pieces were dropped: related ones first, then the newest of the others."""
+        if not self._drops:
+            return
+        shown = [(part, piece) for part in DROPPED for piece in self.window.of(part)]
+        self._drop_all([placed for placed in shown if not self.is_related(placed)])
         dropped = [(part, piece) for part, cut in self._drops.items() for piece in cut.pieces]
-        for part, piece in reversed(self.sort_by_worth(dropped)):
-            # The cheap check first: rendering a block takes longer than counting one text.
-            if self.ways.drawing.count(piece.text) > -self.excess:
-                continue
-            window = self._with_back(part, piece)
-            if (excess := self.excess_of(window)) <= 0:
-                cut = self._drops[part]
-                cut.tokens -= excess - self.excess
-                cut.pieces = [each for each in cut.pieces if each is not piece]
-                self.window, self.excess = window, excess
-                self._describe_drop(part)
+        waiting = self.sort_by_worth(dropped)[::-1]
+        while waiting:
+            fitting = bisect_left(
+                range(1, len(waiting) + 1), True, key=lambda count: self.excess_of(self._with_back(waiting[:count])) > 0
+            )
+            self._bring_back(waiting[:fitting])
+            room = -self.excess
+            waiting = [each for each in waiting[fitting + 1 :] if self.ways.drawing.count(each[1].text) <= room]
         self._cuts = [cut for cut in self._cuts if cut.pieces]
 
     def move(self, part: PromptPart, moved: Sequence[Piece], what: str, *, is_index: bool = False) -> None:
@@ -241,6 +233,23 @@ class Fitter:
         cut.lost |= self.ways.drawing.references(self.window) - self.ways.drawing.references(window)
         self.window, self.excess = window, excess
 
+    def _drop_all(self, placed: Sequence[Placed]) -> None:
+        for part, pieces in _by_part(placed).items():
+            if part not in self._drops:
+                self._drops[part] = _Cut(step="drop", part=part, message="")
+                self._cuts.append(self._drops[part])
+            self._accept(self._drops[part], self.replace_pieces(part, pieces, None, LEFT_OUT), pieces)
+            self._describe_drop(part)
+
+    def _bring_back(self, placed: Sequence[Placed]) -> None:
+        for part, pieces in _by_part(placed).items():
+            window, cut = self._with_back([(part, piece) for piece in pieces]), self._drops[part]
+            excess, back = self.excess_of(window), set(map(id, pieces))
+            cut.tokens -= excess - self.excess
+            cut.pieces = [piece for piece in cut.pieces if id(piece) not in back]
+            self.window, self.excess = window, excess
+            self._describe_drop(part)
+
     def _describe_drop(self, part: PromptPart) -> None:
         number = len(self._whole.of(part))
         stayed = number - len(self._drops[part].pieces)
@@ -250,20 +259,29 @@ class Fitter:
         leaving = {id(piece) for _, piece in placed}
         pieces = {
             part: tuple(piece for piece in self.window.of(part) if id(piece) not in leaving)
-            for part in dict.fromkeys(part for part, _ in placed)
+            for part in _by_part(placed)
         }
         return replace(self.window, pieces={**self.window.pieces, **pieces})
 
-    def _with_back(self, part: PromptPart, piece: Piece) -> Window:
-        """Return the window with a dropped piece back at its place."""
-        shown = {id(each) for each in self.window.of(part)} | {id(piece)}
-        pieces = tuple(each for each in self._whole.of(part) if id(each) in shown)
-        left_out = tuple(each for each in self.window.left_out[part] if each.piece is not piece)
-        return replace(
-            self.window,
-            pieces={**self.window.pieces, part: pieces},
-            left_out={**self.window.left_out, part: left_out},
-        )
+    def _with_back(self, placed: Sequence[Placed]) -> Window:
+        """Return the window with dropped pieces back at their places."""
+        window = self.window
+        for part, back in _by_part(placed).items():
+            returned = set(map(id, back))
+            shown = {id(each) for each in window.of(part)} | returned
+            pieces = tuple(each for each in self._whole.of(part) if id(each) in shown)
+            left_out = tuple(each for each in window.left_out[part] if id(each.piece) not in returned)
+            window = replace(
+                window, pieces={**window.pieces, part: pieces}, left_out={**window.left_out, part: left_out}
+            )
+        return window
+
+
+def _by_part(placed: Iterable[Placed]) -> dict[PromptPart, list[Piece]]:
+    pieces: dict[PromptPart, list[Piece]] = {}
+    for part, piece in placed:
+        pieces.setdefault(part, []).append(piece)
+    return pieces
 
 
 def own_mentions(pieces: Sequence[Piece], outside: Collection[str]) -> dict[str, str]:
