@@ -155,6 +155,16 @@ def test_nothing_is_shown_twice(full: AgentMemory) -> None:
     assert reasons["m-5"] == "shown in tool_results"
 
 
+@pytest.mark.parametrize("message", ["thanks, that's all", "Good morning!", "ok, great", "Danke schön!"])
+def test_small_talk_recalls_nothing(full: AgentMemory, tenant: TenantMemory, message: str) -> None:
+    tenant.ingest("Thanks go to all who wrote this page. That is all there is to say.", title="Thanks")
+    full.remember("Said good morning and thanks to the whole team", kind="episode")
+
+    made = full.context("s-1", message)
+
+    assert names(made) == ["system_prompt", "private_memory", "notes", "conversation", "tool_results", "message"]
+
+
 def test_without_a_message_nothing_is_searched_and_nobody_asks(full: AgentMemory) -> None:
     made = full.context("s-1")
 

@@ -123,16 +123,7 @@ def build_services(
     context_calls = ContextCalls(store, keep=settings.context_calls_kept)
     consolidate = _build_consolidate(store, remember, guard, summary, now, settings)
     keys, waiting = ApiKeys(store, now), (retrieved, context_calls)
-    gather = Gather(
-        store,
-        judge,
-        inject=inject,
-        recall=recall,
-        skills=skills,
-        converse=conversations,
-        memories=settings.context_memories,
-        passages=settings.context_passages,
-    )
+    gather = _build_gather(store, judge, inject, recall, skills, conversations, settings)
     assemble = _build_assemble(store, guard, gather, fast, tokens, echoes, retrieved, context_calls, now, settings)
     return Services(
         store=store,
@@ -197,6 +188,27 @@ def _build_import(
     restore = Restore(store, embedding, archives, now, secrets=settings.secrets, audit_key=settings.audit_key)
     foreign = ForeignImport(store, remember, transcripts, guard, now, max_notes=settings.max_total)
     return Import(archives, restore, foreign, outside.formats, agent=settings.agent)
+
+
+def _build_gather(
+    store: Store,
+    judge: Judge,
+    inject: Inject,
+    recall: Recall,
+    skills: Skills,
+    conversations: Conversations,
+    settings: Settings,
+) -> Gather:
+    return Gather(
+        store,
+        judge,
+        inject=inject,
+        recall=recall,
+        skills=skills,
+        converse=conversations,
+        memories=settings.context_memories,
+        passages=settings.context_passages,
+    )
 
 
 def _build_assemble(

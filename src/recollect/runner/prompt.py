@@ -18,6 +18,7 @@ from recollect.api.recollect import AgentMemory
 from recollect.errors import NotFound, OverBudget, RecollectError
 from recollect.model import Agent, AgentQuestion, Json, RecalledItem, WorkingMemory
 from recollect.policy.details.references import reference
+from recollect.policy.memories.importance import is_small_talk
 from recollect.policy.prompt.escaping import wrap_block
 from recollect.policy.prompt.transcript_digest import clip_middle
 from recollect.policy.recall.purposes import find_purposes
@@ -146,7 +147,11 @@ class RunPrompt:
             [own.strip() or IDENTITY.format(name=name), *([guidance(sets)] if sets else [])]
         )
         room = self._settings.context_budget // PURPOSE_SHARE
-        purposes = find_purposes(self._question.prompt, is_first=self._is_first(), has_tools=bool(sets))
+        # Small talk says nothing that could be looked up.
+        is_asking = not is_small_talk(self._question.prompt)
+        purposes = (
+            find_purposes(self._question.prompt, is_first=self._is_first(), has_tools=bool(sets)) if is_asking else ()
+        )
         self.purposes = tuple(purposes)
         for purpose in purposes:
             hits = self._memory.recall(self._question.prompt, purpose=purpose, limit=PURPOSE_LIMIT)

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from recollect.errors import Invalid
 from recollect.model import Conversation, Hit, Kind, Memory, Owner, Source
+from recollect.policy.memories.importance import is_small_talk
 from recollect.policy.memories.trust import Judge
 from recollect.policy.prompt.escaping import escape_item
 from recollect.policy.prompt.window import Form, Layout, LeftOut, Piece, PromptPart, Window, render_clock
@@ -57,6 +58,11 @@ class PromptRequest:
     layout: Layout
     now: datetime
 
+    @property
+    def is_asking(self) -> bool:
+        """True if there is something to recall; for small talk ("thanks, that's all") nothing is."""
+        return bool(self.message.strip()) and not is_small_talk(self.message)
+
 
 class Gather:
     """Service that reads every source once and returns the pieces by part."""
@@ -103,7 +109,7 @@ class Gather:
             else [],
         }
         left_out: dict[PromptPart, tuple[LeftOut, ...]] = {}
-        if request.message.strip():
+        if request.is_asking:
             limit = min(MAX_LIMIT, SPARE * max(1, *self._limits.values()))
             hits = self._recall.rank(owner, RecallRequest(query=request.message, limit=limit)).hits
             passages = sorted((hit for hit in hits if hit.source is Source.KNOWLEDGE), key=_dissimilarity)
@@ -121,7 +127,7 @@ class Gather:
 
         Those that recall does not find are left out.
         """
-        if not request.message.strip():
+        if not request.is_asking:
             return {}
         found = self._recall.rank(request.owner, RecallRequest(query=request.message, limit=MAX_LIMIT, kinds=OWN_KINDS))
         return {hit.id: hit.parts["similarity"] for hit in found.hits}
