@@ -258,6 +258,53 @@ def test_a_long_conversation_is_folded_and_said_so_in_the_audit_log(tenant: Tena
     assert "committee" not in json.dumps(event.meta) + event.message
 
 
+def test_a_small_budget_keeps_the_answer_and_not_the_diary(ann: AgentMemory) -> None:
+    for number in range(8):
+        ann.remember(f"The billing service is owned by team {number}", tags=["owners"])
+    for number in range(12):
+        ann.remember(f"Day {number}: we talked about holidays, the weather and what to cook. " * 3, kind="journal")
+
+    for budget in (300, 400, 600, 800):
+        made = ann.context("s-1", "who owns the billing service?", budget=budget)
+
+        assert len(ids(made, "notes")) == 8
+        # A journal entry takes about 50 tokens, and none is cut in the middle.
+        assert budget - 60 < made.tokens <= budget
+        kept = len(ids(made, "private_memory"))
+        (truncation,) = made.truncations
+        assert truncation.message == f"Of 12 journal entries, {kept} stayed."
+        assert len(ids(made, "private_memory", shown=False)) == 12 - kept
+
+
+def test_settings_say_how_many_memories_and_passages_are_shown(place: Place, clock: Clock, tenant_id: str) -> None:
+    with place.open(clock, context_memories=8, context_passages=1) as recollect:
+        memory = recollect.agent("ann", tenant_id)
+        for number in range(12):
+            memory.remember(f"The invoice of month {number} was paid late", kind="episode")
+            recollect.tenant(tenant_id).ingest(
+                f"Invoices of kind {number} are due in {number} days.", title=f"{number}"
+            )
+
+        made = memory.context("s-1", "which invoice was paid late?")
+
+    assert (len(ids(made, "memories")), len(ids(made, "knowledge"))) == (8, 1)
+
+
+def test_a_message_that_does_not_fit_is_shown_in_part(full: AgentMemory) -> None:
+    message = "What is wrong here?\n" + "A line of the log. " * 2_400 + "\nThat is all."
+
+    made = full.context("s-1", message, system_prompt=PROMPT)
+
+    assert made.tokens <= 8_000
+    shown = made.messages[-1]["content"]
+    assert shown.startswith("What is wrong here?")
+    assert "That is all." in shown
+    (truncation,) = made.truncations
+    assert full.read_detail(truncation.references[0], limit=100_000).content == message
+    assert full.get_detail(truncation.references[0]).type == "message"
+    assert "The invoice of March was paid late" not in shown
+
+
 def test_what_moved_behind_a_reference_can_be_read_again(ann: AgentMemory) -> None:
     talk(ann, 6)
     log = json.dumps({"lines": ["ok"] * 800})
