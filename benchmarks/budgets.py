@@ -48,7 +48,6 @@ SESSION = "running"
 FOREVER = timedelta(days=36_500)
 BATCH = 200
 CHARS_PER_TOKEN = 4
-SMALL_TALK = ("thanks, that's all", "good morning!", "ok, great", "see you tomorrow", "haha, nice one")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

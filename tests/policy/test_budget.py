@@ -255,6 +255,16 @@ def test_among_related_pieces_the_one_with_the_least_relevance_per_token_goes_fi
     assert shown(result, PromptPart.NOTES) == ["m-2", "m-3"]
 
 
+def test_what_reads_like_instructions_goes_first_however_relevant_it_seems() -> None:
+    suspicious = replace(notes(1)[0], id="m-99", is_suspicious=True)
+    made = window(notes=[suspicious, *notes(4)], journal=journal(4))
+
+    result, _, _ = fit(made, short_by(made, 1), {"m-99": 0.9, "m-101": 0.1})
+
+    assert shown(result, PromptPart.NOTES) == [piece.id for piece in notes(4)]
+    assert len(result.of(PromptPart.JOURNAL)) == 4
+
+
 def test_what_a_step_dropped_comes_back_if_a_later_one_makes_room() -> None:
     made = window(memories=found(5, "short"), conversation=turns(4, "word " * 400))
 

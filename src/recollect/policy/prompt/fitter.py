@@ -1,8 +1,8 @@
 """A prompt while it is fitted into its budget: drop pieces by worth, put pieces behind references, and refill.
 
-Related pieces are worth their calibrated relevance to the message, so they go by worth per token. Pieces that are not
-related to the message go before all of them, the oldest first. What was dropped comes back, the best first, as soon as
-there is room for it. No piece is ever cut in the middle.
+Related pieces are worth their relevance to the message and go by their worth for their size. Pieces that are not
+related to the message go before all of them, the oldest first. What was dropped comes back, the best first, if there is
+room for it in the end. No piece is ever cut in the middle.
 """
 
 from __future__ import annotations
@@ -32,6 +32,12 @@ PART_NAMES: Mapping[PromptPart, str] = {
 
 DROPPED = (PromptPart.JOURNAL, PromptPart.KNOWLEDGE, PromptPart.MEMORIES, PromptPart.NOTES)
 """Parts whose pieces are dropped one by one and can be recalled later; of equal worth, the first part goes first."""
+
+RECALLED = (PromptPart.MEMORIES, PromptPart.KNOWLEDGE)
+"""Parts whose pieces were recalled and carry their relevance."""
+
+SIZE_POWER = 0.5
+"""Power of a piece's tokens that its relevance is divided by; 1 favours short pieces too much (see decisions.md)."""
 
 LONGEST_KEY = "x7k2m9qp" * 6
 """Stand-in for the key of a piece not stored yet; no key is longer."""
@@ -119,18 +125,19 @@ class Fitter:
 
     def _relevance(self, placed: Placed) -> float:
         part, piece = placed
-        if part in (PromptPart.MEMORIES, PromptPart.KNOWLEDGE):
-            return piece.relevance
-        return self._rates.get(piece.id, 0.0)
+        # Text that reads like instructions only gets the room that everything else leaves.
+        if piece.is_suspicious:
+            return 0.0
+        return piece.relevance if part in RECALLED else self._rates.get(piece.id, 0.0)
 
     def _worth(self, placed: Placed) -> tuple[float, float, int]:
         part, piece = placed
         order = DROPPED.index(part) if part in DROPPED else len(DROPPED)
-        relevance = self._relevance(placed)
-        if relevance > 0:
+        if (relevance := self._relevance(placed)) > 0:
             # Greedy knapsack: the most relevance for the tokens that are left.
-            return 1.0, relevance / max(1, self.ways.drawing.cost(piece.role, piece.text)), order
-        return 0.0, piece.memory.created_at.timestamp() if piece.memory is not None else 0.0, order
+            return 1.0, relevance / max(1, self.ways.drawing.cost(piece.role, piece.text)) ** SIZE_POWER, order
+        age = piece.memory.created_at.timestamp() if piece.memory is not None else 0.0
+        return -1.0 if piece.is_suspicious else 0.0, age, order
 
     def keys_outside(self, pieces: Sequence[Piece]) -> set[str]:
         """Return the keys of references mentioned by any piece other than these."""

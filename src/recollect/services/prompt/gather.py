@@ -9,7 +9,7 @@ from datetime import datetime
 from recollect.errors import Invalid
 from recollect.model import Conversation, Hit, Kind, Memory, Owner, Source
 from recollect.policy.memories.importance import is_small_talk
-from recollect.policy.memories.trust import Judge
+from recollect.policy.memories.trust import Judge, is_suspicious
 from recollect.policy.prompt.escaping import escape_item
 from recollect.policy.prompt.window import Form, Layout, LeftOut, Piece, PromptPart, Window, render_clock
 from recollect.policy.recall.purposes import is_unverified
@@ -208,7 +208,10 @@ def _identities(piece: Piece) -> tuple[str, ...]:
 
 
 def _memory_pieces(memories: Sequence[Memory]) -> list[Piece]:
-    return [Piece(id=memory.id, text=memory.text, label=memory.id, memory=memory) for memory in memories]
+    return [
+        Piece(id=memory.id, text=memory.text, label=memory.id, memory=memory, is_suspicious=is_suspicious(memory))
+        for memory in memories
+    ]
 
 
 def _conversation_pieces(conversation: Conversation) -> list[Piece]:
