@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate, takewhile
 
 from recollect.model import Truncation
 from recollect.policy.details.references import reference
@@ -38,6 +39,9 @@ RECALLED = (PromptPart.MEMORIES, PromptPart.KNOWLEDGE)
 
 SIZE_POWER = 0.5
 """Power of a piece's tokens that its relevance is divided by; 1 favours short pieces too much (see decisions.md)."""
+
+MAX_SKIPPED = 50
+"""Number of pieces that may turn out too long for the room before the search for shorter ones ends."""
 
 LONGEST_KEY = "x7k2m9qp" * 6
 """Stand-in for the key of a piece not stored yet; no key is longer."""
@@ -182,14 +186,13 @@ class Fitter:
         shown = [(part, piece) for part in DROPPED for piece in self.window.of(part)]
         self._drop_all([placed for placed in shown if not self.is_related(placed)])
         dropped = [(part, piece) for part, cut in self._drops.items() for piece in cut.pieces]
-        waiting = self.sort_by_worth(dropped)[::-1]
-        while waiting:
-            fitting = bisect_left(
-                range(1, len(waiting) + 1), True, key=lambda count: self.excess_of(self._with_back(waiting[:count])) > 0
-            )
+        sizes = {id(piece): self.ways.drawing.count(piece.text) for _, piece in dropped}
+        waiting, skipped = self.sort_by_worth(dropped)[::-1], 0
+        while waiting and skipped < MAX_SKIPPED:
+            fitting = self._count_fitting(waiting, sizes)
             self._bring_back(waiting[:fitting])
-            room = -self.excess
-            waiting = [each for each in waiting[fitting + 1 :] if self.ways.drawing.count(each[1].text) <= room]
+            room, skipped = -self.excess, skipped + 1
+            waiting = [each for each in waiting[fitting + 1 :] if sizes[id(each[1])] < room]
         self._cuts = [cut for cut in self._cuts if cut.pieces]
 
     def move(self, part: PromptPart, moved: Sequence[Piece], what: str, *, is_index: bool = False) -> None:
@@ -247,6 +250,15 @@ class Fitter:
                 self._cuts.append(self._drops[part])
             self._accept(self._drops[part], self.replace_pieces(part, pieces, None, LEFT_OUT), pieces)
             self._describe_drop(part)
+
+    def _count_fitting(self, placed: Sequence[Placed], sizes: Mapping[int, int]) -> int:
+        """Return how many of the first pieces can come back together; `sizes` are the tokens of their texts."""
+        # A piece takes more than its text, so more than this cannot fit. Rendering them would take long.
+        totals = accumulate(sizes[id(piece)] for _, piece in placed)
+        most = sum(1 for _ in takewhile(lambda total: total < -self.excess, totals))
+        return bisect_left(
+            range(1, most + 1), True, key=lambda count: self.excess_of(self._with_back(placed[:count])) > 0
+        )
 
     def _bring_back(self, placed: Sequence[Placed]) -> None:
         for part, pieces in _by_part(placed).items():
