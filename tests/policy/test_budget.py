@@ -246,11 +246,11 @@ def test_related_journal_entries_stay_longer_than_newer_ones() -> None:
     assert len(result.of(PromptPart.JOURNAL)) > 1
 
 
-def test_among_related_pieces_the_one_with_the_least_relevance_per_token_goes_first() -> None:
+def test_among_related_pieces_the_one_with_the_least_relevance_for_its_size_goes_first() -> None:
     long, short = (memory("billing " * size, Kind.NOTE, seq) for size, seq in ((100, 1), (10, 2)))
     made = window(notes=[long, short, memory("billing " * 20, Kind.NOTE, 3)])
 
-    result, _, _ = fit(made, short_by(made, 1), {"m-1": 0.6, "m-2": 0.3, "m-3": 0.3})
+    result, _, _ = fit(made, short_by(made, 1), {"m-1": 0.4, "m-2": 0.3, "m-3": 0.3})
 
     assert shown(result, PromptPart.NOTES) == ["m-2", "m-3"]
 

@@ -37,8 +37,8 @@ DROPPED = (PromptPart.JOURNAL, PromptPart.KNOWLEDGE, PromptPart.MEMORIES, Prompt
 RECALLED = (PromptPart.MEMORIES, PromptPart.KNOWLEDGE)
 """Parts whose pieces were recalled and carry their relevance."""
 
-SIZE_POWER = 0.5
-"""Power of a piece's tokens that its relevance is divided by; 1 favours short pieces too much (see decisions.md)."""
+SIZE_POWER = 0.2
+"""Power of a piece's tokens that its relevance is divided by. Higher ones favour short pieces over the answer."""
 
 MAX_SKIPPED = 50
 """Number of pieces that may turn out too long for the room before the search for shorter ones ends."""
