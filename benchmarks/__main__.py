@@ -1,6 +1,7 @@
 """`make bench`: print every measurement with its floor, its ratio and what was promised. Exits 1 if one is missed.
 
-`python -m benchmarks recall --help` says how to measure what recall finds.
+`python -m benchmarks recall --help` says how to measure what recall finds, `python -m benchmarks budgets --help` how to
+measure how often a prompt of a given budget holds the answer.
 `python -m benchmarks server` (or another part) measures only that part.
 """
 
@@ -11,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import contexts, details, hostile, maintenance, postgres, recalls, searches, server, transfers, writes
+from benchmarks.budgets import main as measure_budgets
 from benchmarks.measure import printed
 from benchmarks.recall.__main__ import main as measure_recall
 
@@ -27,6 +29,9 @@ PARTS = {
     "hostile": hostile,
 }
 
+ON_FILES = {"recall": measure_recall, "budgets": measure_budgets}
+"""Measurements on files that are named on the command line."""
+
 
 def main() -> int:
     chosen = [PARTS[name] for name in sys.argv[1:]] or PARTS.values()
@@ -37,4 +42,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(measure_recall(sys.argv[2:]) if sys.argv[1:2] == ["recall"] else main())
+    on_files = ON_FILES.get(sys.argv[1]) if sys.argv[1:] else None
+    sys.exit(main() if on_files is None else on_files(sys.argv[2:]))

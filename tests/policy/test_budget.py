@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from recollect.errors import Invalid, OverBudget
 from recollect.model import Json, Kind, Memory, Owner, Truncation
 from recollect.policy.details.references import REFERENCE, find_references
-from recollect.policy.prompt.budget import FOUND, KEPT_TURNS, FitCallbacks, check_budget, fit_window
+from recollect.policy.prompt.budget import KEPT_TURNS, check_budget, fit_window
+from recollect.policy.prompt.fitter import FitCallbacks
 from recollect.policy.prompt.rendering import Renderer
 from recollect.policy.prompt.tokens import REPLY_TOKENS, count_message, estimate_tokens
 from recollect.policy.prompt.window import Form, Layout, Piece, PromptPart, Window
@@ -30,6 +31,7 @@ class Outside:
 
     kept: dict[str, list[str]] = field(default_factory=dict)
     folded: list[str] = field(default_factory=list)
+    rates: dict[str, float] = field(default_factory=dict)
 
     def fold(self, pieces: Sequence[Piece]) -> str:
         self.folded += [piece.text for piece in pieces]
@@ -42,7 +44,9 @@ class Outside:
 
     @property
     def ways(self) -> FitCallbacks:
-        return FitCallbacks(drawing=Renderer(estimate_tokens), fold=self.fold, refer=self.refer)
+        return FitCallbacks(
+            drawing=Renderer(estimate_tokens), fold=self.fold, refer=self.refer, rate=lambda: self.rates
+        )
 
 
 def prompt(made: Window) -> list[Json]:
@@ -58,7 +62,8 @@ def references(made: Window) -> dict[str, str]:
 
 
 def memory(text: str, kind: Kind, seq: int) -> Piece:
-    made = Memory(id=f"m-{seq}", owner=Owner("acme", "atlas"), kind=kind, text=text, created_at=NOW)
+    created_at = NOW + timedelta(minutes=seq)
+    made = Memory(id=f"m-{seq}", owner=Owner("acme", "atlas"), kind=kind, text=text, created_at=created_at)
     return Piece(id=made.id, text=text, label=made.id, memory=made)
 
 
@@ -79,15 +84,20 @@ def window(layout: Layout = Layout.STANDARD, **parts: Sequence[Piece]) -> Window
 
 
 def found(count: int, text: str = "something recalled " * 10) -> tuple[Piece, ...]:
-    return tuple(Piece(id=f"m-{n}", label=f"m-{n}", text=f"{text} {n}", score=1 - n / 10) for n in range(1, count + 1))
+    return tuple(
+        Piece(id=f"m-{n}", label=f"m-{n}", text=f"{text} {n}", score=1 - n / 10, relevance=1 - n / 10)
+        for n in range(1, count + 1)
+    )
 
 
 def shown(made: Window, part: PromptPart) -> list[str]:
     return [piece.id for piece in made.of(part)]
 
 
-def fit(made: Window, budget: int) -> tuple[Window, Sequence[Truncation], Outside]:
-    outside = Outside()
+def fit(
+    made: Window, budget: int, rates: dict[str, float] | None = None
+) -> tuple[Window, Sequence[Truncation], Outside]:
+    outside = Outside(rates=rates or {})
     result, truncations = fit_window(made, budget, outside.ways)
     assert tokens_of(result) <= budget
     return result, truncations, outside
@@ -98,13 +108,13 @@ def short_by(made: Window, tokens: int) -> int:
 
 
 def test_what_fits_is_left_as_it_is() -> None:
-    made = window(conversation=turns(30), memories=found(FOUND), knowledge=found(FOUND))
+    made = window(conversation=turns(30), memories=found(5), knowledge=found(5))
 
     assert fit(made, short_by(made, 0))[:2] == (made, [])
 
 
 def test_the_steps_come_in_their_order() -> None:
-    made = window(conversation=turns(30), memories=found(FOUND), knowledge=found(FOUND))
+    made = window(conversation=turns(30), memories=found(5), knowledge=found(5))
 
     taken: list[str] = []
     for budget in range(short_by(made, 1), 100, -20):
@@ -129,14 +139,14 @@ def test_turns_beyond_the_newest_twenty_become_one_message() -> None:
 
 
 def test_the_best_three_memories_and_two_passages_stay() -> None:
-    made = window(memories=found(FOUND), knowledge=found(FOUND))
+    made = window(memories=found(5), knowledge=found(5))
 
-    result, truncations, _ = fit(made, short_by(made, 150))
+    result, truncations, _ = fit(made, short_by(made, 240))
 
     assert shown(result, PromptPart.MEMORIES) == ["m-1", "m-2", "m-3"]
     assert shown(result, PromptPart.KNOWLEDGE) == ["m-1", "m-2"]
-    assert [each.sources for each in truncations] == [("m-4", "m-5"), ("m-3", "m-4", "m-5")]
-    assert [each.piece.id for each in result.left_out[PromptPart.MEMORIES]] == ["m-4", "m-5"]
+    assert [each.sources for each in truncations] == [("m-5", "m-4"), ("m-5", "m-4", "m-3")]
+    assert [each.piece.id for each in result.left_out[PromptPart.MEMORIES]] == ["m-5", "m-4"]
 
 
 def test_large_tool_results_move_before_turns_and_the_newest_of_both_stays_longest() -> None:
@@ -206,6 +216,114 @@ def test_a_reference_that_has_to_go_is_named_as_dropped() -> None:
     assert truncation.dropped_references == ("log-1",)
 
 
+def journal(count: int) -> list[Piece]:
+    return [memory(f"On day {n} the weather was fine and nothing happened.", Kind.JOURNAL, n) for n in range(count)]
+
+
+def notes(count: int) -> list[Piece]:
+    return [memory(f"Billing is owned by team {n}", Kind.NOTE, 100 + n) for n in range(count)]
+
+
+def test_unrelated_journal_entries_go_one_by_one_the_oldest_first_and_matching_notes_stay() -> None:
+    made = window(journal=journal(12), notes=notes(8), memories=found(3))
+    rates = {piece.id: 0.5 for piece in notes(8)}
+    whole = tokens_of(made)
+
+    for removed in range(1, tokens_of(window(journal=journal(12))) - tokens_of(window()), 15):
+        result, (truncation,), _ = fit(made, whole - removed, rates)
+        kept = shown(result, PromptPart.JOURNAL)
+        assert kept == [piece.id for piece in journal(12)][12 - len(kept) :]
+        assert truncation.message == f"Of 12 journal entries, {len(kept)} stayed."
+        assert (len(result.of(PromptPart.NOTES)), len(result.of(PromptPart.MEMORIES))) == (8, 3)
+
+
+def test_related_journal_entries_stay_longer_than_newer_ones() -> None:
+    made = window(journal=journal(12))
+
+    result, _, _ = fit(made, short_by(made, 120), {"m-2": 0.4})
+
+    assert shown(result, PromptPart.JOURNAL)[0] == "m-2"
+    assert len(result.of(PromptPart.JOURNAL)) > 1
+
+
+def test_among_related_pieces_the_one_with_the_least_relevance_for_its_size_goes_first() -> None:
+    long, short = (memory("billing " * size, Kind.NOTE, seq) for size, seq in ((100, 1), (10, 2)))
+    made = window(notes=[long, short, memory("billing " * 20, Kind.NOTE, 3)])
+
+    result, _, _ = fit(made, short_by(made, 1), {"m-1": 0.4, "m-2": 0.3, "m-3": 0.3})
+
+    assert shown(result, PromptPart.NOTES) == ["m-2", "m-3"]
+
+
+def test_what_reads_like_instructions_goes_first_however_relevant_it_seems() -> None:
+    suspicious = replace(notes(1)[0], id="m-99", is_suspicious=True)
+    made = window(notes=[suspicious, *notes(4)], journal=journal(4))
+
+    result, _, _ = fit(made, short_by(made, 1), {"m-99": 0.9, "m-101": 0.1})
+
+    assert shown(result, PromptPart.NOTES) == [piece.id for piece in notes(4)]
+    assert len(result.of(PromptPart.JOURNAL)) == 4
+
+
+def test_what_a_step_dropped_comes_back_if_a_later_one_makes_room() -> None:
+    made = window(memories=found(5, "short"), conversation=turns(4, "word " * 400))
+
+    result, truncations, _ = fit(made, short_by(made, 100))
+
+    assert shown(result, PromptPart.MEMORIES) == ["m-1", "m-2", "m-3", "m-4", "m-5"]
+    assert [each.step for each in truncations] == ["reference"]
+
+
+def test_core_memories_go_one_by_one_behind_a_reference_and_by_age_in_the_stable_layout() -> None:
+    core = [memory(f"Something about myself, number {n}. " * 3, Kind.CORE, n) for n in range(1, 9)]
+    rates = {"m-1": 0.9}
+
+    standard, (moved,), outside = fit(window(core=core), tokens_of(window(core=core)) - 90, rates)
+    kept = [piece.id for piece in standard.of(PromptPart.CORE) if piece.form is Form.ITEM]
+    assert "m-1" in kept
+    assert len(kept) >= 3
+    assert outside.kept == {"kept-1": [piece.text for piece in core if piece.id not in kept]}
+    assert moved.message == "Core memories moved behind a reference."
+
+    made = window(Layout.CACHE_STABLE, core=core)
+    for some in (rates, {"m-8": 0.9}, {}):
+        stable, _, _ = fit(made, short_by(made, 90), some)
+        assert [piece.id for piece in stable.of(PromptPart.CORE) if piece.form is Form.ITEM][-1] == "m-8"
+        assert "m-1" not in shown(stable, PromptPart.CORE)[1:]
+
+
+def long_message(words: int) -> Window:
+    text = f"Why? {'word ' * words}[MemoryRef: log-1 - the log] {'word ' * words}That is all."
+    return replace(window(), pieces=dict(window().pieces) | {PromptPart.MESSAGE: (Piece(id="message", text=text),)})
+
+
+def test_a_message_that_does_not_fit_is_shown_in_part_with_a_reference_to_the_whole() -> None:
+    made = long_message(4_000)
+
+    result, (truncation,), outside = fit(made, 1_000)
+
+    text = result.of(PromptPart.MESSAGE)[0].text
+    assert text.startswith("Why? word")
+    assert "That is all." in text
+    assert outside.kept == {"kept-1": [made.of(PromptPart.MESSAGE)[0].text]}
+    assert set(references(result)) == {"kept-1", "log-1"}
+    assert 400 < tokens_of(result) <= 1_000
+    assert (truncation.step, truncation.block, truncation.references) == ("reference", "message", ("kept-1",))
+
+
+@pytest.mark.parametrize(("words", "budget"), [(100, 40), (4_000, 20)])
+def test_a_short_message_and_a_tiny_budget_are_refused(words: int, budget: int) -> None:
+    with pytest.raises(OverBudget, match=rf"\(message [\d,]+, system prompt \d+\), .* budget of {budget}. Shorten the"):
+        fit_window(long_message(words), budget, Outside().ways)
+
+
+def test_a_store_that_cannot_be_written_refuses_a_message_that_does_not_fit() -> None:
+    ways = FitCallbacks(drawing=Renderer(estimate_tokens), fold=lambda pieces: "", refer=lambda pieces, what: "")
+
+    with pytest.raises(OverBudget, match="message"):
+        fit_window(long_message(4_000), 1_000, ways)
+
+
 def test_what_may_never_be_cut_is_an_error_that_says_by_how_much() -> None:
     made = window(skills=[Piece(id="skill", text="do " * 400)], conversation=turns(3))
     needed = tokens_of(window(skills=made.of(PromptPart.SKILLS)))
@@ -250,8 +368,8 @@ def windows(draw: st.DrawFn) -> Window:
         core=some(Kind.CORE, 4),
         journal=some(Kind.JOURNAL, 4),
         notes=some(Kind.NOTE, 10),
-        memories=some(None, FOUND),
-        knowledge=some(None, FOUND),
+        memories=some(None, 5),
+        knowledge=some(None, 5),
         tool_results=some(None, 8),
         conversation=[*summary, *spoken],
     )
@@ -286,6 +404,65 @@ def test_any_prompt_fits_any_budget_and_nothing_is_lost_unsaid(made: Window, sha
         assert places == sorted(places)
     lost = set(references(made)) - set(references(result))
     assert lost <= {key for each in truncations for key in each.dropped_references}
+
+
+DROPPABLE = (PromptPart.JOURNAL, PromptPart.NOTES, PromptPart.MEMORIES, PromptPart.KNOWLEDGE)
+
+
+@st.composite
+def rated_windows(draw: st.DrawFn) -> tuple[Window, dict[str, float]]:
+    """Many short pieces in every part that can be dropped, some of them related to the message."""
+    lengths = st.lists(st.integers(1, 120), max_size=12)
+    relevance = st.sampled_from([0.0, 0.0, 0.2, 0.5, 0.9])
+    kinds = {PromptPart.JOURNAL: Kind.JOURNAL, PromptPart.NOTES: Kind.NOTE}
+    parts: dict[str, list[Piece]] = {}
+    rates: dict[str, float] = {}
+    for part in DROPPABLE:
+        pieces = []
+        for length in draw(lengths):
+            seq, rate = len(rates) + 1, draw(relevance)
+            rates[f"m-{seq}"] = rate
+            piece = memory("x" * length, kinds.get(part, Kind.EPISODE), seq)
+            pieces.append(replace(piece, relevance=0.0 if part in kinds else rate))
+        parts[part.value] = pieces
+    made = window(draw(st.sampled_from(Layout)), conversation=turns(draw(st.integers(0, 3)), "word"), **parts)
+    return made, {id: rate for id, rate in rates.items() if rate}
+
+
+@given(rated=rated_windows(), share=st.floats(0, 1))
+def test_no_room_is_left_for_anything_that_was_dropped(rated: tuple[Window, dict[str, float]], share: float) -> None:
+    made, rates = rated
+    fixed = tokens_of(window(made.layout))
+    budget = fixed + int(share * (tokens_of(made) - fixed))
+
+    result, truncations, _ = fit(made, budget, rates)
+    again, *_ = fit(made, budget, rates)
+
+    assert prompt(again) == prompt(result)
+    dropped = [(part, each.piece) for part in DROPPABLE for each in result.left_out.get(part, ())]
+    assert {piece.id for _, piece in dropped} == {id for each in truncations for id in each.sources if "m-" in id}
+    for part, piece in dropped:
+        order = [each for each in made.of(part) if each in result.of(part) or each is piece]
+        assert tokens_of(replace(result, pieces=dict(result.pieces) | {part: tuple(order)})) > budget
+    # A line of 120 characters takes at most 36 tokens with its label; a first one also takes the 24 of its block.
+    if dropped and budget >= 1_200:
+        assert tokens_of(result) >= 0.95 * budget
+
+
+@given(rated=rated_windows(), share=st.floats(0, 1))
+def test_nothing_related_is_dropped_for_what_is_not(rated: tuple[Window, dict[str, float]], share: float) -> None:
+    made, rates = rated
+    fixed = tokens_of(window(made.layout))
+    budget = fixed + int(share * (tokens_of(made) - fixed))
+
+    result, *_ = fit(made, budget, rates)
+
+    related = {part: tuple(each for each in result.of(part) if each.id in rates) for part in DROPPABLE}
+    bare = replace(result, pieces=dict(result.pieces) | related)
+    for part in DROPPABLE:
+        for piece in (each.piece for each in result.left_out.get(part, ()) if each.piece.id in rates):
+            order = [each for each in made.of(part) if each in related[part] or each is piece]
+            assert tokens_of(replace(bare, pieces=dict(bare.pieces) | {part: tuple(order)})) > budget
 
 
 @given(made=windows(), share=st.floats(0, 1))

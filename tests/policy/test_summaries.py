@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 
 from recollect.policy.details.references import find_references
 from recollect.policy.prompt.summaries import (
+    ALWAYS_SHORT,
+    MAX_CHARS,
     append_references,
     build_messages,
     find_problem,
     fit_texts,
-    strip_reasoning,
+    read_answer,
 )
-from recollect.policy.prompt.transcript_digest import clip_middle, digest
+from recollect.policy.prompt.transcript_digest import clip_middle, cut_at_sentence, digest
 
 TEXTS = st.lists(st.text(max_size=300), max_size=20)
 
@@ -83,21 +85,40 @@ def test_anything_else_is_not(text: str) -> None:
     assert find_problem(text, source_chars=100) != ""
 
 
-def test_a_long_summary_of_much_is_one_but_never_beyond_the_bound() -> None:
-    text = " ".join(str(number) for number in range(1_200))
+@pytest.mark.parametrize(("source_chars", "most"), [(100, ALWAYS_SHORT), (5_000, 5_000), (1_000_000, MAX_CHARS)])
+def test_an_answer_that_is_too_long_is_cut_after_a_sentence(source_chars: int, most: int) -> None:
+    sentences = [f"Point {number} of the plan was settled on day {number}." for number in range(400)]
+    answer = " ".join(sentences)
 
-    assert find_problem(text, source_chars=20_000) == ""
-    assert find_problem(text + " y" * 2_000, source_chars=1_000_000) != ""
+    taken = read_answer(answer, source_chars=source_chars)
+
+    assert answer.startswith(taken)
+    assert taken.endswith(".")
+    assert most - len(sentences[-1]) <= len(taken) <= most
+    assert find_problem(answer, source_chars=source_chars) == ""
+
+
+@given(
+    st.lists(st.sampled_from(["Short.", "word", "[MemoryRef: a-1 - log. It is long]", "。", "é"])), st.integers(1, 90)
+)
+def test_a_cut_fits_and_halves_no_reference(parts: list[str], most: int) -> None:
+    text = " ".join(parts)
+
+    cut = cut_at_sentence(text, most)
+
+    assert len(cut) <= most
+    assert cut == text or text.startswith(cut.removesuffix("…"))
+    assert cut.count("[MemoryRef:") == len(find_references(cut))
 
 
 def test_references_do_not_count_as_length() -> None:
     many = " ".join(f"[MemoryRef: key-{number} - a log of some length]" for number in range(300))
 
-    assert find_problem(f"A summary. {many}", source_chars=100) == ""
+    assert read_answer(f"A summary. {many}", source_chars=100) == f"A summary. {many}"
 
 
 def test_what_a_model_thinks_aloud_is_no_summary() -> None:
-    assert strip_reasoning("<think>The user wants…</think>\n\nThey agreed.") == "They agreed."
+    assert read_answer("<think>The user wants…</think>\n\nThey agreed.", source_chars=100) == "They agreed."
 
 
 @given(st.lists(st.sampled_from(["text", "[MemoryRef: a-1 - log]", "[MemoryRef: b-2]", "[MemoryRef: broken"])))

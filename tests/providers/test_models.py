@@ -64,7 +64,7 @@ def test_a_question_is_sent_in_openais_protocol_and_its_text_comes_back(server: 
     ((path, headers, body),) = server.requests
     assert path == "/v1/chat/completions"
     assert headers["Authorization"] == f"Bearer {KEY}"
-    assert body == {"model": "small", "messages": QUESTION, "max_tokens": 50}
+    assert body == {"model": "small", "messages": QUESTION, "max_tokens": 50, "temperature": 0.2}
 
 
 def test_the_name_says_which_model_and_where_without_the_key(server: ModelServer) -> None:
@@ -189,7 +189,7 @@ def test_a_model_that_knows_only_the_new_name_of_the_limit_is_asked_by_that_name
     server: ModelServer,
 ) -> None:
     def newest(handler: Handler, body: Any) -> None:
-        (status(400) if "max_tokens" in body else says("Hello."))(handler, body)
+        (status(400) if {"max_tokens", "temperature"} & body.keys() else says("Hello."))(handler, body)
 
     server.usual = newest
     asked = model(server)

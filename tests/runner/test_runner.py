@@ -257,6 +257,75 @@ def test_results_that_do_not_fit_move_in_front_of_the_message(endpoint: ModelSer
         assert "[MemoryRef: " in endpoint.bodies[-1]["messages"][1]["content"]
 
 
+def test_a_long_argument_of_a_call_is_shown_as_a_reference_from_then_on(
+    store: Recollect, atlas: AgentMemory, endpoint: ModelServer
+) -> None:
+    long = "A line of the log that somebody wants to keep. " * 570
+    endpoint.script.extend([calls("store_memory", content=long, description="the log"), says("Kept.")])
+
+    assert ask(store, "Keep the log").response == "Kept."
+
+    (detail,) = atlas.list_details()
+    assert atlas.read_detail(detail.key, limit=100_000).content == long
+    (call,) = [each for each in endpoint.bodies[-1]["messages"] if each.get("tool_calls")]
+    arguments = json.loads(call["tool_calls"][0]["function"]["arguments"])
+    assert arguments == {"content": f"[MemoryRef: {detail.key} - the log]", "description": "the log"}
+    assert long[:200] not in json.dumps(endpoint.bodies[-1])
+
+
+def test_long_arguments_of_other_tools_are_stored_once(
+    store: Recollect, atlas: AgentMemory, endpoint: ModelServer
+) -> None:
+    def publish(page: str, rows: list[int], title: str) -> str:
+        """Publish a page."""
+        return "done"
+
+    page, rows = "Words of the page. " * 1_000, list(range(3_000))
+    endpoint.script.extend([calls("publish", page=page, rows=rows, title="Home")] * 2 + [talks("Published.")])
+
+    answer, _ = listen(store, "Publish it", tools=[publish])
+
+    assert answer.response == "Published."
+    stored = {detail.description: detail.key for detail in atlas.list_details()}
+    assert sorted(stored) == ["argument page of publish", "argument rows of publish"]
+    assert atlas.read_detail(stored["argument rows of publish"], limit=100_000).content == json.dumps(rows)
+    for call in (each for each in endpoint.bodies[-1]["messages"] if each.get("tool_calls")):
+        arguments = json.loads(call["tool_calls"][0]["function"]["arguments"])
+        assert arguments["title"] == "Home"
+        assert arguments["page"] == f"[MemoryRef: {stored['argument page of publish']} - argument page of publish]"
+
+
+def test_many_arguments_of_medium_length_share_one_reference(
+    store: Recollect, atlas: AgentMemory, endpoint: ModelServer
+) -> None:
+    medium = {f"part{number}": "word " * 300 for number in range(3)}
+    endpoint.script.extend([calls("memory_search", query="x", **medium), says("Nothing.")])
+
+    assert ask(store, "Search").response == "Nothing."
+
+    (detail,) = atlas.list_details()
+    (call,) = [each for each in endpoint.bodies[-1]["messages"] if each.get("tool_calls")]
+    arguments = json.loads(call["tool_calls"][0]["function"]["arguments"])
+    assert arguments == {"arguments": f"[MemoryRef: {detail.key} - arguments of memory_search]"}
+
+
+def test_a_long_prompt_is_shown_in_part_with_a_reference_to_the_whole(
+    store: Recollect, atlas: AgentMemory, endpoint: ModelServer
+) -> None:
+    prompt = "What is wrong with this log?\n" + "A line of the log. " * 2_400 + "\nThat is all."
+
+    assert ask(store, prompt).response == "Tabs."
+
+    (detail,) = atlas.list_details()
+    shown = endpoint.bodies[-1]["messages"][-1]["content"]
+    assert "What is wrong with this log?" in shown
+    assert "That is all." in shown
+    assert f"[MemoryRef: {detail.key} - the whole message, {len(prompt):,} characters]" in shown
+    assert atlas.read_detail(detail.key, limit=100_000).content == prompt
+    assert atlas.count_tokens(endpoint.bodies[-1]["messages"]) <= 8_000
+    assert said(atlas)[0] == ("user", prompt), "the transcript keeps the whole prompt"
+
+
 def test_a_model_that_only_calls_tools_is_told_to_answer(endpoint: ModelServer) -> None:
     with opened(endpoint, agent_max_rounds=2) as store:
         endpoint.usual = calls("memory_search", query="x")
@@ -393,9 +462,18 @@ def test_an_agent_that_is_not_active_is_not_run(store: Recollect, endpoint: Mode
 
 
 def test_what_may_not_be_cut_and_does_not_fit_is_refused(endpoint: ModelServer) -> None:
-    with opened(endpoint, context_budget=100) as store, pytest.raises(OverBudget):
+    with opened(endpoint, context_budget=100) as store, pytest.raises(OverBudget, match=r"\(system prompt [\d,]+, "):
         ask(store, "Hello")
     assert endpoint.requests == []
+
+
+def test_a_run_that_fills_the_budget_by_itself_is_told_so(endpoint: ModelServer) -> None:
+    call = {"id": "call-1", "type": "function", "function": {"name": "memory_search", "arguments": '{"query": "x"}'}}
+    message = {"role": "assistant", "content": "thinking " * 3_000, "tool_calls": [call]}
+    endpoint.script.append(content({"choices": [{"message": message}]}))
+    expected = r"of 4,000 tokens .*, the calls and results of this run take [67],\d+"
+    with opened(endpoint, context_budget=4_000) as store, pytest.raises(OverBudget, match=expected):
+        ask(store, "Hello")
 
 
 def test_a_secret_in_a_prompt_is_not_kept(store: Recollect, atlas: AgentMemory) -> None:

@@ -19,7 +19,7 @@ from recollect import AsyncRecollect, Invalid, Recollect, Settings, StoreBusy, c
 from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.errors import ModelError
 from recollect.policy.details.references import find_references
-from recollect.services.details.describe import ABSURD_CHARS
+from recollect.services.details.describe import MAX_SENTENCE_CHARS
 from recollect.tools.catalog import TOOLS
 from tests.services.conftest import Clock, Place
 
@@ -212,7 +212,7 @@ def test_a_model_is_not_asked_unless_the_settings_want_it(place: Place, clock: C
 
 
 @pytest.mark.proves("D5")
-@pytest.mark.parametrize("answer", [ModelError("The model is out of reach."), "", " \n", "y" * (ABSURD_CHARS + 1)])
+@pytest.mark.parametrize("answer", [ModelError("The model is out of reach."), "", " \n"])
 def test_when_the_model_fails_the_rules_speak_and_the_audit_log_tells(
     place: Place, clock: Clock, tenant_id: str, answer: str | Exception
 ) -> None:
@@ -221,6 +221,17 @@ def test_when_the_model_fails_the_rules_speak_and_the_audit_log_tells(
     assert "log, 202 lines" in line
     assert summary.startswith("Log, 202 lines")
     assert any("described by rules alone" in event for event in events)
+
+
+def test_a_description_that_is_too_long_is_cut_after_a_sentence(place: Place, clock: Clock, tenant_id: str) -> None:
+    model = Scribe(" ".join(f"Sentence number {number} about the build." for number in range(90)))
+
+    _, summary, _ = described(place, clock, tenant_id, model, detail_summary="model")
+
+    sentence, _, rules = summary.partition(" (Log, 202 lines")
+    assert rules
+    assert sentence.endswith("about the build.")
+    assert MAX_SENTENCE_CHARS - 50 < len(sentence) <= MAX_SENTENCE_CHARS
 
 
 def test_what_a_model_says_cannot_forge_a_reference(place: Place, clock: Clock, tenant_id: str) -> None:

@@ -127,14 +127,17 @@ def test_passages_of_documents_are_a_block_of_their_own_and_go_from_five_to_two(
         )
 
     whole = ann.context("s-1", "how long do refunds take?", budget=100_000)
-    made = ann.context("s-1", "how long do refunds take?", budget=whole.tokens - 1)
+    each = next(block.tokens for block in whole.blocks if block.name == "knowledge") // 5
+    made = ann.context("s-1", "how long do refunds take?", budget=whole.tokens - 2 * each - 20)
+    nearly = ann.context("s-1", "how long do refunds take?", budget=whole.tokens - 1)
 
     assert names(whole) == ["system_prompt", "knowledge", "message"]
     assert len(ids(whole, "knowledge")) == 5
     assert whole.messages[1]["content"].startswith(f"{INFORMATION}\n[Knowledge]\n- (knowledge, 2026-03-01) Rule")
     assert whole.messages[1]["content"].endswith("\n[End of knowledge]")
     assert ids(made, "knowledge") == ids(whole, "knowledge")[:2]
-    assert ids(made, "knowledge", shown=False) == ids(whole, "knowledge")[2:]
+    assert ids(made, "knowledge", shown=False) == ids(whole, "knowledge")[:1:-1]
+    assert ids(nearly, "knowledge") == ids(whole, "knowledge")[:4]
 
 
 def test_nothing_is_shown_twice(full: AgentMemory) -> None:
@@ -150,6 +153,16 @@ def test_nothing_is_shown_twice(full: AgentMemory) -> None:
     assert reasons["m-3"] == "shown in notes"
     assert reasons["m-4"] == "shown in conversation"
     assert reasons["m-5"] == "shown in tool_results"
+
+
+@pytest.mark.parametrize("message", ["thanks, that's all", "Good morning!", "ok, great", "Danke schön!"])
+def test_small_talk_recalls_nothing(full: AgentMemory, tenant: TenantMemory, message: str) -> None:
+    tenant.ingest("Thanks go to all who wrote this page. That is all there is to say.", title="Thanks")
+    full.remember("Said good morning and thanks to the whole team", kind="episode")
+
+    made = full.context("s-1", message)
+
+    assert names(made) == ["system_prompt", "private_memory", "notes", "conversation", "tool_results", "message"]
 
 
 def test_without_a_message_nothing_is_searched_and_nobody_asks(full: AgentMemory) -> None:
@@ -243,6 +256,53 @@ def test_a_long_conversation_is_folded_and_said_so_in_the_audit_log(tenant: Tena
     assert event.meta["tokens_removed"] == fold.tokens_removed
     assert event.meta["steps"][0]["sources"] == ["turns 1 to 10"]
     assert "committee" not in json.dumps(event.meta) + event.message
+
+
+def test_a_small_budget_keeps_the_answer_and_not_the_diary(ann: AgentMemory) -> None:
+    for number in range(8):
+        ann.remember(f"The billing service is owned by team {number}", tags=["owners"])
+    for number in range(12):
+        ann.remember(f"Day {number}: we talked about holidays, the weather and what to cook. " * 3, kind="journal")
+
+    for budget in (300, 400, 600, 800):
+        made = ann.context("s-1", "who owns the billing service?", budget=budget)
+
+        assert len(ids(made, "notes")) == 8
+        # A journal entry takes about 50 tokens, and none is cut in the middle.
+        assert budget - 60 < made.tokens <= budget
+        kept = len(ids(made, "private_memory"))
+        (truncation,) = made.truncations
+        assert truncation.message == f"Of 12 journal entries, {kept} stayed."
+        assert len(ids(made, "private_memory", shown=False)) == 12 - kept
+
+
+def test_settings_say_how_many_memories_and_passages_are_shown(place: Place, clock: Clock, tenant_id: str) -> None:
+    with place.open(clock, context_memories=8, context_passages=1) as recollect:
+        memory = recollect.agent("ann", tenant_id)
+        for number in range(12):
+            memory.remember(f"The invoice of month {number} was paid late", kind="episode")
+            recollect.tenant(tenant_id).ingest(
+                f"Invoices of kind {number} are due in {number} days.", title=f"{number}"
+            )
+
+        made = memory.context("s-1", "which invoice was paid late?")
+
+    assert (len(ids(made, "memories")), len(ids(made, "knowledge"))) == (8, 1)
+
+
+def test_a_message_that_does_not_fit_is_shown_in_part(full: AgentMemory) -> None:
+    message = "What is wrong here?\n" + "A line of the log. " * 2_400 + "\nThat is all."
+
+    made = full.context("s-1", message, system_prompt=PROMPT)
+
+    assert made.tokens <= 8_000
+    shown = made.messages[-1]["content"]
+    assert shown.startswith("What is wrong here?")
+    assert "That is all." in shown
+    (truncation,) = made.truncations
+    assert full.read_detail(truncation.references[0], limit=100_000).content == message
+    assert full.get_detail(truncation.references[0]).type == "message"
+    assert "The invoice of March was paid late" not in shown
 
 
 def test_what_moved_behind_a_reference_can_be_read_again(ann: AgentMemory) -> None:
@@ -418,7 +478,7 @@ def test_why_something_was_left_out_is_kept(ann: AgentMemory) -> None:
     call = ann.context_call(made.id)
 
     left_out = [item for block in call.blocks for item in block.items if item.left_out == "budget"]
-    assert [item.id for item in left_out] == ids(whole, "memories")[3:]
+    assert [item.id for item in left_out] == ids(whole, "memories")[4:]
     assert all(item.text and item.score for item in left_out)
     assert call.truncations == made.truncations
 

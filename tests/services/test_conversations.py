@@ -296,6 +296,44 @@ def test_the_next_call_folds_into_the_old_summary_and_comes_only_when_as_much_ha
 
 
 @pytest.mark.proves("T3")
+def test_counting_all_messages_folds_at_every_turn_beyond_the_threshold(
+    place: Place, clock: Clock, tenant_id: str, model: Scripted
+) -> None:
+    with opened(place, clock, model, summary_counting="all") as recollect:
+        agent = recollect.agent("sam", tenant_id)
+        talk(agent, 3)
+        agent.conversation("s")
+        assert model.asked == []  # six do not exceed six
+        for number in range(3, 6):
+            talk(agent, 1, start=number)
+            shown = agent.conversation("s")
+            assert said(shown.messages) == [f"S: Summary {number - 2}.", f"question {number}", f"answer {number}"]
+            assert agent.session("s").summarized_count == 2 * number
+        assert said(agent.conversation("s").messages)[0] == "S: Summary 3.", "without a new turn there is no call"
+
+
+def test_a_rambling_model_is_limited_and_its_answer_cut_after_a_sentence(
+    place: Place, clock: Clock, tenant_id: str
+) -> None:
+    rambling = " ".join(f"Point{number} led to plan{number} of owner{number}." for number in range(200))
+    with (
+        ModelServer(says(rambling)) as server,
+        opened(place, clock, openai_model="m", openai_base_url=server.url) as recollect,
+    ):
+        agent = recollect.agent("sam", tenant_id)
+        talk(agent, 4)
+        shown = agent.conversation("s")
+
+    assert rambling.startswith(shown.summary)
+    assert 1_900 < len(shown.summary) <= 2_000
+    assert shown.summary.endswith(".")
+    assert shown.summarized_count == 6
+    (body,) = server.bodies
+    assert body["max_tokens"] == 2_000
+    assert body["temperature"] < 0.5
+
+
+@pytest.mark.proves("T3")
 def test_a_summary_survives_a_restart_and_asking_again_asks_no_model(
     place: Place, clock: Clock, tenant_id: str, model: Scripted
 ) -> None:

@@ -123,7 +123,7 @@ def build_services(
     context_calls = ContextCalls(store, keep=settings.context_calls_kept)
     consolidate = _build_consolidate(store, remember, guard, summary, now, settings)
     keys, waiting = ApiKeys(store, now), (retrieved, context_calls)
-    gather = Gather(store, judge, inject=inject, recall=recall, skills=skills, converse=conversations)
+    gather = _build_gather(store, judge, inject, recall, skills, conversations, settings)
     assemble = _build_assemble(store, guard, gather, fast, tokens, echoes, retrieved, context_calls, now, settings)
     return Services(
         store=store,
@@ -217,6 +217,27 @@ def _build_import(
     return Import(archives, restore, foreign, outside.formats, agent=settings.agent)
 
 
+def _build_gather(
+    store: Store,
+    judge: Judge,
+    inject: Inject,
+    recall: Recall,
+    skills: Skills,
+    conversations: Conversations,
+    settings: Settings,
+) -> Gather:
+    return Gather(
+        store,
+        judge,
+        inject=inject,
+        recall=recall,
+        skills=skills,
+        converse=conversations,
+        memories=settings.context_memories,
+        passages=settings.context_passages,
+    )
+
+
 def _build_assemble(
     store: Store,
     guard: SecretGuard,
@@ -285,6 +306,7 @@ def _build_conversations(
         threshold=settings.summary_threshold,
         keep_last=settings.summary_keep_last,
         max_input_chars=settings.summary_input_chars,
+        is_counting_all=settings.summary_counting == "all",
     )
 
 

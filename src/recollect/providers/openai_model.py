@@ -11,8 +11,14 @@ from recollect.model import Json
 from recollect.providers.endpoint import Endpoint, EndpointRefusal, Patience
 
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
+TEMPERATURE = 0.2
+"""Low, because completions are summaries and descriptions, which should not wander off."""
+
 LIMITS = ("max_tokens", "max_completion_tokens")
-"""Names of the answer's token limit: most endpoints know the first, the newest models only the second."""
+"""Names of the answer's token limit: most endpoints know the first.
+
+The newest models know only the second, and they refuse a temperature.
+"""
 
 
 class OpenAIModel:
@@ -44,7 +50,7 @@ class OpenAIModel:
         self._model = model
         self._timeout = timeout
         self._retries = retries
-        self._limit = LIMITS[0]
+        self._is_new = False  # knows only the second name of the limit, and no temperature
 
     def complete(self, messages: Sequence[Json], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
         """Return the answer of the model. Raises: ModelError."""
@@ -52,25 +58,27 @@ class OpenAIModel:
         seconds = self._timeout if timeout is None else timeout
         patience = Patience(seconds, self._retries, total=seconds)
         try:
-            if max_tokens is None:
-                return self._parse_text(self._endpoint.ask(question, patience, max_bytes=MAX_ANSWER_BYTES))
-            return self._parse_text(self._ask_limited(question, max_tokens, patience))
+            return self._parse_text(self._ask(question, max_tokens, patience))
         except EndpointRefusal as refusal:
             raise self._endpoint.explain(refusal) from None
 
-    def _ask_limited(self, question: Json, max_tokens: int, patience: Patience) -> bytes:
-        """Ask with a token limit; try its other name if the endpoint refuses the first.
+    def _ask(self, question: Json, max_tokens: int | None, patience: Patience) -> bytes:
+        """Ask with a token limit and a low temperature; if the endpoint refuses them, ask as the newest models want.
 
         Raises: EndpointRefusal, ModelError.
         """
-        limit = self._limit
-        try:
-            return self._endpoint.ask({**question, limit: max_tokens}, patience, max_bytes=MAX_ANSWER_BYTES)
-        except EndpointRefusal as refusal:
-            if refusal.status != HTTPStatus.BAD_REQUEST or limit != LIMITS[0]:
-                raise
-        answer = self._endpoint.ask({**question, LIMITS[1]: max_tokens}, patience, max_bytes=MAX_ANSWER_BYTES)
-        self._limit = LIMITS[1]
+        if not self._is_new:
+            limited = {} if max_tokens is None else {LIMITS[0]: max_tokens}
+            try:
+                return self._endpoint.ask(
+                    {**question, "temperature": TEMPERATURE, **limited}, patience, max_bytes=MAX_ANSWER_BYTES
+                )
+            except EndpointRefusal as refusal:
+                if refusal.status != HTTPStatus.BAD_REQUEST:
+                    raise
+        limited = {} if max_tokens is None else {LIMITS[1]: max_tokens}
+        answer = self._endpoint.ask({**question, **limited}, patience, max_bytes=MAX_ANSWER_BYTES)
+        self._is_new = True
         return answer
 
     def _parse_text(self, answer: bytes) -> str:

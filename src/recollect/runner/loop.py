@@ -47,6 +47,7 @@ from recollect.tools.spec import Tool as MemoryTool
 
 MOVED = "This answer is under [Tool Result] in front of the message."
 EMPTY = "The model {name!r} returned an empty answer."
+STORING_TOOL = "store_memory"
 EPISODE_CHARS = 1_000
 """Characters of a tool's result that are remembered: enough to know if it worked."""
 
@@ -186,7 +187,7 @@ def _build_hooks(prompt: RunPrompt, images: Sequence[Image], settings: Settings)
 
     async def before_request(ctx: RunContext[Any], request: ModelRequestContext) -> ModelRequestContext:
         # The first message is the bare prompt.
-        history = request.messages[1:]
+        history = await run_sync(_shorten_calls, request.messages[1:], prompt)
         results = [
             ToolResult(name=part.tool_name, content=part.model_response_str()) for part in _tool_returns(history)
         ]
@@ -247,6 +248,30 @@ def _convert_messages(chat: Sequence[Json], images: Sequence[Image]) -> Iterator
 
 def _tool_returns(messages: Sequence[ModelMessage]) -> list[ToolReturnPart]:
     return [part for message in messages for part in message.parts if isinstance(part, ToolReturnPart)]
+
+
+def _shorten_calls(messages: Sequence[ModelMessage], prompt: RunPrompt) -> list[ModelMessage]:
+    """Return the messages with long arguments of tool calls behind references."""
+    # `store_memory` has stored its argument already and answers with the reference.
+    stored = {
+        part.tool_call_id: str(part.content["reference"])
+        for part in _tool_returns(messages)
+        if part.tool_name == STORING_TOOL and isinstance(part.content, dict) and part.content.get("reference")
+    }
+
+    def shorten(part: Any) -> Any:
+        if not isinstance(part, ToolCallPart):
+            return part
+        arguments = part.args_as_dict()
+        short = prompt.shorten_arguments(part.tool_name, arguments, stored.get(part.tool_call_id, ""))
+        return part if short == arguments else replace(part, args=short)
+
+    return [
+        replace(message, parts=[shorten(part) for part in message.parts])
+        if isinstance(message, ModelResponse)
+        else message
+        for message in messages
+    ]
 
 
 def _mark_moved(messages: Sequence[ModelMessage], moved: int) -> list[ModelMessage]:

@@ -8,13 +8,19 @@ indented or follows a label there, so it cannot start a heading.
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from recollect.api.recollect import AgentMemory
-from recollect.errors import NotFound
+from recollect.errors import NotFound, OverBudget, RecollectError
 from recollect.model import Agent, AgentQuestion, Json, RecalledItem, WorkingMemory
+from recollect.policy.details.references import reference
+from recollect.policy.memories.importance import is_small_talk
 from recollect.policy.prompt.escaping import wrap_block
+from recollect.policy.prompt.transcript_digest import clip_middle
 from recollect.policy.recall.purposes import find_purposes
 from recollect.settings import Settings
 from recollect.tools.guidance import guidance
@@ -66,6 +72,12 @@ PURPOSE_SHARE = 4
 RESULTS_SHARE = 2
 """Divisor of the budget: the share for tool results of this run."""
 
+TOOL_ARGUMENT = "tool_argument"
+CHARS_PER_TOKEN = 4
+"""Length of an argument that cannot be stored, for each token of the threshold."""
+
+log = logging.getLogger("recollect")
+
 IDENTITY = "You are {name}, a helpful assistant."
 RECALLED = ("notes", "memories", "knowledge", "core", "journal", "private_memory")
 """Blocks that come from memory, apart from conversation and tool results."""
@@ -102,6 +114,7 @@ class RunPrompt:
         self._first: WorkingMemory | None = None
         self._system_prompt = ""
         self._by_purpose: list[RecalledItem] = []
+        self._arguments: dict[str, str] = {}  # references to long arguments, by their text
         self.purposes: Sequence[str] = ()
 
     @property
@@ -134,7 +147,11 @@ class RunPrompt:
             [own.strip() or IDENTITY.format(name=name), *([guidance(sets)] if sets else [])]
         )
         room = self._settings.context_budget // PURPOSE_SHARE
-        purposes = find_purposes(self._question.prompt, is_first=self._is_first(), has_tools=bool(sets))
+        # Small talk says nothing that could be looked up.
+        is_asking = not is_small_talk(self._question.prompt)
+        purposes = (
+            find_purposes(self._question.prompt, is_first=self._is_first(), has_tools=bool(sets)) if is_asking else ()
+        )
         self.purposes = tuple(purposes)
         for purpose in purposes:
             hits = self._memory.recall(self._question.prompt, purpose=purpose, limit=PURPOSE_LIMIT)
@@ -160,19 +177,72 @@ class RunPrompt:
         while moved < len(results) - 1 and spent > budget // RESULTS_SHARE:
             spent -= costs[moved]
             moved += 1
-        blocks = sum(self._memory.count_tokens(block) for block in self._blocks)
-        working = self._memory.context(
-            self._session_id,
-            self._question.prompt,
-            system_prompt=self._system_prompt,
-            budget=max(1, budget - spent - blocks),
-            layout=self._settings.agent_layout,
-            tool_results=[{"name": each.name, "content": each.content} for each in results[:moved]] or None,
-        )
+        shown = self._blocks
+        try:
+            working = self._assemble(budget, spent, shown, results[:moved])
+        except OverBudget:
+            if not shown:
+                raise
+            # Memories recalled by purpose are the least necessary part.
+            shown = []
+            working = self._assemble(budget, spent, shown, results[:moved])
         if self._first is None:
             self._first = working
-        messages = shape_messages(working.messages, stable=working.stable_messages, also=self._blocks)
+        messages = shape_messages(working.messages, stable=working.stable_messages, also=shown)
         return Prompt(messages=messages, moved=moved)
+
+    def shorten_arguments(self, tool: str, arguments: dict[str, Any], stored: str = "") -> dict[str, Any]:
+        """Return the arguments of a past call with every long one behind a reference, like a long result.
+
+        `stored` is the reference to the call's longest argument, if the tool has stored it itself.
+        """
+        texts = {name: each if isinstance(each, str) else _to_json(each) for name, each in arguments.items()}
+        long = [name for name, text in texts.items() if self._is_long(text)]
+        if stored and long:
+            self._arguments.setdefault(max((texts[name] for name in long), key=len), stored)
+        short = arguments | {name: self._refer(f"argument {name} of {tool}", texts[name]) for name in long}
+        # Many arguments of medium length go behind one reference.
+        whole = _to_json(short)
+        return {"arguments": self._refer(f"arguments of {tool}", whole)} if self._is_long(whole) else short
+
+    def _is_long(self, text: str) -> bool:
+        return self._memory.count_tokens(text) > self._settings.capture_threshold
+
+    def _refer(self, what: str, text: str) -> str:
+        """Return the reference to a text; the text is stored once in a run. One that cannot be stored is clipped."""
+        if text not in self._arguments:
+            try:
+                detail = self._memory.store_detail(
+                    text, description=what, type=TOOL_ARGUMENT, session_id=self._session_id
+                )
+                self._arguments[text] = reference(detail.key, what)
+            except RecollectError as error:
+                log.warning("The %s was not stored and is clipped in the prompt: %s", what, error)
+                self._arguments[text] = clip_middle(text, self._settings.capture_threshold * CHARS_PER_TOKEN)
+        return self._arguments[text]
+
+    def _assemble(self, budget: int, spent: int, blocks: Sequence[str], results: Sequence[ToolResult]) -> WorkingMemory:
+        """Assemble working memory in the room that the messages of this run and other blocks leave.
+
+        Raises: OverBudget, which names what takes the room.
+        """
+        recalled = sum(self._memory.count_tokens(block) for block in blocks)
+        try:
+            return self._memory.context(
+                self._session_id,
+                self._question.prompt,
+                system_prompt=self._system_prompt,
+                budget=max(1, budget - spent - recalled),
+                layout=self._settings.agent_layout,
+                tool_results=[{"name": each.name, "content": each.content} for each in results] or None,
+            )
+        except OverBudget as error:
+            if not spent + recalled:
+                raise
+            raise OverBudget(
+                f"{error} Of the whole budget of {budget:,} tokens (context_budget), the calls and results of this run "
+                f"take {spent:,} and memories recalled by purpose {recalled:,}."
+            ) from error
 
     def _is_first(self) -> bool:
         """Return True if the conversation starts with this question."""
@@ -180,3 +250,7 @@ class RunPrompt:
             return not self._memory.messages(self._session_id, limit=1)
         except NotFound:
             return True
+
+
+def _to_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -106,6 +106,12 @@ class Settings:
     summary_threshold: int = setting(
         40, "Messages a conversation may have before the oldest are summarised.", low=1, aliases=("summaryThreshold",)
     )
+    summary_counting: Literal["uncovered", "all"] = setting(
+        "uncovered",
+        "Messages that count towards `summary_threshold`: those the summary does not cover, or all of the "
+        "conversation, which takes a model call for every turn beyond the threshold.",
+        aliases=("summaryCounting",),
+    )
     summary_keep_last: int = setting(
         12, "Newest messages that are never summarised.", low=0, aliases=("summaryKeepLast",)
     )
@@ -183,6 +189,8 @@ class Settings:
     context_layout: Literal["standard", "cache_stable"] = setting(
         "standard", "Order of a prompt; `cache_stable` puts the parts that change from call to call last."
     )
+    context_memories: int = setting(5, "Recalled memories that may enter one prompt.", low=0, high=30)
+    context_passages: int = setting(5, "Passages of documents that may enter one prompt.", low=0, high=30)
     context_calls_kept: int = setting(200, "Assembled prompts kept in the log of each agent.", low=0)
     agent_layout: Literal["standard", "cache_stable"] = setting(
         "cache_stable", "Order of a prompt when recollect runs an agent (`chat`, `ask`, `POST /agent/run`)."

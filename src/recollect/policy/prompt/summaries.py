@@ -1,8 +1,8 @@
 """Running summaries of conversations: the request to the model, and checks of its answer.
 
 Turns are sent as JSON, one per line, so that user text cannot imitate another turn. An answer that is empty, a refusal,
-a web page, a loop or longer than its source is rejected, and the previous summary stays. References to stored details
-are preserved even if the model drops them.
+a web page or a loop is rejected, and the previous summary stays. One that is too long is cut at the end of a sentence.
+References to stored details are preserved even if the model drops them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from recollect.model import Json
 from recollect.policy.details.references import REFERENCE, left_out
-from recollect.policy.prompt.transcript_digest import clip_middle
+from recollect.policy.prompt.transcript_digest import clip_middle, cut_at_sentence
 
 MAX_CHARS = 8_000
 """Maximum length of a summary without its list of references."""
@@ -22,6 +22,8 @@ ALWAYS_SHORT = 2_000
 """Length that is always accepted, even if the turns were shorter."""
 
 MAX_TOKENS = 2_000
+"""Limit of an answer. A summary needs a third of it; the rest is for models that count their reasoning."""
+
 MIN_CHARS_EACH = 200
 """Minimum length of a shortened turn; if turns would get shorter, fewer are folded at once."""
 
@@ -76,9 +78,14 @@ def fit_texts(texts: Sequence[str], max_chars: int) -> list[str]:
     return list(texts)
 
 
-def strip_reasoning(answer: str) -> str:
-    """Strip the model's visible reasoning from its answer."""
-    return _THOUGHT.sub("", answer).strip()
+def read_answer(answer: str, *, source_chars: int) -> str:
+    """Return the summary in an answer, without visible reasoning and no longer than `source_chars` characters of text.
+
+    References do not count; those that are cut off are appended by `append_references`.
+    """
+    text = _THOUGHT.sub("", answer).strip()
+    max_chars = min(MAX_CHARS, max(ALWAYS_SHORT, source_chars))
+    return text if len(REFERENCE.sub("", text)) <= max_chars else cut_at_sentence(text, max_chars)
 
 
 def find_problem(answer: str, *, source_chars: int) -> str:
@@ -87,12 +94,10 @@ def find_problem(answer: str, *, source_chars: int) -> str:
     >>> find_problem("I'm sorry, but I can't help with that.", source_chars=9000)
     'it refused'
     """
-    text = strip_reasoning(answer)
+    text = read_answer(answer, source_chars=source_chars)
     if not text:
         return "its answer was empty"
     prose = REFERENCE.sub("", text)
-    if len(prose) > min(MAX_CHARS, max(ALWAYS_SHORT, source_chars)):
-        return "its answer was longer than a summary"
     if len(text) <= MAX_REFUSAL_CHARS and _REFUSAL.match(text):
         return "it refused"
     if _PAGE.match(text):

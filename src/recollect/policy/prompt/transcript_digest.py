@@ -61,6 +61,21 @@ def clip_middle(text: str, max_chars: int) -> str:
     return text[:head] + mark + text[rest:]
 
 
+def cut_at_sentence(text: str, max_chars: int) -> str:
+    """Cut a long text after the last sentence that fits, or inside the first one if that alone is too long.
+
+    >>> cut_at_sentence("It rained. We stayed at home. Nobody called.", 30)
+    'It rained. We stayed at home.'
+    """
+    if len(text) <= max_chars:
+        return text
+    ends = [found.start() for found in _SENTENCE_END.finditer(text, 0, max_chars + 1)]
+    whole = [end for end in ends if 0 < safe_cut(text, end) == end <= max_chars]
+    if whole:
+        return text[: whole[-1]]
+    return text[: safe_cut(text, max(0, max_chars - len(CUT)))].rstrip() + CUT
+
+
 def _weigh_sentences(role: str, content: str) -> list[tuple[float, str]]:
     sentences = [part.strip() for part in _SENTENCE_END.split(content) if part.strip()]
     found = []

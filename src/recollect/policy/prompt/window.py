@@ -117,6 +117,7 @@ class Piece:
     label: str = ""  # shown before the text, such as "m-7, 2026-03-01"
     turn: int = 0  # number of its turn in the session, from 1
     score: float | None = None
+    relevance: float = 0.0  # of a hit to the message, calibrated
     source: str = ""  # source, if it does not follow from the part
     memory: Memory | None = None
     stored: str = ""  # the stored text, if it differs from the rendered one

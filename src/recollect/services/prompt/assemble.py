@@ -10,7 +10,8 @@ from secrets import token_hex
 from recollect.errors import Invalid
 from recollect.model import AuditEvent, ContextCall, Owner, Truncation, WorkingMemory
 from recollect.policy.names import check_session, memory_seq
-from recollect.policy.prompt.budget import FitCallbacks, check_budget, fit_window
+from recollect.policy.prompt.budget import check_budget, fit_window
+from recollect.policy.prompt.fitter import FitCallbacks
 from recollect.policy.prompt.prompt_log import build_blocks, stable_messages
 from recollect.policy.prompt.rendering import Renderer
 from recollect.policy.prompt.window import PromptPart, Window, parse_layout
@@ -97,6 +98,7 @@ class Assemble:
             drawing=drawing,
             fold=partial(self._fold, request.owner, request.session_id, budget),
             refer=partial(self._move, request.owner, request.session_id),
+            rate=partial(self._gather.rate, request),
         )
         window, truncations = fit_window(self._gather(request), budget, ways)
         made = WorkingMemory(

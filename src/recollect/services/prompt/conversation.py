@@ -1,9 +1,9 @@
 """Conversations as shown to a model, with a running summary that keeps them short.
 
-Each call reads only messages that the summary does not cover. Once they exceed the threshold, one model call folds all
-but the newest into the summary. The model is called outside any transaction. The summary is written only over the one
-it was made from, so that of two concurrent runs the second changes nothing. When the model fails, nothing is folded and
-the conversation is the old summary and all messages after it.
+Each call reads only messages that the summary does not cover. Once they exceed the threshold (by a setting, once all
+messages do), one model call folds all but the newest into the summary. The model is called outside any transaction. The
+summary is written only over the one it was made from, so that of two concurrent runs the second changes nothing. When
+the model fails, nothing is folded and the conversation is the old summary and all messages after it.
 """
 
 from __future__ import annotations
@@ -42,8 +42,12 @@ class Conversations:
         threshold: int,
         keep_last: int,
         max_input_chars: int,
+        is_counting_all: bool = False,
     ) -> None:
-        """Set up the service; without a model, a digest is used as the summary."""
+        """Set up the service; without a model, a digest is used as the summary.
+
+        With `is_counting_all`, messages that the summary covers count towards the threshold too.
+        """
         self._store = store
         self._guard = guard
         self._model = model
@@ -52,6 +56,7 @@ class Conversations:
         self._threshold = threshold
         self._keep_last = keep_last
         self._max_input_chars = max_input_chars
+        self._is_counting_all = is_counting_all
 
     def __call__(self, owner: Owner, session_id: str) -> Conversation:
         """Return a conversation; one that does not exist yet is empty.
@@ -64,13 +69,14 @@ class Conversations:
                 return Conversation(session_id=id, turns=tuple(self._list_messages(owner, id)))
             session = self._store.get_session(owner, id)
             turns = self._list_uncovered(session)
-            return self._fold(session, turns) if self._is_due(turns) else _make_conversation(session, turns)
+            return self._fold(session, turns) if self._is_due(session, turns) else _make_conversation(session, turns)
         # The session does not exist yet, or was deleted during this call.
         except NotFound:
             return Conversation(session_id=id)
 
-    def _is_due(self, turns: Sequence[Message]) -> bool:
-        return len(turns) > max(self._threshold, self._keep_last)
+    def _is_due(self, session: Session, turns: Sequence[Message]) -> bool:
+        covered = session.summarized_count if self._is_counting_all else 0
+        return len(turns) > self._keep_last and covered + len(turns) > self._threshold
 
     def _list_uncovered(self, session: Session) -> Sequence[Message]:
         return self._list_messages(session.owner, session.id, after=session.summarized_count)
@@ -134,13 +140,14 @@ class Conversations:
         if self._model is None:
             text = digest(iter_with_deadline(turns), before=session.summary)
         else:
+            source_chars = sum(map(len, sources))
             answer = self._model.complete(
                 summaries.build_messages(session.summary, turns, max_chars=self._max_input_chars),
                 max_tokens=summaries.MAX_TOKENS,
                 about=(session.owner, session.id),
-                find_problem=partial(summaries.find_problem, source_chars=sum(map(len, sources))),
+                find_problem=partial(summaries.find_problem, source_chars=source_chars),
             )
-            text = summaries.strip_reasoning(answer)
+            text = summaries.read_answer(answer, source_chars=source_chars)
         cleaned, _ = self._guard.clean(session.owner.tenant, text)
         return summaries.append_references(cleaned, sources)
 

@@ -120,7 +120,7 @@ class FoldTurns:
             about=(owner, session_id),
             find_problem=partial(summaries.find_problem, source_chars=source_chars),
         )
-        cleaned, _ = self._guard.clean(owner.tenant, summaries.strip_reasoning(answer))
+        cleaned, _ = self._guard.clean(owner.tenant, summaries.read_answer(answer, source_chars=source_chars))
         return cleaned
 
     def _record(self, owner: Owner, session_id: str, error: ModelError) -> None:

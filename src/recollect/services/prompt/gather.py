@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from recollect.errors import Invalid
-from recollect.model import Conversation, Hit, Memory, Owner, Source
-from recollect.policy.memories.trust import Judge
-from recollect.policy.prompt.budget import FOUND
+from recollect.model import Conversation, Hit, Kind, Memory, Owner, Source
+from recollect.policy.memories.importance import is_small_talk
+from recollect.policy.memories.trust import Judge, is_suspicious
 from recollect.policy.prompt.escaping import escape_item
 from recollect.policy.prompt.window import Form, Layout, LeftOut, Piece, PromptPart, Window, render_clock
 from recollect.policy.recall.purposes import is_unverified
@@ -17,13 +17,16 @@ from recollect.policy.text import check_text, fold
 from recollect.ports import Store
 from recollect.services.knowledge.skills import Skills
 from recollect.services.prompt.blocks import Inject, break_forged_references, list_private_memories
-from recollect.services.recall.recall import Recall, RecallRequest
+from recollect.services.recall.recall import MAX_LIMIT, Recall, RecallRequest
 
 MAX_TOOL_RESULTS = 20
 """Maximum number of stored tool results in a prompt, the newest; older ones can be recalled."""
 
 SPARE = 3
 """Factor of hits recalled over hits shown, since some are in the prompt already."""
+
+OWN_KINDS = (Kind.CORE, Kind.JOURNAL, Kind.NOTE)
+"""Kinds that enter a prompt without being recalled."""
 
 SHOWN_ELSEWHERE = "shown in {}"
 STORED = (
@@ -55,6 +58,11 @@ class PromptRequest:
     layout: Layout
     now: datetime
 
+    @property
+    def is_asking(self) -> bool:
+        """True if there is something to recall; for small talk ("thanks, that's all") nothing is."""
+        return bool(self.message.strip()) and not is_small_talk(self.message)
+
 
 class Gather:
     """Service that reads every source once and returns the pieces by part."""
@@ -68,13 +76,17 @@ class Gather:
         recall: Recall,
         skills: Skills,
         converse: Converse,
+        memories: int,
+        passages: int,
     ) -> None:
+        """Set up the service to show at most `memories` recalled memories and `passages` passages."""
         self._store = store
         self._judge = judge
         self._inject = inject
         self._recall = recall
         self._skills = skills
         self._converse = converse
+        self._limits = {PromptPart.MEMORIES: memories, PromptPart.KNOWLEDGE: passages}
 
     def __call__(self, request: PromptRequest) -> Window:
         """Gather the pieces of the next prompt.
@@ -92,20 +104,33 @@ class Gather:
             PromptPart.NOTES: _memory_pieces(self._inject.select(owner, request.message)),
             PromptPart.CONVERSATION: _conversation_pieces(self._converse(owner, request.session_id)),
             PromptPart.TOOL_RESULTS: self._tool_results(request),
-            PromptPart.MESSAGE: [Piece(id="message", text=request.message)] if request.message.strip() else [],
+            PromptPart.MESSAGE: [Piece(id="message", role="user", text=request.message)]
+            if request.message.strip()
+            else [],
         }
         left_out: dict[PromptPart, tuple[LeftOut, ...]] = {}
-        if request.message.strip():
-            hits = self._recall.rank(owner, RecallRequest(query=request.message, limit=SPARE * FOUND)).hits
+        if request.is_asking:
+            limit = min(MAX_LIMIT, SPARE * max(1, *self._limits.values()))
+            hits = self._recall.rank(owner, RecallRequest(query=request.message, limit=limit)).hits
             passages = sorted((hit for hit in hits if hit.source is Source.KNOWLEDGE), key=_dissimilarity)
             known = _ShownPieces(pieces)
             for part, found in (
                 (PromptPart.MEMORIES, [hit for hit in hits if hit.source is not Source.KNOWLEDGE]),
                 (PromptPart.KNOWLEDGE, passages),
             ):
-                pieces[part], left_out[part] = known.select_new(map(_hit_piece, found))
+                pieces[part], left_out[part] = known.select_new(map(_hit_piece, found), most=self._limits[part])
         checked = {part: tuple(self._break_references(owner, part, each)) for part, each in pieces.items()}
         return Window(layout=request.layout, pieces=checked, left_out=left_out)
+
+    def rate(self, request: PromptRequest) -> Mapping[str, float]:
+        """Return the relevance of core memories, journal entries and notes to the message, by id.
+
+        Those that recall does not find are left out.
+        """
+        if not request.is_asking:
+            return {}
+        found = self._recall.rank(request.owner, RecallRequest(query=request.message, limit=MAX_LIMIT, kinds=OWN_KINDS))
+        return {hit.id: hit.parts["similarity"] for hit in found.hits}
 
     def _break_references(self, owner: Owner, part: PromptPart, pieces: Sequence[Piece]) -> Sequence[Piece]:
         """Break forged references in pieces that come from the store or from a tool."""
@@ -157,8 +182,8 @@ class _ShownPieces:
             for name in _identities(piece):
                 self._places.setdefault(name, part)
 
-    def select_new(self, found: Iterable[Piece]) -> tuple[list[Piece], tuple[LeftOut, ...]]:
-        """Return the first pieces that are not shown yet, and those skipped because they are.
+    def select_new(self, found: Iterable[Piece], *, most: int) -> tuple[list[Piece], tuple[LeftOut, ...]]:
+        """Return the first pieces that are not shown yet, at most `most`, and those skipped because they are.
 
         Suspicious pieces only get places that are left.
         """
@@ -166,14 +191,14 @@ class _ShownPieces:
         doubtful: list[Piece] = []
         left_out: list[LeftOut] = []
         for piece in found:
-            if len(new) == FOUND:
+            if len(new) == most:
                 break
             places = [self._places[name] for name in _identities(piece) if name in self._places]
             if places:
                 left_out.append(LeftOut(piece=piece, reason=SHOWN_ELSEWHERE.format(places[0].value)))
             else:
                 (doubtful if piece.is_suspicious else new).append(piece)
-        return [*new, *doubtful][:FOUND], tuple(left_out)
+        return [*new, *doubtful][:most], tuple(left_out)
 
 
 def _identities(piece: Piece) -> tuple[str, ...]:
@@ -183,7 +208,10 @@ def _identities(piece: Piece) -> tuple[str, ...]:
 
 
 def _memory_pieces(memories: Sequence[Memory]) -> list[Piece]:
-    return [Piece(id=memory.id, text=memory.text, label=memory.id, memory=memory) for memory in memories]
+    return [
+        Piece(id=memory.id, text=memory.text, label=memory.id, memory=memory, is_suspicious=is_suspicious(memory))
+        for memory in memories
+    ]
 
 
 def _conversation_pieces(conversation: Conversation) -> list[Piece]:
@@ -211,6 +239,7 @@ def _hit_piece(hit: Hit) -> Piece:
         text=hit.text,
         label=f"{label_name}, {hit.created_at:%Y-%m-%d}",
         score=hit.score,
+        relevance=hit.parts["similarity"],
         source=hit.source.value,
         memory=hit.memory,
         is_suspicious=is_unverified(hit),

@@ -22,7 +22,7 @@ MAX_REMEMBERED = 10_000
 
 log = logging.getLogger("recollect")
 
-CONVERSATION, TOOL_RESULT, MEMORIES = "conversation", "tool_result", "memories"
+CONVERSATION, MESSAGE, TOOL_RESULT, MEMORIES = "conversation", "message", "tool_result", "memories"
 
 
 class OffloadPieces:
@@ -80,4 +80,6 @@ def _join_pieces(pieces: Sequence[Piece]) -> str:
 def _detail_type(pieces: Sequence[Piece]) -> str:
     if pieces[0].form is not Form.ITEM:
         return CONVERSATION
+    if pieces[0].role == Role.USER:
+        return MESSAGE
     return MEMORIES if pieces[0].memory is not None and pieces[0].memory.role is not Role.TOOL_RESULT else TOOL_RESULT
