@@ -1,4 +1,4 @@
-"""`python -m benchmarks budgets --locomo FILE --chats FILE …`: how often a prompt of a given budget holds the answer.
+"""`python -m benchmarks budgets FILE …`: how often a prompt of a given budget holds the answer.
 
 A store holds at least ten times the largest budget. A quarter of the turns are notes and the rest episodes. Beside them
 stand what competes for the room: core memories, journal entries, a conversation and documents about something else.
@@ -7,12 +7,10 @@ stand what competes for the room: core memories, journal entries, a conversation
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import cycle, islice
 from pathlib import Path
 from statistics import mean, median
@@ -20,10 +18,10 @@ from time import perf_counter
 from typing import Any
 from zlib import crc32
 
-from benchmarks.recall.files import locomo
 from recollect import Recollect, Settings
 from recollect.api.recollect import AgentMemory
 from recollect.evaluation import LabelledMemory, LabelledQuestion, LabelledSet, read_sets
+from recollect.evaluation.sets import START
 from recollect.model import WorkingMemory
 
 BUDGETS = (500, 1_000, 2_000, 4_000)
@@ -61,19 +59,15 @@ class Prompted:
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks budgets", description=__doc__)
-    for name in READERS:
-        parser.add_argument(f"--{name}", type=Path, metavar="FILE", action="append", default=[])
+    parser.add_argument("files", type=Path, metavar="FILE", nargs="+", help="a file that `recollect eval` reads")
     parser.add_argument("--questions", type=int, default=QUESTIONS, help="questions of each file")
     parser.add_argument("--set", metavar="NAME=NUMBER", action="append", default=[], help="another value of a setting")
     given = parser.parse_args(arguments)
     changed: dict[str, Any] = {name: int(value) for name, _, value in (each.partition("=") for each in given.set)}
-    files = [(name, path) for name in READERS for path in getattr(given, name)]
-    if not files:
-        parser.error("name at least one file")
     print(f"{'file':24} {'budget':>6} {'n':>4} {'all':>6} {'any':>6} {'share':>6} {'used':>6} {'ms':>6}")
     every: dict[int, list[Prompted]] = {budget: [] for budget in BUDGETS}
-    for name, path in files:
-        found = measure(list(READERS[name](path)), given.questions, replace(Settings(), **changed))
+    for path in given.files:
+        found = measure(list(read_sets(path)), given.questions, replace(Settings(), **changed))
         for budget, prompts in found.items():
             print(_line(path.name.partition(".")[0], budget, prompts), flush=True)
             every[budget] += prompts
@@ -91,7 +85,9 @@ def _line(name: str, budget: int, prompts: Sequence[Prompted]) -> str:
 
 def measure(sets: Sequence[LabelledSet], questions: int, settings: Settings) -> Mapping[int, Sequence[Prompted]]:
     """Ask evenly spaced questions of all sets at every budget."""
-    asked = [(place, each) for place, one in enumerate(sets) for each in one.questions if each.expected]
+    asked = [
+        (place, each) for place, one in enumerate(sets) for each in one.questions if each.expected and each.is_headline
+    ]
     step = max(1, len(asked) // questions)
     chosen = asked[::step][:questions]
     found: dict[int, list[Prompted]] = {budget: [] for budget in BUDGETS}
@@ -108,7 +104,7 @@ def _ask(
     one: LabelledSet, others: Sequence[LabelledSet], questions: Iterable[LabelledQuestion], settings: Settings
 ) -> Iterator[tuple[int, Prompted]]:
     stored = _pad(one, others)
-    end = max(memory.fields["created_at"] for memory in stored)
+    end = max(memory.created_at or START for memory in stored)
     end = max([end, *(question.now for question in questions if question.now is not None)])
     moment = [end]
     plain = replace(settings, url=":memory:", workspace=None, secrets="flag", max_total=len(stored) + 1)
@@ -145,8 +141,8 @@ def _store(agent: AgentMemory, stored: Sequence[LabelledMemory], end: datetime) 
     for start in range(0, len(stored), BATCH):
         batch = [memory for memory in stored[start : start + BATCH] if memory.text.strip()]
         drafts = [
-            {**memory.fields, "text": memory.text[:4_000], "kind": _kind(memory), "session_id": memory.session}
-            | {"expires_at": end + FOREVER}
+            {**memory.fields, "text": memory.spoken[:4_000], "kind": _kind(memory), "session_id": memory.session}
+            | {"created_at": memory.created_at or START, "expires_at": end + FOREVER}
             for memory in batch
         ]
         for memory, kept in zip(batch, agent.remember_many(drafts), strict=True):
@@ -175,37 +171,3 @@ def _store_rest(store: Recollect, agent: AgentMemory, foreign: Sequence[Labelled
 
 def _shown(made: WorkingMemory) -> Iterator[str]:
     return (item.id for block in made.blocks for item in block.items if not item.left_out)
-
-
-def chats(path: Path) -> Iterator[LabelledSet]:
-    """Read one conversation a line, with `memories` (`id`, `speaker`, `ts`, `session`, `text`) and `questions`."""
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for line in map(json.loads, lines):
-            people = list(dict.fromkeys(said["speaker"] for said in line["memories"]))
-            questions = [
-                LabelledQuestion(
-                    text=asked["query"],
-                    expected=[str(id) for id in asked["turns"]],
-                    now=_time(asked["now"]) if asked["now"] else None,
-                )
-                for asked in line["questions"]
-                if asked["headline"]
-            ]
-            memories = [_turn(said, people) for said in line["memories"]]
-            yield LabelledSet(name=line["id"], memories=memories, questions=questions)
-
-
-def _turn(said: Mapping[str, str], people: Sequence[str]) -> LabelledMemory:
-    is_role = said["speaker"] in ("user", "assistant")
-    role = said["speaker"] if is_role else ("user", "assistant")[people.index(said["speaker"]) % 2]
-    text = said["text"] if is_role else f"{said['speaker']}: {said['text']}"
-    fields = {"role": role, "created_at": _time(said["ts"])}
-    return LabelledMemory(id=str(said["id"]), text=text, session=said["session"], fields=fields)
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text).replace(tzinfo=UTC)
-
-
-READERS = {"locomo": locomo, "chats": chats, "labelled": read_sets}
-"""Functions that read a file, by the option that names it."""
