@@ -204,3 +204,9 @@ def test_an_old_turn_is_remembered_as_it_would_be_now(recollect: Recollect, tena
     assert len(answer.text) <= 300
     assert question.text == MAX
     assert ann.messages("s-1")[1].content == LONG_ANSWER
+
+
+def test_a_bad_session_is_refused_before_anything_is_looked_up(ann: AgentMemory) -> None:
+    for wrong in ("", "a\nb", "x" * 201, "nul\x00"):
+        with pytest.raises(Invalid):
+            said(ann, "Thanks!", session_id=wrong)

@@ -193,12 +193,9 @@ def group_words(groups: str) -> Mapping[str, str]:
     return {word: group[0] for group in word_groups for word in group}
 
 
-SURE_NEGATIONS = frozenset(
-    """
-    not no never none nobody nothing without neither nor cannot can't don't doesn't didn't isn't aren't wasn't weren't
-    won't wouldn't couldn't shouldn't hasn't haven't hadn't stopped refuses
-    """.split()
-)
+SURE_NEGATIONS = NEGATIONS - {"zero", "0"} | {"stopped", "refuses"}
+"""Words that negate a statement; a number does not."""
+
 FACTS = group_words("""
     1 first 1st, 2 two second twice 2nd, 3 three third 3rd, 4 four fourth 4th, 5 five fifth 5th, 6 six sixth 6th, 7
     seven seventh 7th, 8 eight eighth 8th, 9 nine ninth 9th, 10 ten tenth 10th, 11 eleven, 12 twelve dozen, 15

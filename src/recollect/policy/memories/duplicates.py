@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from recollect.policy.lexicon.english import ALIASES, DIRECTIONS, FACTS, FILLERS, SURE_NEGATIONS
+from recollect.policy.lexicon.english import ALIASES, DIRECTIONS, ENGLISH, FACTS, FILLERS, SURE_NEGATIONS
 from recollect.policy.lexicon.languages import find_language
 from recollect.policy.text import fold, terms
 
@@ -35,7 +35,6 @@ MIN_TYPO_CHARS = 6
 MAX_TYPO_WORDS = 8
 """Maximum number of differing words checked for typos; texts with more differ by more than spelling."""
 
-ENGLISH = "en"
 _PIECE = re.compile(r"[$€£¥%]|[^\W_]+(?:['’.,:/@_-][^\W_]+)*")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 _CLOCK = re.compile(r"(\d{1,2})(?:[:.](\d\d))?(am|pm)?")
@@ -94,8 +93,9 @@ def is_near_duplicate(a: str | Fingerprint, b: str | Fingerprint) -> bool:
     one, other = _to_fingerprint(a), _to_fingerprint(b)
     if one.text == other.text:
         return True
-    if not _is_english(one, other):
-        return _has_same_words(one, other)
+    lexicon = find_language(f"{one.text} {other.text}", [*one.spoken, *other.spoken])
+    if lexicon is not ENGLISH:
+        return _has_same_words(one, other, frozenset() if lexicon is None else lexicon.fillers)
     if one.facts != other.facts or one.negations != other.negations or _relations_differ(one, other):
         return False
     only_one, only_other = _unmatched(one, other)
@@ -108,15 +108,8 @@ def is_near_duplicate(a: str | Fingerprint, b: str | Fingerprint) -> bool:
     return compute_similarity(one, other) >= DUPLICATE_THRESHOLD
 
 
-def _is_english(one: Fingerprint, other: Fingerprint) -> bool:
-    lexicon = find_language(f"{one.text} {other.text}", [*one.spoken, *other.spoken])
-    return lexicon is not None and lexicon.code == ENGLISH
-
-
-def _has_same_words(one: Fingerprint, other: Fingerprint) -> bool:
-    """Return True if two texts in another language than English consist of the same words in the same order."""
-    lexicon = find_language(f"{one.text} {other.text}", [*one.spoken, *other.spoken])
-    fillers = frozenset() if lexicon is None else lexicon.fillers
+def _has_same_words(one: Fingerprint, other: Fingerprint, fillers: frozenset[str]) -> bool:
+    """Return True if two texts consist of the same words in the same order, apart from fillers."""
     words, others = ([word for word in each.spoken if word not in fillers] for each in (one, other))
     return words == others and bool(words)
 

@@ -101,6 +101,15 @@ def judge(text: str, role: Role, *, is_answer: Callable[[], bool] = _is_no_answe
     return Judgement(Category.ROUTINE if reading.is_chatter and not is_answer() else Category.FACT, importance)
 
 
+def is_small_talk(text: str) -> bool:
+    """Return True if `text` is nothing but thanks, greetings and acknowledgements, in any known language.
+
+    >>> is_small_talk("Thanks Anna, see you tomorrow!"), is_small_talk("ok, deploy it")
+    (True, False)
+    """
+    return chatter.is_small_talk(text)
+
+
 def rate_importance(text: str, role: Role, category: Category | None) -> float:
     """Rate how much a text of a known category matters; exactly 1 for what someone asked to remember.
 

@@ -72,6 +72,8 @@ def check_draft(
     text = kinds.check_content(draft.text, kind)
     role = _parse_choice(Role, draft.role, Role.USER)
     origin = trust.lower_origin(_parse_choice(Origin, draft.origin, Origin.USER), current_caller().trust)
+    # Before the category, for which the message before this one in the session may be looked up.
+    session_id = _check_name(draft.session_id, "session_id")
     category, weight, expires_at = (
         _classify_episode(draft, text, role, created_at, lifetimes, is_answer)
         if kind is Kind.EPISODE
@@ -85,7 +87,7 @@ def check_draft(
         tags=kinds.check_tags(draft.tags),
         scope=_parse_choice(Scope, draft.scope, Scope.WORKSPACE),
         role=role,
-        session_id=_check_name(draft.session_id, "session_id"),
+        session_id=session_id,
         importance=weight,
         category=category,
         origin=origin,
