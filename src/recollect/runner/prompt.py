@@ -18,7 +18,7 @@ from recollect.api.recollect import AgentMemory
 from recollect.errors import NotFound, OverBudget, RecollectError
 from recollect.model import Agent, AgentQuestion, Json, RecalledItem, WorkingMemory
 from recollect.policy.details.references import reference
-from recollect.policy.memories.chatter import is_small_talk
+from recollect.policy.memories.importance import is_small_talk
 from recollect.policy.prompt.escaping import wrap_block
 from recollect.policy.prompt.transcript_digest import clip_middle
 from recollect.policy.recall.purposes import find_purposes

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from recollect.errors import Invalid
 from recollect.model import Conversation, Hit, Kind, Memory, Owner, Source
-from recollect.policy.memories.chatter import is_small_talk
+from recollect.policy.memories.importance import is_small_talk
 from recollect.policy.memories.trust import Judge, is_suspicious
 from recollect.policy.prompt.escaping import escape_item
 from recollect.policy.prompt.window import Form, Layout, LeftOut, Piece, PromptPart, Window, render_clock
