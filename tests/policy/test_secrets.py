@@ -14,7 +14,7 @@ from recollect.policy.secrets.rules import RULES
 from recollect.policy.secrets.scan import SecretFinding, find_secrets, redact
 from recollect.policy.secrets.shapes import SecretRule
 from recollect.policy.secrets.text import _FOLD, MAX_KEPT_CHARS, fold
-from tests.policy.secret_corpus.generate import DISGUISES, Note, disguised_notes, expand, plain_notes
+from tests.policy.secret_corpus.generate import DISGUISES, Note, disguised_notes, expand, password, plain_notes
 
 CORPUS = Path(__file__).parent / "secret_corpus"
 SEED = 20_260
@@ -29,6 +29,12 @@ def benign(name: str) -> list[str]:
 
 
 BENIGN = benign("benign.txt") + benign("benign_held_out.txt")
+
+
+def expand_line(line: str, rng: random.Random) -> str:
+    """A line of a corpus file as the note it stands for."""
+    text = re.sub(r"(?<!\\)\\n", "\n", line).replace("\\\\n", "\\n")
+    return expand(text.replace("{password}", password(rng)), rng)
 
 
 def examples(kind: str) -> list[object]:
@@ -75,6 +81,23 @@ def test_a_rule_leaves_its_counterexamples_alone(rule: SecretRule, example: str)
 @pytest.mark.parametrize("text", BENIGN)
 def test_ordinary_notes_raise_no_alarm(text: str) -> None:
     assert find_secrets(text) == []
+
+
+def test_public_values_and_examples_of_documentation_pass() -> None:
+    notes = [expand_line(line, random.Random(line)) for line in benign("public_values.txt")]
+    assert [note for note in notes if find_secrets(note)] == []
+
+
+def test_credentials_in_files_commands_and_sentences_are_found() -> None:
+    notes = [expand_line(line, random.Random(f"{line}{n}")) for line in benign("assignments.txt") for n in range(3)]
+    assert [note for note in notes if not find_secrets(note)] == []
+
+
+def test_a_secret_next_to_public_values_is_found() -> None:
+    rng = random.Random(SEED)
+    block = "-----BEGIN CERTIFICATE-----\nMIID{b64:60}\n{b64:64}\n-----END CERTIFICATE-----"
+    for text in (f"{block}\nDB_PASSWORD=Falcon77", "sha256-{b64:43}= ghp_{36}", f"ghp_{{36}}\n{block}"):
+        assert [finding.rule for finding in find_secrets(expand(text, rng))] in (["password"], ["github-token"])
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ MAX_HITS = 4_000
 _PASSWORDS = """password passwort kennwort passwd pwd passphrase passcode pass-phrase passw0rd pa$$word p@ssword
 p@ssw0rd p4ssword p4ssw0rd mot|de|passe mdp contraseña contrasena contrasenya contrasinal clave senha palavra-passe
 palavra|passe wachtwoord passord lösenord adgangskode hasło heslo salasana şifre parola jelszó пароль κωδικός 密码 密碼
-パスワード 비밀번호 pw pass login|password wlan-schlüssel wifi|key wpa|key netzwerkschlüssel""".split()
+パスワード 비밀번호 pw psk pass login|password wlan-schlüssel wifi|key wpa|key netzwerkschlüssel""".split()
 _TOKENS = """token api|key api-key api_key apikey api|token api|secret access|key access_key secret|key secret_key
 secret-key client|secret client_secret auth|key auth_key signing|key encryption|key master|key license|key
 account|key service|key private|key webhook|secret shared|secret secret credentials creds jeton clé|api clé|d'api
@@ -36,7 +36,7 @@ _OTHER_MEANING = re.compile(
     r"|scanning|scanner|detection|leak|sharing|service\b|issuer|verif|validat|complexity|spray|stuff|crack|dump|login\b"
     r"|value|pair|space|schema|order|board|stone|point|takeaway|result|idea|insight|player|feature|word|facts?\b"
     r"|ceremony|derivation|exchange|file|fob|chain|card|layout|binding|signature|map|press|stroke|metric|performance"
-    r"|fingerprint|algorithm|rate|throughput|generation|encoding|doc|tutorial|guide|class\b|object|variable|env\b)"
+    r"|fingerprint|identifier|algorithm|rate|throughput|generation|encoding|doc|tutorial|guide|class\b|object|variable|env\b|publi|pubbl)"
 )
 _IS = (
     r"is|was|are|remains|equals|becomes|ist|war|lautet|sind|heisst|est|etait|es|era|sao|zijn|jest|je|olan|should be"
@@ -65,6 +65,9 @@ _NEXT = re.compile(rf"(?P<many>e?s\b|en\b)?(?:[,?]?[ \t]\(?|\(|(?<=[^\x00-\x7f])
 REACH = 200
 """Maximum distance between such a word and its value."""
 
+MIN_SUFFIX_CHARS = 5
+"""Minimum length of a word that may end the name of a variable without a separator, as in `PGPASSWORD=`."""
+
 MAX_WORDS_BETWEEN = 8
 MAX_CHARS_BETWEEN = 90
 """Maximum distance between such a word and the verb or sign that links it to its value."""
@@ -79,17 +82,20 @@ _PIN_TAIL = re.compile(
     re.VERBOSE,
 )
 _DIGITS = re.compile(r"\d")
-_POSTAL = re.compile(
-    r"(?i)address|deliver|postal|lookup|zip|city|district|india|ship|courier|locality|area\b|gpio|board|solder"
-)
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_POSTAL = re.compile(r"(?i)address|deliver|postal|lookup|zip|city|district|india|ship|courier|locality|area\b")
+_ELECTRIC = re.compile(r"(?i)gpio|\bboard|solder|connector|\bheader\b|\bground\b|jumper|socket|arduino|\bLED\b|volt")
 _BEFORE = re.compile(
     r"(?:^|[\s(\"'`])([^\s\"'`]{4,60})[\"'`]?[ \t]+(?:is|as|was|ist|est|es|e|als|war)[ \t]+"
     r"(?:(?:my|the|our|his|her|their|your|das|mein|unser|le|mon|notre|la|mi|nuestra|minha|il|mia|het|mijn)[ \t]+)"
-    r"(?:[\w'-]{1,20}[ \t]+){0,3}$"
+    r"(?:(?!(?:bad|worst|weak|weakest|popular|typical|example|common|terrible)[ \t])[\w'-]{1,20}[ \t]+){0,3}$"
 )
 _CHANGED = re.compile(r"\b(?:set|chang|reset|updat|rotat|mak|made|switch|use|using|with|andert|cambi)\w*\b[^\n]{0,40}$")
+_GIVEN = re.compile(
+    r"(?:\b(?:with|using|mit|avec|con|com|met)|@[^\s@]{2,60})[ \t]+(?:(?:the|dem|le|la|el|a|het)[ \t]+)?$"
+)
 _PAIR = re.compile(
-    r"(?<![\w/.@-])(?:admin|root|administrator|user|deploy|ubuntu|postgres|sa|test|guest|pi):([^\s:/]{5,60})(?![:/\w])"
+    r"(?<![\w/.@-])(?:admin|root|administrator|user|deploy|ubuntu|postgres|sa|test|guest|pi):([^\s:/\"'`]{5,60})(?![:/\w])"
 )
 _ACCESS = re.compile(r"cred|log ?in|sign ?in|passw|\bpw\b|account|access|zugang|\buse\b|\bauth")
 _LOGIN = re.compile(
@@ -99,11 +105,15 @@ _LOGIN = re.compile(
     r"\s?(?:[:=]|[ \t](?i:is|are|with|as|using|mit|avec|con|com|met|sind|sont|son))?\s{1,2}[\"'`(]?"
     r"(?:(?i:user(?:name)?)\s?[:=]?\s?)?([\w.@+-]{2,40})[\"'`]?"
     r"(?:\s?/\s?|:(?!\s)|\s\|\s|[ \t]+(?i:and|with|und|et|y|e)[ \t]+|,[ \t]+)"
-    r"(?:(?i:pass(?:word)?|pw)\s?[:=]?\s?)?[\"'`]?([^\s\"'`]{4,100})"
+    r"(?:(?i:pass(?:word)?|pw)\s?[:=]?\s?)?[\"'`]?((?![\w.+-]{1,64}@[\w-]{1,40}\.\w)[^\s\"'`]{4,100})"
 )
 
 
-_OTHER_KEYS = tuple("public idempotency cache partition primary foreign sort object request redis".split())
+_OTHER_KEYS = tuple(
+    """public publishable site websocket idempotency cache partition primary foreign sort object request redis recv
+    offentlicher openbare next page continuation sync cancellation""".split()
+)
+_NAMED_BEFORE = ("key", "token", "schlussel", "sleutel")
 _VERBS_BEFORE = (" is ", " as ", " ist ", " est ", " es ", " als ", " was ")
 _WORD_END = re.compile(r"(?:s|es|en|er|S)?(?![A-Za-z])")
 _GAP = re.compile(r"[ \n.-]")
@@ -165,6 +175,11 @@ def _find_words(view: TextView, words: tuple[tuple[str, str], ...]) -> Iterator[
                 or not before.isascii()
                 or (before.islower() and text[at].isupper())
                 or not word.isascii()
+                or (
+                    len(word) >= MIN_SUFFIX_CHARS
+                    and before.isupper()
+                    and text[at + len(word) : at + len(word) + 1] == "="
+                )
             ):
                 yield word, at
             at = lower.find(word, at + len(word))
@@ -175,7 +190,11 @@ def _find_values(view: TextView, word: str, at: int, trust: Certainty) -> Iterat
     text, after = view.text, at + len(word)
     if word.isascii() and not _WORD_END.match(text, after):
         return
-    if word.endswith("key") and view.lower[max(0, at - 14) : at].rstrip(" _-").endswith(_OTHER_KEYS):
+    # `user:password@host` is the concern of another rule; `new Password('r0sebud')` and `Password {` are a class.
+    following = text[after : after + 2]
+    if following[:1] == "@" or following == " {" or (following[:1] == "(" and text.endswith("new ", 0, at)):
+        return
+    if word.endswith(_NAMED_BEFORE) and view.lower[max(0, at - 14) : at].rstrip(" _-").endswith(_OTHER_KEYS):
         return
     is_thing = not _OTHER_MEANING.match(view.lower, after)
     if is_thing:
@@ -213,7 +232,8 @@ def _tails(view: TextView, word: str, at: int, trust: Certainty) -> Iterator[tup
         yield tail, trust if _CHANGED.search(lower, max(0, at - 60), at) else loose
     tail = _NEXT.match(lower, after)
     if tail:
-        yield tail, loose
+        is_given = word not in _NEEDS_SIGN and _GIVEN.search(lower, max(0, at - 80), at)
+        yield tail, trust if is_given else loose
 
 
 def _value_in(tail: re.Match[str], text: str, trust: Certainty) -> tuple[int, int] | None:
@@ -241,14 +261,16 @@ def _find_pins(text: str, at: int, word: str) -> Iterator[tuple[str, int, int]]:
     digits = "".join(c for c in tail["value"] if c.isdigit())
     is_announced = bool(tail["link"].strip()) or text[at : at + 3] in ("PIN", "Pin") or word != "pin"
     around = text[max(0, at - 80) : tail.end() + 60]
-    is_postal = (len(digits) == 6 or "GPIO" in around) and _POSTAL.search(around)
-    if is_announced and 4 <= len(digits) <= 8 and not is_postal and (word != "pin" or not _is_year_of(tail)):
+    is_other = (len(digits) == 6 and _POSTAL.search(around)) or (word == "pin" and _ELECTRIC.search(around))
+    if is_announced and 4 <= len(digits) <= 8 and not is_other and not _is_year_of(tail, word):
         yield "pin", *tail.span("value")
 
 
-def _is_year_of(tail: re.Match[str]) -> bool:
-    """Return True for a year as in `pin from 2019`, where nothing says that it is the PIN."""
-    return bool(tail["between"].strip()) and not tail["link"].strip()
+def _is_year_of(tail: re.Match[str], word: str) -> bool:
+    """Return True for a year as in `pin from 2019` or `building code 2021`, where nothing says that it is the code."""
+    if tail["link"].strip():
+        return False
+    return bool(tail["between"].strip()) if word == "pin" else _YEAR.fullmatch(tail["value"]) is not None
 
 
 def _find_logins(view: TextView) -> Iterator[tuple[str, int, int]]:

@@ -8,15 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from recollect.policy.secrets.context import find_described
+from recollect.policy.secrets.public import hide_public
 from recollect.policy.secrets.rules import RULES
-from recollect.policy.secrets.shapes import (
-    MAX_EXAMINED_CHARS,
-    MAX_KEY_CHARS,
-    REMOVED,
-    SecretRule,
-    count_class_changes,
-    is_placeholder,
-)
+from recollect.policy.secrets.runs import random_runs
+from recollect.policy.secrets.shapes import MAX_KEY_CHARS, REMOVED, SecretRule
 from recollect.policy.secrets.split import join_pieces, split_keys
 from recollect.policy.secrets.text import (
     TextView,
@@ -24,63 +19,9 @@ from recollect.policy.secrets.text import (
     decode_runs,
     find_busy,
     fold_view,
-    is_plain_text_encoded,
     join_spelled,
     reverse_view,
 )
-
-MIN_RUN_CHARS = 40
-MAX_RUN_CHARS = 1_500
-"""Maximum length of a key; a longer run is a file."""
-
-MIN_CHANGE_SHARE = 0.22
-"""Minimum share of character class changes. Random keys change class at 45 % of positions, CamelCase below 20 %."""
-
-_RUN = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{MIN_RUN_CHARS},}}={{0,2}}")
-_PUBLIC = re.compile(
-    r"0x[0-9a-fA-F]+$|AAAA[BCE][23][NV]|iVBORw0KGgo|/9j/|R0lGOD|JVBERi0|UklGR|PHN2Zy|Qk0|AAABAA|T2dnUw|SUkqAA|UEsDB|H4sI"
-    r"|MIIBIjAN|MIICIjAN|MFkwEwYH|MCowBQYDK2Vw|MII[CDFGH](?!\w{0,12}IBAAK)|Qm[1-9A-HJ-NP-Za-km-z]{44}$|baf[yk]"
-    r"|[xyz]pub|age1|npub1|did:|urn:"
-)
-_DESCRIBED = re.compile(
-    r"(?:sha-?\d+|md5|sha|digest|checksum|hash|integrity|etag|fingerprint|commit|revision|address|wallet|public key"
-    r"|pubkey|publickey|public|cid|ipfs|txid|transaction|signature of|doc|docs|document|sheet|spreadsheet|folder|drive"
-    r"|file id|file|playlist|video|channel|trace|id|ids|uuid|ulid|cache key|nonce|salt|certificate|cert"
-    r"|csr|image|thumbnail|font|slug|branch|tag|build|container|pod|ssh-rsa|ssh-ed25519|solana|polkadot|bitcoin"
-    r"|ethereum|contract|mint|account|program|arn|path|data:\S{0,40})[\s:=\"'`(<~-]{1,4}(?:is\s|was\s|of\s)?$",
-    re.IGNORECASE,
-)
-_ADDRESS = re.compile(r"(?i)[a-z]://|www\.|\w\.(?:com|org|net|io|dev|app|ai|co|de|me)/")
-_PATH_CHARS = ("/", "\\", ".", "@", "?", "&")
-MAX_ADDRESS_CHARS = 400
-
-
-def random_runs(view: TextView) -> Iterator[tuple[str, int, int]]:
-    """Yield the rule and range of every long run that looks random."""
-    for run in _RUN.finditer(view.text):
-        if len(run[0]) <= MAX_RUN_CHARS and _is_key(view.text, run):
-            yield "random-run", run.start(), run.end()
-
-
-def _is_key(text: str, run: re.Match[str]) -> bool:
-    body = run[0].rstrip("=")
-    if not (any(c.islower() for c in body) and any(c.isupper() for c in body) and any(c.isdigit() for c in body)):
-        return False
-    if (
-        count_class_changes(body) < MIN_CHANGE_SHARE * min(len(body), MAX_EXAMINED_CHARS)
-        or is_placeholder(body)
-        or _PUBLIC.match(body)
-    ):
-        return False
-    before = text[max(0, run.start() - 60) : run.start()]
-    if body[0] == "/" or before.endswith(_PATH_CHARS) or _DESCRIBED.search(before):
-        return False
-    near = max(0, run.start() - MAX_ADDRESS_CHARS)
-    word_at = max(near, *(text.rfind(blank, near, run.start()) + 1 for blank in " \n\t"))
-    if _ADDRESS.search(text, word_at, run.start()):
-        return False
-    return not is_plain_text_encoded(run[0])
-
 
 MAX_ROUNDS = 4
 """Number of scans of the redacted text; if secrets remain after that, the whole text counts as one."""
@@ -184,7 +125,7 @@ def _scan(text: str) -> list[SecretFinding]:
     """Scan `text` once."""
     masked = _MARK.sub(lambda mark: REMOVED * len(mark[0]) if mark[1] in RULE_NAMES else mark[0], text)
     found: list[SecretFinding] = []
-    for view, spans in _readings(fold_view(masked)):
+    for view, spans in _readings(fold_view(hide_public(masked))):
         for rule, start, end in spans:
             found.append(SecretFinding(rule, *view.span(start, end)))
     return _merge(found)

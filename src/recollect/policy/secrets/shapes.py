@@ -26,9 +26,19 @@ _OPEN_END = re.compile(r"(\{\d+),\}")
 _CLASS_CHANGE = re.compile(r"(?<=[a-z])[A-Z]|(?<=[A-Za-z])[0-9]|(?<=[0-9])[A-Za-z]")
 _PLACEHOLDER = re.compile(
     r"x{4,}|\*{3,}|\.{3,}$|…|your|example|placeholder|redacted|dummy|changeme|change[-_]me|insert|sample|foobar"
-    r"|replace[-_]?me|[-_]here|0{8,}|1{8,}|deadbeef|not[-_]?a[-_]?real"
+    r"|replace[-_]?me|[-_]here|0{8,}|1{8,}|00010203|00112233|0123456789abcdef|deadbeef|not[-_]?a[-_]?real"
+    r"|my[-_]?(?:[a-z]{1,12}[-_]?)?(?:password|secret|token|key|pass(?![a-z])|pw(?![a-z]))"
     r"|(?:^|[-_.])(?:fake|todo|tbd|some|token|key|secret|password|demo)(?:$|[-_.])"
 )
+_STAND_INS = frozenset(
+    "user username admin root postgres mysql guest example test demo redis minioadmin tiger anonymous changeme pass123 "
+    "xxx passwort kennwort contrasena senha clave wachtwoord".split()
+) | {"open sesame"}
+_STAND_IN = re.compile(
+    r"(?:(?:my|the|some|proxy|db|user|admin|super|top|very|long|strong)[-_ ]?){0,3}"
+    r"(?:secret|pass|password|passwd|pw|pwd|token|key)(?:[-_]?(?:password|pass|pw|pwd|key|token|value))?"
+)
+_VARIABLE = re.compile(r"[<\[{%$*(]|.*(?:\$\{|\{\{|\*\*\*)|[A-Z][A-Z_]+$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +112,22 @@ def is_random(body: str) -> bool:
 def is_real(body: str) -> bool:
     """Return True if a value of fixed shape is not a placeholder."""
     return not is_placeholder(body)
+
+
+def is_variable(value: str) -> bool:
+    """Return True if a value is filled in elsewhere: `$PW`, `<token>`, `{{ key }}`, `PASSWORD`."""
+    return _VARIABLE.match(value) is not None
+
+
+def is_stated_password(value: str) -> bool:
+    """Return False for a stand-in of documentation where only a password can be: `user:password@`, `-u me:$PW`.
+
+    >>> is_stated_password("mysecretpw"), is_stated_password("$PW"), is_stated_password("Falcon77")
+    (False, False, True)
+    """
+    lower = value.lower()
+    is_stand_in = lower in _STAND_INS or _STAND_IN.fullmatch(lower) is not None
+    return not (is_stand_in or is_variable(value) or len(set(value)) < 3 or "…" in value)
 
 
 def always(body: str) -> bool:

@@ -27,6 +27,8 @@ _LOOKALIKES = {
     "-": "‐‑‒–—―−﹘⁃➖ー一", "_": "＿‗", "'": "‘’‚‛′ʼ", '"': "“”„‟″«»", ":": "：ː∶։", "=": "＝꞊", ".": "。․", "/": "⁄∕",
     "->": "→➜➔⟶⇒", "\n": "\u2028\u2029\u0085",
 }  # fmt: skip
+# Stands for "é" and "è" as a word, "is", which without its accent would be "e", "and".
+_VERB = "\ue000"
 _INVISIBLE = "\u115f\u1160\u3164\uffa0\u2800\u17b4\u17b5"
 
 CHARS_BEFORE, CHARS_AFTER = 160, 80
@@ -86,6 +88,7 @@ def _fold_table() -> _Fold:
     # Letters in circles and squares, and the regional indicators that form flags.
     for start in (0x1F150, 0x1F170, 0x1F1E6):
         table.update({start + i: chr(65 + i) for i in range(26)})
+    table[ord(_VERB)] = "e'"
     # Tag characters: invisible copies of ASCII.
     table.update({0xE0000 + code: chr(code) for code in range(0x20, 0x7F)})
     return table
@@ -155,6 +158,7 @@ def fold_view(text: str) -> TextView:
     """Return `text` as it looks: lookalikes in plain letters, without accents and invisible marks."""
     if text.isascii():
         return TextView(text, lambda start, end: (start, end))
+    text = text.replace(" é ", f" {_VERB} ").replace(" è ", f" {_VERB} ")
     # Computed on first use, only if something is found.
     ends: list[int] = []
 
