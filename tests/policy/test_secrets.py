@@ -50,7 +50,7 @@ def test_a_rule_has_examples_both_ways(rule: SecretRule) -> None:
     assert len(rule.hits) >= 2
     assert len(rule.misses) >= 2
     assert re.fullmatch(r"[a-z0-9-]{1,40}", rule.name)
-    assert all(key == key.lower() for key, _ in rule.keys)
+    assert all(key == key.lower() for key in rule.keys)
 
 
 @pytest.mark.parametrize(("rule", "example"), examples("hits"))
@@ -199,6 +199,16 @@ def test_spans_are_in_order_and_in_the_text(text: str) -> None:
     assert all(0 <= finding.start < finding.end <= len(text) for finding in found)
     assert all(first.end <= second.start for first, second in pairwise(found))
     assert {finding.rule for finding in found} <= scan.RULE_NAMES
+
+
+@given(TEXTS)
+def test_the_automaton_finds_the_keys_that_a_plain_search_finds(text: str) -> None:
+    keys = [*scan._RULES_BY_KEY, *context.DESCRIBING_WORDS]
+    assert scan._KEYS.find(text.lower()) == {key for key in keys if key in text.lower()}
+
+
+def test_a_text_that_cannot_be_encoded_is_scanned() -> None:
+    assert [finding.rule for finding in find_secrets("\ud83d my password is hunter2")] == ["password"]
 
 
 @given(TEXTS)

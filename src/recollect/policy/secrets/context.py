@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from recollect.policy.secrets.shapes import probe
 from recollect.policy.secrets.text import TextView, fold
-from recollect.policy.secrets.values import Certainty, has_weak, is_value, trim_value
+from recollect.policy.secrets.values import WEAK_WORDS, Certainty, is_value, trim_value
 
 MAX_HITS = 4_000
 """Maximum number of such words in a text; the longest memory cannot hold more."""
@@ -97,6 +96,7 @@ _GIVEN = re.compile(
 _PAIR = re.compile(
     r"(?<![\w/.@-])(?:admin|root|administrator|user|deploy|ubuntu|postgres|sa|test|guest|pi):([^\s:/\"'`]{5,60})(?![:/\w])"
 )
+_PAIR_SIGN = ":"
 _ACCESS = re.compile(r"cred|log ?in|sign ?in|passw|\bpw\b|account|access|zugang|\buse\b|\bauth")
 _LOGIN = re.compile(
     r"(?i:credentials?|creds|logins?|log ?in|logged in|sign in|signed in|user(?:name)?\s?(?:/|and|&|\+)\s?pass(?:word)?"
@@ -129,10 +129,9 @@ _FUNCTION_WORDS = re.compile(
 )
 
 
-def _prepare_words(names: list[str]) -> tuple[tuple[str, str], ...]:
-    """Fold the words, longest first, and pair each with its `probe`."""
-    folded = sorted({fold(name.replace("|", " ")) for name in names}, key=len, reverse=True)
-    return tuple((word, probe(word, is_start=False)) for word in folded)
+def _prepare_words(names: list[str]) -> tuple[str, ...]:
+    """Fold the words, longest first."""
+    return tuple(sorted({fold(name.replace("|", " ")) for name in names}, key=len, reverse=True))
 
 
 _PASSWORD_WORDS, _TOKEN_WORDS, _PIN_WORDS = _prepare_words(_PASSWORDS), _prepare_words(_TOKENS), _prepare_words(_PINS)
@@ -140,33 +139,35 @@ _LOGIN_WORDS = _prepare_words(
     """credential creds login log|in logged|in sign|in user/ username/ user|and|pass username|and|pass zugangsdaten
     anmeldedaten identifiant credenciales credenciais credenziali inloggegevens ssh|in""".split()
 )
+DESCRIBING_WORDS = (*_PASSWORD_WORDS, *_TOKEN_WORDS, *_PIN_WORDS, *_LOGIN_WORDS, *WEAK_WORDS, _PAIR_SIGN)
 _NEEDS_SIGN = frozenset({"pass", "key", "sleutel", "schlussel", "parola", "clave", fold("ключ")})
 
 
-def find_described(view: TextView) -> Iterator[tuple[str, int, int]]:
-    """Yield the rule and range, in `view`, of every value that is called a password, a key or a PIN."""
-    has_weak_word = has_weak(view.words)
+def find_described(view: TextView, keys: frozenset[str]) -> Iterator[tuple[str, int, int]]:
+    """Yield the rule and range, in `view`, of every value that is called a password, a key or a PIN.
+
+    `keys` are the `DESCRIBING_WORDS`, among others, that occur in the text.
+    """
+    has_weak_word = not keys.isdisjoint(WEAK_WORDS)
     for words, rule, trust in (
         (_PASSWORD_WORDS, "password", Certainty.PASSWORD),
         (_TOKEN_WORDS, "token", Certainty.TOKEN),
     ):
-        for word, at in _find_words(view, words):
+        for word, at in _find_words(view, words, keys):
             if not has_weak_word and not view.has_marks(at - REACH, at + len(word) + REACH):
                 continue
             for start, end in _find_values(view, word, at, trust):
                 yield rule, start, end
-    for word, at in _find_words(view, _PIN_WORDS):
+    for word, at in _find_words(view, _PIN_WORDS, keys):
         yield from _find_pins(view.text, at, word)
-    yield from _find_logins(view)
+    yield from _find_logins(view, keys)
 
 
-def _find_words(view: TextView, words: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, int]]:
+def _find_words(view: TextView, words: tuple[str, ...], keys: frozenset[str]) -> Iterator[tuple[str, int]]:
     """Yield occurrences of whole words, or of words that end a name such as `DB_PASSWORD` or `dbPassword`."""
     lower, text, hits = view.lower, view.text, 0
-    for word, sign in words:
-        if sign not in view.words:
-            continue
-        at = lower.find(word)
+    for word in words:
+        at = lower.find(word) if word in keys else -1
         while at >= 0 and hits < MAX_HITS:
             hits += 1
             before = text[at - 1] if at else " "
@@ -273,15 +274,13 @@ def _is_year_of(tail: re.Match[str], word: str) -> bool:
     return bool(tail["between"].strip()) if word == "pin" else _YEAR.fullmatch(tail["value"]) is not None
 
 
-def _find_logins(view: TextView) -> Iterator[tuple[str, int, int]]:
-    for pair in _PAIR.finditer(view.lower) if ":" in view.lower else ():
+def _find_logins(view: TextView, keys: frozenset[str]) -> Iterator[tuple[str, int, int]]:
+    for pair in _PAIR.finditer(view.lower) if _PAIR_SIGN in keys else ():
         start, end = trim_value(view.text, *pair.span(1))
         around = view.lower[max(0, pair.start() - 60) : pair.end() + 60]
         if _ACCESS.search(around) and is_value(view.text, start, end, Certainty.PASSWORD, is_many=True):
             yield "login", start, end
-    for word, sign in _LOGIN_WORDS:
-        if sign not in view.words:
-            continue
+    for word in keys.intersection(_LOGIN_WORDS):
         at, hits = view.lower.find(word), 0
         while at >= 0 and hits < MAX_HITS:
             hits += 1

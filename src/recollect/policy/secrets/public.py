@@ -12,6 +12,7 @@ from recollect.policy.secrets.shapes import REMOVED
 MIN_CHARS = 27
 """Minimum length of a hidden run: a SHA-1 in base64."""
 
+RUN_HINT = f"[A-Za-z0-9+/_-]{{{MIN_CHARS}}}"
 _RUN = re.compile(rf"[A-Za-z0-9+/_-]{{{MIN_CHARS},}}+={{0,3}}")
 _GAP = r"(?:\s|\\[nr])"
 _BLOCK = re.compile(
@@ -50,16 +51,13 @@ def hide_public(text: str) -> str:
     >>> hide_public("x v1 h1:" + "aB3" * 14 + "c=").count(REMOVED)
     44
     """
-    first = _RUN.search(text)
-    if first is None:
-        return text
     if "BEGIN " in text:
         text = _BLOCK.sub(lambda block: REMOVED * len(block[0]), text)
     if "ENC[" in text or "pk.eyJ" in text:
         text = _BRACKETED.sub(lambda value: REMOVED * len(value[0]), text)
     is_sealed = "encryptedData" in text
     parts, done = [], 0
-    for run in _RUN.finditer(text, first.start()):
+    for run in _RUN.finditer(text):
         if _is_public(text, run) or (is_sealed and run[0].startswith(_SEALED) and len(run[0]) >= MIN_SEALED_CHARS):
             parts += [text[done : run.start()], REMOVED * len(run[0])]
             done = run.end()

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from recollect.policy.secrets.context import find_described
-from recollect.policy.secrets.public import hide_public
+from recollect.policy.secrets.context import DESCRIBING_WORDS, find_described
+from recollect.policy.secrets.presearch import PatternSet
+from recollect.policy.secrets.public import RUN_HINT, hide_public
 from recollect.policy.secrets.rules import RULES
 from recollect.policy.secrets.runs import random_runs
 from recollect.policy.secrets.shapes import MAX_KEY_CHARS, REMOVED, SecretRule
 from recollect.policy.secrets.split import join_pieces, split_keys
 from recollect.policy.secrets.text import (
+    KEY_HINT,
+    SPELLED_HINT,
     TextView,
     apply_rot13,
     decode_runs,
@@ -47,6 +50,9 @@ class SecretFinding:
 
 
 Span = tuple[str, int, int]
+_HINTS = PatternSet([("run", RUN_HINT), ("spelled", SPELLED_HINT), ("key", KEY_HINT)])
+"""Cheap signs that a text may need the more expensive readings."""
+
 _MARK = re.compile(r"\[secret removed: ([a-z0-9-]{1,40})\]")
 _OTHER_RULES = ("password", "token", "pin", "login", "random-run", "secrets")
 RULE_NAMES = frozenset(rule.name for rule in RULES) | frozenset(_OTHER_RULES)
@@ -124,8 +130,10 @@ def _to_original(fresh: Sequence[SecretFinding], found: Sequence[SecretFinding])
 def _scan(text: str) -> list[SecretFinding]:
     """Scan `text` once."""
     masked = _MARK.sub(lambda mark: REMOVED * len(mark[0]) if mark[1] in RULE_NAMES else mark[0], text)
+    if "run" in _HINTS.find(masked):
+        masked = hide_public(masked)
     found: list[SecretFinding] = []
-    for view, spans in _readings(fold_view(hide_public(masked))):
+    for view, spans in _readings(fold_view(masked)):
         for rule, start, end in spans:
             found.append(SecretFinding(rule, *view.span(start, end)))
     return _merge(found)
@@ -134,10 +142,11 @@ def _scan(text: str) -> list[SecretFinding]:
 def _readings(plain: TextView) -> Iterator[tuple[TextView, Iterator[Span]]]:
     """Yield every reading of a text with the findings in it."""
     yield plain, _scan_all(plain)
-    letters = join_spelled(plain)
+    hints = _HINTS.find(plain.text)
+    letters = join_spelled(plain) if "spelled" in hints else None
     if letters:
         yield letters, _scan_all(letters)
-    keyed = find_busy(plain)
+    keyed = find_busy(plain) if "key" in hints else None
     if not keyed:
         return
     yield keyed, random_runs(keyed)
@@ -151,23 +160,27 @@ def _readings(plain: TextView) -> Iterator[tuple[TextView, Iterator[Span]]]:
             yield view, _scan_all(view)
             yield view, split_keys(view)
     for transformed in (reverse_view(keyed), apply_rot13(keyed)):
-        yield transformed, _scan_shapes(transformed, _DISTINCT)
+        yield transformed, _scan_shapes(transformed, _DISTINCT_BY_KEY, _DISTINCT_KEYS.find(transformed.lower))
 
 
 def _scan_all(view: TextView) -> Iterator[Span]:
-    yield from _scan_shapes(view, RULES)
-    yield from find_described(view)
+    keys = _KEYS.find(view.lower)
+    if keys:
+        yield from _scan_shapes(view, _RULES_BY_KEY, keys)
+        yield from find_described(view, keys)
 
 
-_DISTINCT = tuple(rule for rule in RULES if rule.name != "url-password")
+_RULES_BY_KEY = {key: [rule for rule in RULES if key in rule.keys] for rule in RULES for key in rule.keys}
+_ORDER = {key: number for number, key in enumerate(_RULES_BY_KEY)}
+_KEYS = PatternSet.of_literals([*_RULES_BY_KEY, *DESCRIBING_WORDS])
+_DISTINCT_BY_KEY = {key: rules for key, rules in _RULES_BY_KEY.items() if rules[0].name != "url-password"}
+_DISTINCT_KEYS = PatternSet.of_literals(_DISTINCT_BY_KEY)
 
 
-def _scan_shapes(view: TextView, rules: Sequence[SecretRule]) -> Iterator[Span]:
-    """Yield credentials recognised by their shape."""
-    for rule in rules:
-        for key, word in rule.keys:
-            if word not in view.words:
-                continue
+def _scan_shapes(view: TextView, rules: Mapping[str, Sequence[SecretRule]], keys: frozenset[str]) -> Iterator[Span]:
+    """Yield credentials recognised by their shape, in the order of the rules: the first gives an overlap its name."""
+    for key in sorted(keys & rules.keys(), key=_ORDER.__getitem__):
+        for rule in rules[key]:
             at, hits = view.lower.find(key), 0
             while at >= 0 and hits < MAX_HITS:
                 hits += 1

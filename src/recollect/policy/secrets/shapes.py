@@ -60,28 +60,12 @@ class SecretRule:
     """
 
     name: str
-    keys: tuple[tuple[str, str], ...]  # lower case, each with its `probe`; the pattern is tried where one occurs
+    keys: tuple[str, ...]  # lower case; the pattern is tried where one occurs
     pattern: re.Pattern[str]
     check: Callable[[str], bool]
     split: Split | None
     hits: tuple[str, ...]
     misses: tuple[str, ...]
-
-
-def probe(key: str, *, is_start: bool) -> str:
-    """Return a string that the words of a text (see `TextView.words`) must contain if the text contains `key`.
-
-    `is_start` limits the match to the start of a word. Most keys are in no text, and searching the distinct words is
-    faster than searching the text.
-
-    >>> probe("ghp_", is_start=True), probe("akia", is_start=True), probe("hooks.slack.com", is_start=False)
-    (' ghp ', ' akia', 'hooks')
-    """
-    first = re.match("[a-z0-9]*", key)
-    piece = first[0] if first else ""
-    if not piece or not is_start:
-        return piece
-    return f" {piece} " if piece != key else f" {piece}"
 
 
 def count_class_changes(run: str) -> int:
@@ -151,7 +135,7 @@ def prefix_rule(
     starts = "|".join(re.escape(key) for key in sorted(keys, key=len, reverse=True))
     return SecretRule(
         name=name,
-        keys=tuple((key, probe(key, is_start=True)) for key in keys),
+        keys=keys,
         pattern=re.compile(rf"(?<![A-Za-z0-9])(?i:{starts})([{chars}]{{{least},{MAX_KEY_CHARS}}})"),
         check=check,
         split=Split(
@@ -180,7 +164,7 @@ def shape_rule(
     """
     return SecretRule(
         name=name,
-        keys=tuple((key, probe(key, is_start=False)) for key in keys.lower().split("|")),
+        keys=tuple(keys.lower().split("|")),
         pattern=re.compile(
             re.sub(r"(\{\d+),\}", rf"\1,{MAX_KEY_CHARS}}}", pattern.replace(r"[^\n]", rf"[^\n{REMOVED}]"))
         ),

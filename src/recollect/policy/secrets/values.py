@@ -36,7 +36,7 @@ WEAK = frozenset(
 )
 """Known passwords that are words or nearly so, and are unlikely descriptions of a password."""
 
-_WEAK_WORDS = tuple(word for word in sorted(WEAK) if word.isalpha())
+WEAK_WORDS = tuple(word for word in sorted(WEAK) if word.isalpha())
 
 _WEAK_IF_LAST = frozenset(
     """monkey dragon football baseball basketball superman batman starwars sunshine princess whatever shadow
@@ -101,11 +101,6 @@ _QUOTED_PROSE = re.compile(
 )
 _TRAILING = ".,;:)]}>\"'`*|"
 _QUOTES = "\"'`*_"
-
-
-def has_weak(words: str) -> bool:
-    """Return True if a known password that looks like a word is among `words`, which are separated by spaces."""
-    return any(f" {word} " in words for word in _WEAK_WORDS)
 
 
 def trim_value(text: str, start: int, end: int) -> tuple[int, int]:
