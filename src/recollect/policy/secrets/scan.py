@@ -1,4 +1,8 @@
-"""Find and redact credentials in text."""
+"""Find and redact credentials in text.
+
+Most texts contain none of the several hundred words and prefixes that rules start from. One automaton finds all of
+them in the time that Python needs to search for a few, so only suspects reach the rules.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import re2
+
 from recollect.policy.secrets.context import DESCRIBING_WORDS, find_described
-from recollect.policy.secrets.presearch import PatternSet
 from recollect.policy.secrets.public import RUN_HINT, hide_public
 from recollect.policy.secrets.rules import RULES
 from recollect.policy.secrets.runs import random_runs
@@ -47,6 +52,35 @@ class SecretFinding:
     rule: str
     start: int
     end: int
+
+
+class PatternSet:
+    """Set of regular expressions that are searched together. Each has a name; several may share one."""
+
+    def __init__(self, patterns: Iterable[tuple[str, str]]) -> None:
+        options = re2.Options()
+        options.log_errors = False
+        self._set = re2.Set.SearchSet(options)
+        self._names: list[str] = []
+        for name, pattern in patterns:
+            self._set.Add(pattern)
+            self._names.append(name)
+        self._set.Compile()
+
+    @classmethod
+    def of_literals(cls, texts: Iterable[str]) -> PatternSet:
+        """Build a set that finds each of `texts` literally, by its own name."""
+        return cls((text, re2.escape(text)) for text in dict.fromkeys(texts))
+
+    def find(self, text: str) -> frozenset[str]:
+        """Return the names of the patterns that occur in `text`.
+
+        >>> sorted(PatternSet([("digit", "[0-9]"), ("dash", "-"), ("dot", "[.]")]).find("2026-11-17"))
+        ['dash', 'digit']
+        """
+        # Half of a surrogate pair cannot be encoded, and is part of no credential.
+        found: Sequence[int] | None = self._set.Match(text.encode(errors="replace"))
+        return frozenset(self._names[index] for index in found or ())
 
 
 Span = tuple[str, int, int]
