@@ -176,6 +176,14 @@ def test_only_the_value_is_taken_out_of_a_sentence() -> None:
     )
 
 
+def test_only_the_password_is_taken_out_of_an_address() -> None:
+    text = "Use postgres://app:Falcon77x@db.corp:5432/prod, ask Ann."
+    assert (
+        redact(text, find_secrets(text))
+        == "Use postgres://app:[secret removed: url-password]@db.corp:5432/prod, ask Ann."
+    )
+
+
 def test_a_finding_never_shows_the_credential() -> None:
     assert "hunter2" not in repr(find_secrets("password: hunter2"))
 

@@ -227,9 +227,9 @@ def _scan_shapes(view: TextView, rules: Mapping[str, Sequence[SecretRule]], keys
 
 
 def _credential_range(text: str, match: re.Match[str], rule: SecretRule) -> tuple[int, int]:
-    """Return the range of the credential: group 1 of a shaped rule, else the match with adjacent key characters."""
+    """Return the range of the credential: a shaped rule's last group, else the match with adjacent key characters."""
     if match.lastindex and not rule.split:
-        return match.span(1)
+        return match.span(match.lastindex)
     start, end = match.span()
     while end < len(text) and match.end() - match.start() >= MAX_KEY_CHARS and text[end] in _KEY_CHARS:
         end += 1

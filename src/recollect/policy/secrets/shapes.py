@@ -32,7 +32,7 @@ _PLACEHOLDER = re.compile(
 )
 _STAND_INS = frozenset(
     "user username admin root postgres mysql guest example test demo redis minioadmin tiger anonymous changeme pass123 "
-    "xxx passwort kennwort contrasena senha clave wachtwoord".split()
+    "bar xxx passwort kennwort contrasena senha clave wachtwoord".split()
 ) | {"open sesame"}
 _STAND_IN = re.compile(
     r"(?:(?:my|the|some|proxy|db|user|admin|super|top|very|long|strong)[-_ ]?){0,3}"
@@ -53,7 +53,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretRule:
-    """One shape of credential. The first group of `pattern`, or all of it, is the credential.
+    """One shape of credential. The last group of `pattern`, or all of it, is the credential.
 
     Tests run `hits` and `misses`, in which `{36}` is replaced by 36 random letters and digits and `{hex:32}` by 32
     hexadecimal digits, so that no file of this project contains anything another scanner would report as a key.

@@ -78,7 +78,7 @@ _STRUCTURED = re.compile(
     |[A-Z][A-Za-z]{1,9}-\d{1,6}|\#\d+|@[\w.-]+                  # a ticket, a person
     |\$\{.*|\$[A-Za-z_][A-Z0-9_a-z]*|\$\(.*|%[A-Z_]+%|<.*|\[.*|\{.*|\(.*|process\.env\S*|os\.\S*|env[.:(\[]\S*|op://.*
     |[a-z_][\w-]*(?:\.[a-z_][\w-]*)+(?:\(.*)?|[A-Za-z_][\w.]*\(.*  # a file, a host, a call
-    |arn:aws[\w:/.*-]*                                          # a resource of a cloud
+    |(?:arn:)?aws:[\w:/.*-]*                                    # a resource of a cloud
     |[\w-]+=[$<{%].*                                            # a setting that is filled in elsewhere
     |(?:[0-9a-fA-F]{2}[:-]){5,}[0-9a-fA-F]{2}                   # a MAC address, a fingerprint
     |!(?i:vault|secret|ref|sub|getatt|reference|env\w*|include)  # a tag of YAML
@@ -136,7 +136,7 @@ def is_value(text: str, start: int, end: int, trust: Certainty, *, is_many: bool
         return False
     is_random_path = (
         "/" in value
-        and not value.startswith("arn:")
+        and not value.startswith(("arn:", "aws:"))
         and len(value) >= 20
         and count_class_changes(value) >= 0.2 * len(value)
     )
