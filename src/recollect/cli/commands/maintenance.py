@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated
@@ -40,7 +40,8 @@ def scan(run: Run) -> None:
 
     That is memories, conversations, long texts, documents, workflows, logged prompts, audit events and agents."""
     with run.progress("Scanning") as bar:
-        run.show(_render_sightings(run.tenant.scan(progress=bar.report)))
+        found = list(run.tenant.scan(progress=bar.report))
+    run.show(_render_sightings(found))
 
 
 def allow(
@@ -145,19 +146,19 @@ def _render_report(report: MaintenanceReport) -> Output:
     )
 
 
-def _render_sightings(sightings: Iterable[Sighting]) -> Output:
-    """Render what looks like a secret; in a pipe, as it is found."""
-    # Consumed once, by the one of these that the output needs.
+def _render_sightings(sightings: Sequence[Sighting]) -> Output:
+    """Render what looks like a secret."""
+    rows = [(each.shelf, safe(each.agent or EMPTY), safe(each.id), ", ".join(each.rules)) for each in sightings]
     return Output(
-        json=lambda: {"items": [asdict(each) for each in sightings]},
-        lines=((each.shelf, safe(each.agent or EMPTY), safe(each.id), ", ".join(each.rules)) for each in sightings),
+        json={"items": [asdict(each) for each in sightings]},
+        lines=rows,
         columns=(
             Column("Shelf", "cyan"),
             Column("Agent", "cyan"),
             Column("Id", "cyan", whole=True),
             Column("Seems to hold", "red"),
         ),
-        rows=((each.shelf, safe(each.agent or EMPTY), safe(each.id), ", ".join(each.rules)) for each in sightings),
+        rows=rows,
         if_empty=(tick(True), "Nothing that is stored looks like a secret."),
     )
 
