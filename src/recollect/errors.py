@@ -27,6 +27,12 @@ A message is a sentence for the person who can act on it. It never contains a se
 
 from __future__ import annotations
 
+HOW_TO_GO_ON = (
+    "Leave it out; or store the text without it (setting secrets=redact, --secrets redact); or, if it is none, allow "
+    "it (recollect secrets allow, POST /api/secrets/allow)."
+)
+"""Advice for a person whose text was refused."""
+
 
 class RecollectError(Exception):
     """Base class: catch it to catch everything recollect raises on purpose."""
@@ -41,9 +47,18 @@ class Invalid(RecollectError):
 
 
 class SecretRejected(Invalid):
-    """The text appears to contain a credential, so nothing was stored."""
+    """The text appears to contain a credential, so nothing was stored.
+
+    `sentence` says so in a few words, for a model; the message adds how a person can go on.
+    """
 
     code = "secret_rejected"
+
+    def __init__(self, sentence: str, *, rule: str = "") -> None:
+        matched = f" It matches the rule {rule}." if rule else ""
+        super().__init__(f"{sentence}.{matched} {HOW_TO_GO_ON}")
+        self.sentence = sentence
+        self.rule = rule
 
 
 class Unauthorized(RecollectError):

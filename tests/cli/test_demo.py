@@ -35,7 +35,8 @@ def test_the_tour_shows_every_kind_and_what_became_of_it(program: Program) -> No
     }
 
     assert {"core", "note", "journal", "episode"} <= {line.split("\t")[1] for line in printed.values() if "\t" in line}
-    assert printed["remember 'The key is AKIAQYLPMN5HIEXAMP42'"] == "text appears to contain a secret — not stored\n"
+    refusal = printed["remember 'The key is AKIAQYLPMN5HIEXAMP42'"]
+    assert refusal.startswith("text appears to contain a secret — not stored. It matches the rule aws-access-key. ")
     assert "Orders to Norway" in printed["recall 'what does a refund to Norway cost?' --source knowledge --limit 1"]
     assert (
         "truncated by" in printed["context monday 'Shall I indent the invoice export with tabs?' --budget 140 --blocks"]
@@ -48,5 +49,6 @@ def test_the_tour_fits_a_terminal(program: Program) -> None:
     ended = program.on_terminal(80, "demo")
     shown = ANSI.sub("", ended.out)
     assert ended.code == 0
-    assert max(map(len, shown.splitlines())) <= 80
+    # A refusal is one line, which the terminal itself wraps.
+    assert max(len(line) for line in shown.splitlines() if "appears to contain" not in line) <= 80
     assert all(stop.title in shown for stop in TOUR)

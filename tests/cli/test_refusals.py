@@ -22,7 +22,7 @@ REFUSED = {
     "correction of nothing": (["remember", "x", "--supersedes", "m-9"], "There is no such memory."),
     "approval of nothing": (["approve", "m-9"], "There is no such memory."),
     "similar to nothing": (["similar", "m-9"], "There is no such memory."),
-    "nothing to allow": (["scan", "--allow", "tea"], "Nothing in this text looks like a secret"),
+    "nothing to allow": (["secrets", "allow", "tea"], "Nothing in this text looks like a secret"),
     "a file in a cluster": (["db", "distribute"], "Only a PostgreSQL database can be distributed"),
     "no server": (["db", "distribute", "--url", "postgresql://app@127.0.0.1:1/x"], "cannot be reached"),
     "tool set": (["mcp", "--sets", "magic"], "There is no tool set 'magic'"),

@@ -30,7 +30,7 @@ SHOWN = {
     "audit": ["audit"],
     "verify": ["audit", "--verify"],
     "maintain": ["maintain"],
-    "scan": ["scan"],
+    "scan": ["secrets", "scan"],
     "doctor": ["doctor"],
     "reembed": ["reembed"],
     "help": ["remember", "--help"],

@@ -75,10 +75,12 @@ def test_notes_that_came_with_the_workspace_are_approved(program: Program, tmp_p
 
 
 def test_secrets_that_got_in_are_found_and_can_be_allowed(filled: Program) -> None:
-    found = filled.ok("scan")
-    assert found == "bob\tm-2\taws-access-key\nbob\tm-1\taws-access-key\n"
-    assert filled("scan", "--allow", "-", "--json", given="AKIAQYLPMN5HIEXAMP42\n").json == {"allowed": 1}
-    assert filled("scan", "--json").json == {"items": []}
+    found = filled.ok("secrets", "scan")
+    assert found == "memories\tbob\tm-1\taws-access-key\nmemories\tbob\tm-2\taws-access-key\n"
+    redacted = filled("remember", "Its key is AKIAQYLPMN5HIEXAMP42", "--secrets", "redact", "--json").json
+    assert redacted["text"] == "Its key is [secret removed: aws-access-key]"
+    assert filled("secrets", "allow", "-", "--json", given="AKIAQYLPMN5HIEXAMP42\n").json == {"allowed": 1}
+    assert filled("secrets", "scan", "--json").json == {"items": []}
 
 
 def test_notes_for_a_prompt(filled: Program) -> None:

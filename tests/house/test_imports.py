@@ -42,7 +42,7 @@ ONLY_TYPES = {("tools", "api")}
 
 DRIVERS = {"apsw", "psycopg", "psycopg_pool", "sqlite3"}
 SHOWS_DRIVERS = {"recollect.cli.commands.doctor": "`doctor` shows which versions are installed"}
-POLICY_NEEDS = {*sys.stdlib_module_names, "numpy", "Stemmer", "recollect"}
+POLICY_NEEDS = {*sys.stdlib_module_names, "numpy", "re2", "Stemmer", "recollect"}
 NOT_PURE = {"socket", "urllib", "http", "subprocess", "threading", "asyncio", "tempfile", "shutil", "time", "random"}
 
 SQL = re.compile(r"^\s*(SELECT\s.+\sFROM|INSERT\s+INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM|CREATE\s+TABLE)\b", re.DOTALL)

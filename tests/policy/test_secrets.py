@@ -15,7 +15,7 @@ from recollect.policy.secrets.rules import RULES
 from recollect.policy.secrets.scan import SecretFinding, find_secrets, redact
 from recollect.policy.secrets.shapes import SecretRule
 from recollect.policy.secrets.text import _FOLD, MAX_KEPT_CHARS, fold
-from tests.policy.secret_corpus.generate import DISGUISES, Note, disguised_notes, expand, plain_notes
+from tests.policy.secret_corpus.generate import DISGUISES, Note, disguised_notes, expand, password, plain_notes
 
 CORPUS = Path(__file__).parent / "secret_corpus"
 SEED = 20_260
@@ -32,6 +32,12 @@ def benign(name: str) -> list[str]:
 BENIGN = benign("benign.txt") + benign("benign_held_out.txt")
 
 
+def expand_line(line: str, rng: random.Random) -> str:
+    """A line of a corpus file as the note it stands for."""
+    text = re.sub(r"(?<!\\)\\n", "\n", line).replace("\\\\n", "\\n")
+    return expand(text.replace("{password}", password(rng)), rng)
+
+
 def examples(kind: str) -> list[object]:
     return [
         pytest.param(rule, example, id=f"{rule.name}-{number}")
@@ -45,7 +51,7 @@ def test_a_rule_has_examples_both_ways(rule: SecretRule) -> None:
     assert len(rule.hits) >= 2
     assert len(rule.misses) >= 2
     assert re.fullmatch(r"[a-z0-9-]{1,40}", rule.name)
-    assert all(key == key.lower() for key, _ in rule.keys)
+    assert all(key == key.lower() for key in rule.keys)
 
 
 @pytest.mark.parametrize(("rule", "example"), examples("hits"))
@@ -76,6 +82,23 @@ def test_a_rule_leaves_its_counterexamples_alone(rule: SecretRule, example: str)
 @pytest.mark.parametrize("text", BENIGN)
 def test_ordinary_notes_raise_no_alarm(text: str) -> None:
     assert find_secrets(text) == []
+
+
+def test_public_values_and_examples_of_documentation_pass() -> None:
+    notes = [expand_line(line, random.Random(line)) for line in benign("public_values.txt")]
+    assert [note for note in notes if find_secrets(note)] == []
+
+
+def test_credentials_in_files_commands_and_sentences_are_found() -> None:
+    notes = [expand_line(line, random.Random(f"{line}{n}")) for line in benign("assignments.txt") for n in range(3)]
+    assert [note for note in notes if not find_secrets(note)] == []
+
+
+def test_a_secret_next_to_public_values_is_found() -> None:
+    rng = random.Random(SEED)
+    block = "-----BEGIN CERTIFICATE-----\nMIID{b64:60}\n{b64:64}\n-----END CERTIFICATE-----"
+    for text in (f"{block}\nDB_PASSWORD=Falcon77", "sha256-{b64:43}= ghp_{36}", f"ghp_{{36}}\n{block}"):
+        assert [finding.rule for finding in find_secrets(expand(text, rng))] in (["password"], ["github-token"])
 
 
 @pytest.mark.parametrize(
@@ -160,6 +183,14 @@ def test_only_the_value_is_taken_out_of_a_sentence() -> None:
     )
 
 
+def test_only_the_password_is_taken_out_of_an_address() -> None:
+    text = "Use postgres://app:Falcon77x@db.corp:5432/prod, ask Ann."
+    assert (
+        redact(text, find_secrets(text))
+        == "Use postgres://app:[secret removed: url-password]@db.corp:5432/prod, ask Ann."
+    )
+
+
 def test_a_finding_never_shows_the_credential() -> None:
     assert "hunter2" not in repr(find_secrets("password: hunter2"))
 
@@ -183,6 +214,16 @@ def test_spans_are_in_order_and_in_the_text(text: str) -> None:
     assert all(0 <= finding.start < finding.end <= len(text) for finding in found)
     assert all(first.end <= second.start for first, second in pairwise(found))
     assert {finding.rule for finding in found} <= scan.RULE_NAMES
+
+
+@given(TEXTS)
+def test_the_automaton_finds_the_keys_that_a_plain_search_finds(text: str) -> None:
+    keys = [*scan._RULES_BY_KEY, *context.DESCRIBING_WORDS]
+    assert scan._KEYS.find(text.lower()) == {key for key in keys if key in text.lower()}
+
+
+def test_a_text_that_cannot_be_encoded_is_scanned() -> None:
+    assert [finding.rule for finding in find_secrets("\ud83d my password is hunter2")] == ["password"]
 
 
 @given(TEXTS)

@@ -232,20 +232,41 @@ def test_a_secret_is_refused_by_its_line_and_never_told(tenant: TenantMemory, fo
     (folder / "a.md").write_text(f"# Set-up\n\nFirst.\n\nSecond:\nthe key is {KEY} today\n")
 
     with pytest.raises(SecretRejected) as refusal:
-        tenant.ingest("a.md")
-    assert str(refusal.value) == "Line 6 of a.md appears to contain a secret (aws-access-key) — not stored"
+        tenant.ingest("a.md", secrets="reject")
+    assert refusal.value.sentence == "Line 6 of a.md appears to contain a secret — not stored"
+    assert "aws-access-key" in str(refusal.value)
+    assert "recollect secrets allow" in str(refusal.value)
     assert tenant.list_documents() == []
     with pytest.raises(SecretRejected, match="The title appears"):
         tenant.ingest("text", title=f"key {KEY}")
     with pytest.raises(SecretRejected, match=r"Page 2 of a\.pdf"):
-        tenant.ingest_bytes(pdf("one", f"the key is {KEY}"), "a.pdf")
+        tenant.ingest_bytes(pdf("one", f"the key is {KEY}"), "a.pdf", secrets="reject")
     with pytest.raises(SecretRejected, match=r"of a\.html"):
-        tenant.ingest_bytes(f"<p>the key is {KEY}".encode(), "a.html")
+        tenant.ingest_bytes(f"<p>the key is {KEY}".encode(), "a.html", secrets="reject")
+    with pytest.raises(Invalid, match="secrets must be redact or reject"):
+        tenant.ingest_text("harmless", secrets="flag")  # type: ignore[arg-type]
     assert set(actions(tenant)) == {"document.refuse"}
     assert KEY not in str(tenant.audit_events())
 
     tenant.allow_secret(f"the key is {KEY} today")
     assert tenant.ingest("a.md").documents[0].change is Change.ADDED
+
+
+def test_secrets_are_removed_from_a_document_and_named_by_line_and_rule(tenant: TenantMemory, folder: Path) -> None:
+    (folder / "a.md").write_text(f"# Key {KEY}\n\nFirst.\n\nSecond:\nthe key is {KEY} today\n")
+
+    (ingested,) = tenant.ingest("a.md").documents
+
+    mark = "[secret removed: aws-access-key]"
+    assert [(each.place, each.rule) for each in ingested.removed_secrets] == [
+        ("line 1", "aws-access-key"),
+        ("line 6", "aws-access-key"),
+    ]
+    assert ingested.document.title == f"Key {mark}"
+    assert f"the key is {mark} today" in tenant.list_passages(ingested.document.id)[0].text
+    assert actions(tenant) == ["document.add", "document.secret"]
+    assert KEY not in f"{tenant.audit_events()}{tenant.list_passages(ingested.document.id)}{ingested}"
+    assert tenant.ingest("a.md").documents[0].change is Change.UNCHANGED
 
 
 def test_secrets_are_redacted_or_flagged_as_the_settings_say(place: Place, clock: Clock, tenant_id: str) -> None:
@@ -293,7 +314,9 @@ def test_a_folder_is_taken_in_with_all_below_it(tenant: TenantMemory, folder: Pa
     (folder / "docs" / "secret.md").write_text(f"x\n\nthe key is {KEY}")
     seen: list[tuple[int, int]] = []
 
-    report = tenant.ingest("docs", category="fruit", progress=lambda done, total: seen.append((done, total)))
+    report = tenant.ingest(
+        "docs", category="fruit", secrets="reject", progress=lambda done, total: seen.append((done, total))
+    )
 
     assert [each.document.source for each in report.documents] == ["docs/a.md", "docs/sub/b.txt"]
     assert {each.document.category for each in report.documents} == {"fruit"}
@@ -307,7 +330,7 @@ def test_a_folder_is_taken_in_with_all_below_it(tenant: TenantMemory, folder: Pa
     alone = tenant.ingest("Not of a file.", title="Alone").id
     again = tenant.ingest(folder / "docs" / "..", exclude=["*.pdf", "secret.md"])
     assert all(Path(each.document.source).is_absolute() for each in again.documents)
-    assert tenant.ingest("docs/").removed == ()
+    assert tenant.ingest("docs/", exclude=["secret.md"]).removed == ()
     pruned = tenant.ingest("docs", prune=True, include=["*.html"])
     assert pruned.removed == (report.documents[1].document.id,)
     left = {each.title for each in tenant.list_documents()}

@@ -80,7 +80,10 @@ def test_every_way_in_is_refused_before_anything_is_written(
     with pytest.raises(SecretRejected) as refusal:
         WRITES[way](ann, old)
 
-    assert str(refusal.value) == REFUSAL
+    assert refusal.value.sentence == REFUSAL
+    assert str(refusal.value).startswith(f"{REFUSAL}. It matches the rule github-token. ")
+    assert "--secrets redact" in str(refusal.value)
+    assert "recollect secrets allow" in str(refusal.value)
     assert refusal.value.code == "secret_rejected"
     assert refusal.value.__cause__ is None
     assert ann.list(state="all") == [old]
@@ -207,7 +210,77 @@ def test_a_scan_finds_what_is_there_already(fresh_place: Place, clock: Clock) ->
     with fresh_place.open(clock) as recollect:
         found = list(recollect.tenant().scan())
 
-    assert [(sighting.owner.agent, sighting.id) for sighting in found] == [("ann", "m-4"), ("bob", "m-1")]
+    assert [(each.agent, each.id) for each in found if each.shelf == "memories"] == [("ann", "m-4"), ("bob", "m-1")]
     assert all(sighting.rules for sighting in found)
     assert KEY not in repr(found)
     assert "hunter2" not in repr(found)
+
+
+NAMES: dict[str, Callable[[TenantMemory], Any]] = {
+    "agent id appears": lambda tenant: tenant.agent(KEY).remember("harmless"),
+    "session id appears": lambda tenant: tenant.agent("ann").remember("harmless", session_id=KEY),
+    "category appears": lambda tenant: tenant.agent("ann").remember("harmless", kind="episode", category=KEY),
+    "session id appears ": lambda tenant: tenant.agent("ann").add_session(KEY),
+    "session id appears  ": lambda tenant: tenant.agent("ann").log_turn(KEY, user="hello", assistant="hi"),
+    "session id appears   ": lambda tenant: tenant.agent("ann").store_detail("a long text", session_id=KEY),
+    "name appears": lambda tenant: tenant.add_agent("bob", name=f"Bob {KEY}"),
+    "tools appears": lambda tenant: tenant.add_agent("bob", tools=["search", KEY]),
+    "text appears": lambda tenant: tenant.add_agent("bob", system_prompt=LEAK),
+    "text appears ": lambda tenant: tenant.update_agent("ann", system_prompt=LEAK),
+    "name appears ": lambda tenant: tenant.add_key("read", name=KEY),
+    "name appears  ": lambda tenant: tenant.add_workflow(f"deploy with {KEY}"),
+    "name appears   ": lambda tenant: tenant.record_step(workflow="deploy", step=KEY),
+    "text appears  ": lambda tenant: tenant.record_step(workflow="deploy", step="one", output=LEAK),
+    "The category appears": lambda tenant: tenant.ingest_text("harmless", category=KEY),
+}
+
+
+@pytest.mark.proves("N3")
+@pytest.mark.parametrize("case", NAMES)
+def test_names_ids_and_prompts_are_looked_at(
+    place: Place, tenant: TenantMemory, ann: AgentMemory, case: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    ann.remember("an ordinary note")
+
+    with pytest.raises(
+        SecretRejected, match=f"^{case.strip()} to contain a secret — not stored[.] It matches the rule"
+    ):
+        NAMES[case](tenant)
+
+    assert_nothing_leaked(place, caplog)
+
+
+@pytest.mark.proves("N3")
+def test_a_prompt_is_redacted_and_a_random_id_is_no_secret(place: Place, clock: Clock, tenant_id: str) -> None:
+    with place.open(clock, secrets="redact") as recollect:
+        tenant = recollect.tenant(tenant_id)
+        agent = tenant.add_agent("bob", system_prompt=f"Use {KEY} for deploys.")
+        assert agent.system_prompt == "Use [secret removed: github-token] for deploys."
+        assert tenant.agent("bob").log_turn("aB3xY9" * 8 + "q7Z", user="hello", assistant="hi")
+
+
+@pytest.mark.proves("N3")
+def test_a_scan_looks_at_every_shelf(fresh_place: Place, clock: Clock) -> None:
+    with fresh_place.open(clock, secrets="flag") as recollect:
+        tenant = recollect.tenant()
+        ann = tenant.agent("ann")
+        note = ann.remember("harmless")
+        ann.update(note.id, text=LEAK)
+        ann.update(note.id, text="harmless again")
+        ann.log_turn("s1", user=LEAK, assistant="I see.")
+        detail = ann.store_detail("x " * 40_000 + LEAK)
+        document = tenant.ingest_text(f"# Set-up\n\n{LEAK}").document
+        tenant.record_step(workflow="deploy", step="one", output=LEAK)
+        tenant.update_agent("ann", system_prompt=LEAK)
+        tenant.ingest_text("# Nothing\n\nharmless")
+
+        found = [(each.shelf, each.agent, each.id) for each in tenant.scan()]
+
+    assert [each for each in found if each[0] not in ("prompts", "audit")] == [
+        ("agents", "ann", "ann"),
+        ("memories", "ann", note.id),
+        ("transcripts", None, "s1/1"),
+        ("details", "ann", detail.key),
+        ("documents", None, document.id),
+        ("workflows", None, "deploy/1"),
+    ]

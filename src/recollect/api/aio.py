@@ -22,7 +22,7 @@ from recollect.api.tenant_history import AuditLog
 from recollect.capturing import captured
 from recollect.errors import StoreError
 from recollect.model import BackupReport
-from recollect.services.memories.secrets import Sighting
+from recollect.services.memories.secret_scan import Sighting
 from recollect.services.walk import Progress
 from recollect.store.engine import CLOSED
 
@@ -127,7 +127,7 @@ class AsyncAgentMemory:
 
 
 def _scan(memory: TenantMemory, *, progress: Progress | None = None) -> list[Sighting]:
-    """Return every stored memory that appears to contain a secret."""
+    """Return every stored record that appears to contain a secret."""
     return list(memory.scan(progress=progress))
 
 

@@ -24,7 +24,8 @@ from recollect.services.knowledge.skills import Skills
 from recollect.services.memories.consolidate import Consolidate
 from recollect.services.memories.loop_guard import LoopGuard
 from recollect.services.memories.remember import Remember
-from recollect.services.memories.secrets import SecretGuard, SecretScan
+from recollect.services.memories.secret_scan import SecretScan
+from recollect.services.memories.secrets import SecretGuard
 from recollect.services.memories.similar import Similar
 from recollect.services.prompt.assemble import Assemble
 from recollect.services.prompt.blocks import Inject
@@ -137,7 +138,7 @@ def build_services(
         inject=inject,
         similar=Similar(store, embedding, now),
         consolidate=consolidate,
-        scan=SecretScan(store, guard, now),
+        scan=SecretScan(store, guard),
         details=details,
         capture=Capture(details, tokens, threshold=settings.capture_threshold),
         guard=guard,

@@ -67,10 +67,10 @@ class TenantAgents(TenantView):
     def add_agent(self, id: str, **fields: Unpack[AgentFields]) -> Agent:
         """Create an agent with the given fields: name, system_prompt, model, tools, colour, icon, is_active.
 
-        Raises: Invalid, Forbidden; Conflict when the id is taken.
+        Raises: Invalid, SecretRejected, Forbidden; Conflict when the id is taken.
         """
         owner, now = self._owner(id), self._services.now()
-        checked = _check_fields(fields)
+        checked = self._check_fields(owner, fields)
         agent = Agent(owner=owner, created_at=now, updated_at=now, **{"name": owner.agent, **checked})
         return self._audit(agent.id, "agent.add", "made", lambda: self._store.add_agent(agent))
 
@@ -90,10 +90,10 @@ class TenantAgents(TenantView):
     def update_agent(self, id: str, **fields: Unpack[AgentFields]) -> Agent:
         """Change the given fields of an agent; do nothing if they already have these values.
 
-        Raises: NotFound, Invalid, Forbidden.
+        Raises: NotFound, Invalid, SecretRejected, Forbidden.
         """
-        checked = _check_fields(fields)
         owner, now = self._owner(id), self._services.now()
+        checked = self._check_fields(owner, fields)
         old = self._store.get_agent(owner)
         if replace(old, **checked) == old:
             return old
@@ -117,6 +117,22 @@ class TenantAgents(TenantView):
         """Count the memories of each kind for many agents at once."""
         return self._store.count_memories_by_agent(self.id, [self._owner(id).agent for id in ids])
 
+    def _check_fields(self, owner: Owner, fields: AgentFields) -> dict[str, Any]:
+        """Check the fields of an agent.
+
+        Raises: Invalid, SecretRejected; Forbidden when a caller of low trust sets an agent's prompt, model or tools.
+        """
+        checked, guard = check_agent_fields(fields), self._services.guard
+        if not APPEARANCE_FIELDS.issuperset(checked):
+            check_decision(current_caller().trust)
+        if "system_prompt" in checked:
+            checked["system_prompt"] = guard.check_text(self.id, checked["system_prompt"])
+        guard.check_names(self.id, agent_id=owner.agent)
+        for name in (field for field in checked if field not in ("system_prompt", "is_active")):
+            values = checked[name]
+            guard.check_names(self.id, **{name: values if isinstance(values, str) else "\n".join(values)})
+        return checked
+
     def _audit(self, agent: str, action: str, done: str, work: Callable[[], T]) -> T:
         """Run `work` on an agent and add an audit event in the same transaction."""
         event = AuditEvent(
@@ -129,17 +145,6 @@ class TenantAgents(TenantView):
             return result
 
         return self._store.transaction(self.id, do)
-
-
-def _check_fields(fields: AgentFields) -> dict[str, Any]:
-    """Check the fields of an agent.
-
-    Raises: Invalid; Forbidden when a caller of low trust sets an agent's prompt, model or tools.
-    """
-    checked = check_agent_fields(fields)
-    if not APPEARANCE_FIELDS.issuperset(checked):
-        check_decision(current_caller().trust)
-    return checked
 
 
 FOR_OPERATORS = (
@@ -187,9 +192,10 @@ class TenantKeys(TenantView):
         `scope` is "read", "write", "admin" or "operator". `agents` limits the key to these agents; None allows all.
         `trust` limits the memories it writes to this origin or a less trusted one.
 
-        Raises: Invalid; Forbidden when the key could do more than the caller.
+        Raises: Invalid, SecretRejected; Forbidden when the key could do more than the caller.
         """
         current_caller().check_whole_tenant()
+        self._services.guard.check_names(self.id, name=check_text(name, what="name"))
         return self._services.keys.add(self.id, scope, name=name, expires_at=expires_at, agents=agents, trust=trust)
 
     def list_keys(self, *, after: Place | None = None, limit: int | None = None) -> Sequence[ApiKey]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from recollect.api.agent import MAX_PAGE, PAGE, SEARCH_LIMIT
 from recollect.api.tenant import TenantView
@@ -33,7 +34,8 @@ from recollect.policy.numbers import check_before, check_whole
 from recollect.policy.text import check_text
 from recollect.services.knowledge.ingest import DocumentOptions
 from recollect.services.knowledge.report import IngestReport
-from recollect.services.memories.secrets import REJECTED, Sighting
+from recollect.services.memories.secret_scan import Sighting
+from recollect.services.memories.secrets import REJECTED
 from recollect.services.recall.recall import check_limit
 from recollect.services.walk import Progress
 from recollect.tools import catalog
@@ -105,14 +107,10 @@ class AuditLog(TenantView):
             meta=_parse_meta({} if meta is None else meta),
         )
         text = f"{event.message}\n{json.dumps(event.meta, ensure_ascii=False)}"
-        if self._services.guard.findings(self.id, text):
+        if found := self._services.guard.findings(self.id, text):
             refused = "An event was refused: it seems to hold a secret."
-            self._store.add_event(
-                AuditEvent(
-                    tenant=self.id, at=event.at, action="secret.refuse", agent_id=event.agent_id, message=refused
-                )
-            )
-            raise SecretRejected(REJECTED)
+            self._store.add_event(replace(event, action="secret.refuse", message=refused, meta={}))
+            raise SecretRejected(REJECTED, rule=found[0].rule)
         return self._store.add_event(event)
 
 
@@ -152,9 +150,9 @@ class TenantHistory(TenantView):
     """Secret scanning, the audit log and tools without an agent."""
 
     def scan(self, *, progress: Progress | None = None) -> Iterator[Sighting]:
-        """Yield every stored memory that appears to contain a secret.
+        """Yield every stored record, of any shelf, that appears to contain a secret.
 
-        `progress` is called after each agent with the number done and the total.
+        `progress` is called with the number of rows done.
 
         Raises: Forbidden.
         """
@@ -170,9 +168,8 @@ class TenantHistory(TenantView):
         check_decision(current_caller().trust)
         allowed = self._services.guard.allow(self.id, check_text(text))
         message = f"Text that looked like a secret was allowed ({allowed} piece{'' if allowed == 1 else 's'})."
-        self._store.add_event(
-            AuditEvent(tenant=self.id, at=self._services.now(), action="secret.allow", message=message)
-        )
+        event = AuditEvent(tenant=self.id, at=self._services.now(), action="secret.allow", message=message)
+        self._store.add_event(event)
         return allowed
 
     def audit_events(
@@ -255,6 +252,7 @@ class TenantKnowledge(TenantView):
         title: str | None = None,
         category: str | None = None,
         is_published: bool | None = None,
+        secrets: Literal["redact", "reject"] | None = None,
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
         prune: bool = False,
@@ -264,11 +262,12 @@ class TenantKnowledge(TenantView):
 
         Unchanged documents are skipped; changed ones replace their earlier version. For a folder, `include` and
         `exclude` are patterns such as `*.md`, `prune` removes documents whose file is gone, and failures are listed in
-        the result.
+        the result. What seems to be a secret is replaced by a mark and listed in the result; `secrets="reject"` refuses
+        the document instead.
 
         Raises: Invalid, SecretRejected; for a folder only when it cannot be read.
         """
-        wishes = DocumentOptions(title=title, category=category, is_published=is_published)
+        wishes = DocumentOptions(title=title, category=category, is_published=is_published, secrets=secrets)
         ingest = self._services.ingest
         if not ingest.is_folder(path_or_text):
             return IngestReport(documents=(ingest(self.id, path_or_text, wishes),))
@@ -277,13 +276,19 @@ class TenantKnowledge(TenantView):
         )
 
     def ingest_text(
-        self, text: str, *, title: str | None = None, category: str | None = None, is_published: bool | None = None
+        self,
+        text: str,
+        *,
+        title: str | None = None,
+        category: str | None = None,
+        is_published: bool | None = None,
+        secrets: Literal["redact", "reject"] | None = None,
     ) -> IngestReport:
         """Ingest a text, even one that looks like a path: for texts from untrusted sources.
 
         Raises: Invalid, SecretRejected.
         """
-        wishes = DocumentOptions(title=title, category=category, is_published=is_published)
+        wishes = DocumentOptions(title=title, category=category, is_published=is_published, secrets=secrets)
         content = check_text(text).encode()
         return IngestReport(documents=(self._services.ingest.content(self.id, content, wishes, name="", source=""),))
 
@@ -295,12 +300,13 @@ class TenantKnowledge(TenantView):
         title: str | None = None,
         category: str | None = None,
         is_published: bool | None = None,
+        secrets: Literal["redact", "reject"] | None = None,
     ) -> IngestReport:
         """Ingest the content of a file by its `name`, which decides the format and identifies the document.
 
         Raises: Invalid, SecretRejected.
         """
-        wishes = DocumentOptions(title=title, category=category, is_published=is_published)
+        wishes = DocumentOptions(title=title, category=category, is_published=is_published, secrets=secrets)
         base = Path(check_text(name, what="name").replace("\\", "/")).name
         return IngestReport(
             documents=(self._services.ingest.content(self.id, content, wishes, name=base, source=base),)

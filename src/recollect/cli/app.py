@@ -90,6 +90,9 @@ def _program(
 SUBCOMMANDS = {
     "kb": Subcommands(about="The tenant's documents.", commands=knowledge.KB_COMMANDS, panel="Knowledge"),
     "details": Subcommands(about="Big texts that prompts refer to.", commands=details.COMMANDS, panel="Long texts"),
+    "secrets": Subcommands(
+        about="Secrets in what is stored.", commands=maintenance.SECRET_COMMANDS, panel="Looking after the store"
+    ),
     "db": Subcommands(
         about="The database behind the store.", commands=maintenance.DB_COMMANDS, panel="Looking after the store"
     ),

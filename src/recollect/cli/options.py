@@ -59,6 +59,13 @@ AsOf = Annotated[
     typer.Option(metavar="TIME", parser=parse_time, help="As of this time; local time unless a zone is given."),
 ]
 
+Secrets = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODE", help="Handling of what seems to be a secret: reject, redact or flag.", show_default=False
+    ),
+]
+
 # Models and summaries. What is not given is as the settings say.
 SummaryEnabled = Annotated[
     bool | None, typer.Option("--summary-enabled/--no-summary-enabled", help="Summarise old turns.", show_default=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from recollect.errors import Invalid, NotFound, RecollectError, TimedOut
+from recollect.errors import Invalid, NotFound, RecollectError, SecretRejected, TimedOut
 from recollect.model import Json
 from recollect.tools import details, journal, knowledge, notes, recall
 from recollect.tools.spec import RENDERERS, Tool
@@ -48,6 +48,8 @@ def call(memory: Any | None, name: str, arguments: Mapping[str, Any]) -> Json:
         return {"ok": False, "error": f"There is no tool {name[:60]!r}; the tools are {', '.join(TOOLS)}."}
     try:
         return tool.call(memory, **tool.parse_arguments(arguments))
+    except SecretRejected as refusal:
+        return {"ok": False, "error": refusal.sentence}
     except (Invalid, NotFound, TimedOut) as refusal:
         return {"ok": False, "error": str(refusal)}
     except RecollectError as failure:

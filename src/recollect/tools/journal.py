@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from recollect.errors import Invalid
+from recollect.errors import Invalid, SecretRejected
 from recollect.model import Json, Kind, Memory
 from recollect.tools.spec import Parameter, Tool
 
@@ -29,6 +29,8 @@ def _save(memory: AgentMemory | None, content: str, kind: Kind, extra_fields: Ca
         return NO_AGENT
     try:
         entry = memory.remember(content, kind=kind, origin="agent")
+    except SecretRejected as refusal:
+        return {"error": refusal.sentence}
     except Invalid as refusal:
         return {"error": str(refusal)}
     return {"success": True, "memory_type": entry.kind.value, "content": entry.text, **extra_fields(entry)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -38,6 +39,15 @@ STANDARD_INPUT = Path("-")
 DocumentId = Annotated[
     str, typer.Argument(metavar="ID", help="The document's id.", show_default=False, autocompletion=complete_document)
 ]
+
+
+class DocumentSecrets(Enum):
+    """Handling of what seems to be a secret in a document."""
+
+    REDACT = "redact"
+    REJECT = "reject"
+
+
 Title = Annotated[str | None, typer.Option(help="The title.", show_default=False)]
 Category = Annotated[str | None, typer.Option(help="The category.", show_default=False)]
 
@@ -64,6 +74,10 @@ def ingest(
         bool, typer.Option("--prune", help="Remove documents whose file is no longer in the folder.")
     ] = False,
     draft: Annotated[bool, typer.Option("--draft", help="Ingest it without publishing it.")] = False,
+    secrets: Annotated[
+        DocumentSecrets | None,
+        typer.Option(help="Remove what seems to be a secret (default), or refuse the document.", show_default=False),
+    ] = None,
 ) -> None:
     """Ingest documents: Markdown, text, HTML and PDF, as files or folders with their subfolders.
 
@@ -75,7 +89,7 @@ def ingest(
         with run.progress("Ingesting") as bar:
             try:
                 if path == STANDARD_INPUT:
-                    done.append(_ingest_input(run, title, category, draft))
+                    done.append(_ingest_input(run, title, category, draft, secrets))
                 else:
                     done.append(
                         run.tenant.ingest(
@@ -86,6 +100,7 @@ def ingest(
                             include=include or (),
                             exclude=exclude or (),
                             prune=prune,
+                            secrets=None if secrets is None else secrets.value,
                             progress=bar.report,
                         )
                     )
@@ -97,11 +112,19 @@ def ingest(
         raise typer.Exit(REFUSED)
 
 
-def _ingest_input(run: Run, title: str | None, category: str | None, draft: bool) -> IngestReport:
+def _ingest_input(
+    run: Run, title: str | None, category: str | None, draft: bool, secrets: DocumentSecrets | None
+) -> IngestReport:
     if sys.stdin is None:
         raise Invalid("There is no standard input to read.")
     text = decode_input(sys.stdin.buffer.read())
-    return run.tenant.ingest_text(text, title=title, category=category, is_published=False if draft else None)
+    return run.tenant.ingest_text(
+        text,
+        title=title,
+        category=category,
+        is_published=False if draft else None,
+        secrets=None if secrets is None else secrets.value,
+    )
 
 
 def _merge(parts: Sequence[IngestReport]) -> IngestReport:
@@ -204,21 +227,31 @@ INGESTED_COLUMNS = (
 
 def _render_ingested(ingested: IngestReport, *, is_narrow: bool) -> Output:
     failures = [one_line(_failure_line(each)) for each in ingested.failures]
+    removed = [
+        one_line(f"{each.document.source or each.document.title}: {secret.place}: removed a secret ({secret.rule})")
+        for each in ingested.documents
+        for secret in each.removed_secrets
+    ]
     return Output(
         json={
             "items": [
-                _document_json(each.document) | {"change": each.change.value, "passages": each.passages}
+                _document_json(each.document)
+                | {
+                    "change": each.change.value,
+                    "passages": each.passages,
+                    "removed_secrets": [asdict(secret) for secret in each.removed_secrets],
+                }
                 for each in ingested.documents
             ],
             "failures": [asdict(each) for each in ingested.failures],
             "removed": list(ingested.removed),
         },
-        lines=[*_ingested_lines(ingested), *map(OutputNote, failures)],
+        lines=[*_ingested_lines(ingested), *map(OutputNote, removed + failures)],
         # Failures alone need no table.
         columns=INGESTED_COLUMNS if ingested.documents or ingested.removed or not failures else (),
         rows=_ingested_rows(ingested, is_narrow=is_narrow),
         if_empty="There is nothing here that can be read.",
-        blocks=[Styled(line, "red") for line in failures],
+        blocks=[*(Styled(line, "yellow") for line in removed), *(Styled(line, "red") for line in failures)],
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +19,7 @@ from recollect.settings import Settings
 
 if TYPE_CHECKING:
     from recollect.ports import Embedder, Vector
-    from recollect.services.memories.secrets import Sighting
+    from recollect.services.memories.secret_scan import Sighting
     from recollect.services.upkeep.maintain import MaintenanceReport
 
 POSTGRES = ("postgresql://", "postgres://")
@@ -35,21 +35,25 @@ def maintain(run: Run) -> None:
     run.show(_render_report(report))
 
 
-def scan(
+def scan(run: Run) -> None:
+    """Search everything the tenant has stored for secrets.
+
+    That is memories, conversations, long texts, documents, workflows, logged prompts, audit events and agents."""
+    with run.progress("Scanning") as bar:
+        found = list(run.tenant.scan(progress=bar.report))
+    run.show(_render_sightings(found))
+
+
+def allow(
     run: Run,
-    allow: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT", help="Declare that this text holds no secret; - reads standard input.", show_default=False
-        ),
-    ] = None,
+    text: Annotated[
+        str, typer.Argument(help="The text that holds no secret; - reads standard input.", show_default=False)
+    ],
 ) -> None:
-    """Search the memories of all the tenant's agents for secrets."""
-    if allow is None:
-        with run.progress("Scanning") as bar:
-            run.show(_render_sightings(run.tenant.scan(progress=bar.report)))
-    else:
-        run.show(_render_allowed(run.tenant.allow_secret(read_text(allow))))
+    """Allow a text that only looks like a secret, so that it can be stored.
+
+    Only its hash is kept."""
+    run.show(_render_allowed(run.tenant.allow_secret(read_text(text))))
 
 
 def distribute(run: Run) -> None:
@@ -89,8 +93,11 @@ def reembed(run: Run) -> None:
 
 COMMANDS = (
     Command(run=maintain, example="recollect maintain"),
-    Command(run=scan, example="recollect scan --tenant acme"),
     Command(run=reembed, example="RECOLLECT_EMBEDDER=static recollect reembed"),
+)
+SECRET_COMMANDS = (
+    Command(run=scan, example="recollect secrets scan --tenant acme"),
+    Command(run=allow, example="recollect secrets allow 'AKIAIOSFODNN7EXAMPLQ is a sample'"),
 )
 DB_COMMANDS = (Command(run=distribute, example="recollect db distribute --url postgresql://app@db/memories"),)
 
@@ -139,15 +146,19 @@ def _render_report(report: MaintenanceReport) -> Output:
     )
 
 
-def _render_sightings(sightings: Iterable[Sighting]) -> Output:
-    """Render what looks like a secret; in a pipe, as it is found."""
+def _render_sightings(sightings: Sequence[Sighting]) -> Output:
+    """Render what looks like a secret."""
+    rows = [(each.shelf, safe(each.agent or EMPTY), safe(each.id), ", ".join(each.rules)) for each in sightings]
     return Output(
-        json=lambda: {
-            "items": [{"agent": each.owner.agent, "id": each.id, "rules": list(each.rules)} for each in sightings]
-        },
-        lines=((safe(each.owner.agent), each.id, ", ".join(each.rules)) for each in sightings),
-        columns=(Column("Agent", "cyan", whole=True), Column("Id", "cyan", whole=True), Column("Seems to hold", "red")),
-        rows=((safe(each.owner.agent), safe(each.id), ", ".join(each.rules)) for each in sightings),
+        json={"items": [asdict(each) for each in sightings]},
+        lines=rows,
+        columns=(
+            Column("Shelf", "cyan"),
+            Column("Agent", "cyan"),
+            Column("Id", "cyan", whole=True),
+            Column("Seems to hold", "red"),
+        ),
+        rows=rows,
         if_empty=(tick(True), "Nothing that is stored looks like a secret."),
     )
 

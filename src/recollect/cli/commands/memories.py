@@ -10,7 +10,7 @@ from typing import Annotated, cast
 import typer
 
 from recollect.cli.completion import complete_memory
-from recollect.cli.options import AsOf, MemoryId, OfKind, WithTag, read_text
+from recollect.cli.options import AsOf, MemoryId, OfKind, Secrets, WithTag, read_text
 from recollect.cli.output import Cell, Column, Grid, Indented, Output, OutputNote, Styled, Table, next_page, tick
 from recollect.cli.run import Command, Run
 from recollect.cli.text import EMPTY, HINT_CHARS, json_record, local_time, one_line, plain_time, safe, shorten
@@ -49,8 +49,10 @@ def remember(
     supersedes: Annotated[
         str | None, typer.Option(metavar="ID", help="The memory this one corrects.", show_default=False)
     ] = None,
+    secrets: Secrets = None,
 ) -> None:
     """Store one short text. It is on disk when the command ends."""
+    run.flags |= {"secrets": secrets}
     memory = run.memory.remember(
         read_text(text),
         kind=kind,
@@ -103,8 +105,10 @@ def edit(
     no_tags: Annotated[bool, typer.Option("--no-tags", help="Remove all tags.")] = False,
     importance: Importance = None,
     version: Annotated[int | None, typer.Option(help="Only if this is still its version.", show_default=False)] = None,
+    secrets: Secrets = None,
 ) -> None:
     """Change a memory. Its earlier versions stay in its history."""
+    run.flags |= {"secrets": secrets}
     if tag and no_tags:
         raise typer.BadParameter("--tag and --no-tags exclude each other.")
     if text is None and importance is None and not tag and not no_tags:

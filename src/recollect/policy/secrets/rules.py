@@ -7,6 +7,7 @@ and providers change lengths without notice. For the same reason checksums (GitH
 from __future__ import annotations
 
 from recollect.policy.secrets.rules_cloud import CLOUD
+from recollect.policy.secrets.rules_commands import COMMANDS
 from recollect.policy.secrets.rules_generic import GENERIC
 from recollect.policy.secrets.rules_services import SERVICES
 from recollect.policy.secrets.shapes import SecretRule, is_real, prefix_rule, shape_rule
@@ -158,4 +159,4 @@ HOSTS = (
     ),
 )
 
-RULES: tuple[SecretRule, ...] = MODELS + HOSTS + CLOUD + SERVICES + GENERIC
+RULES: tuple[SecretRule, ...] = MODELS + HOSTS + CLOUD + SERVICES + GENERIC + COMMANDS

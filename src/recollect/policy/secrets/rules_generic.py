@@ -6,23 +6,22 @@ import base64
 import binascii
 import re
 
-from recollect.policy.secrets.shapes import always, count_class_changes, is_placeholder, is_random, is_real, shape_rule
-
-_STAND_INS = frozenset(
-    "password passwd pass pw pwd secret mypassword user username admin root postgres mysql guest example test redis "
-    "token key changeme passwort kennwort contrasena senha pass123 xxx".split()
+from recollect.policy.secrets.shapes import (
+    always,
+    count_class_changes,
+    is_placeholder,
+    is_random,
+    is_real,
+    is_stated_password,
+    is_variable,
+    shape_rule,
 )
-_VARIABLE = re.compile(r"[<\[{%$*(]|.*(?:\$\{|\{\{|\*\*\*)|[A-Z][A-Z_]+$")
+
+# "John Doe" in base64 at the place where jwt.io has it.
+_EXAMPLE_NAME = "IkpvaG4gRG9l"
 _NOT_SEEDS = re.compile(
     r"\b(?:the|and|for|are|was|were|from|with|your|never|should|could|would|because|these|their|been|has|had|not|its)\b"
 )
-
-
-def _is_url_password(password: str) -> bool:
-    """Return False for stand-ins from documentation: `user:password@`, `guest:guest@`, `<pw>`, `$PW`."""
-    return not (
-        password.lower() in _STAND_INS or _VARIABLE.match(password) or len(set(password)) < 3 or "…" in password
-    )
 
 
 def _basic_password(value: str) -> str:
@@ -36,13 +35,18 @@ def _basic_password(value: str) -> str:
 
 def _is_basic(value: str) -> bool:
     password = _basic_password(value)
-    return bool(password) and _is_url_password(password)
+    return bool(password) and is_stated_password(password)
 
 
 def _is_bearer(value: str) -> bool:
-    if is_placeholder(value) or _VARIABLE.match(value):
+    if is_placeholder(value) or is_variable(value):
         return False
     return (count_class_changes(value) >= 2 or value.count(".") == 2) and any(c.isdigit() for c in value)
+
+
+def _is_jwt(value: str) -> bool:
+    """Return False for the token that most documentation shows, of John Doe."""
+    return is_random(value) and _EXAMPLE_NAME not in value
 
 
 def _is_seed_phrase(words: str) -> bool:
@@ -88,15 +92,19 @@ GENERIC = (
         "jwt",
         "eyj",
         r"(?<![A-Za-z0-9])(?i:ey)[Jj][\w-]{6,}\.[\w-]{8,}\.[\w-]{8,}",
-        check=is_random,
+        check=_is_jwt,
         hits=("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiI{b64u:40}.{b64u:43}", "jwt eyJ{b64u:30}.eyJ{b64u:80}.{b64u:43}"),
-        misses=("a JWT looks like eyJ... or eyJhbGciOiJIUzI1NiJ9", "eyJxxxxxxxxx.xxxxxxxxxxxx.xxxxxxxxxxxxx"),
+        misses=(
+            "a JWT looks like eyJ... or eyJhbGciOiJIUzI1NiJ9",
+            "eyJxxxxxxxxx.xxxxxxxxxxxx.xxxxxxxxxxxxx",
+            "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIn0.{b64u:43}",
+        ),
     ),
     shape_rule(
         "url-password",
         "://",
-        r"(?<=[A-Za-z0-9])://[^\s:/@\"'<>]{0,100}:([^\s@/\"']{3,200})@[\w\[.-]",
-        check=_is_url_password,
+        r"(?<=[A-Za-z0-9])://(?P<name>[^\s:/@\"'<>]{0,100}):((?!(?P=name)@)[^\s@/\"']{3,200})@[\w\[.-]",
+        check=is_stated_password,
         hits=(
             "postgres://app:{16}@db.internal:5432/prod",
             "mongodb+srv://bob:{12}@c0.mongodb.net",
@@ -136,14 +144,6 @@ GENERIC = (
         misses=('"auth": "none-required-here"', '{"auth": "dXNlcjpwYXNzd29yZA=="}'),
     ),
     shape_rule(
-        "curl-password",
-        "curl |wget ",
-        r"(?i:curl|wget)[^\n]{0,120}?\s(?:-u|--user|--http-password)[\s=]?[\"']?[^\s:\"'=]{1,60}[:=]([^\s\"'@]{4,100})",
-        check=_is_url_password,
-        hits=("curl -u admin:{12} https://x.example", "curl -s --user bob:{10} url"),
-        misses=("curl -u user:password https://x", "curl -u $USER:$PASS url"),
-    ),
-    shape_rule(
         "wallet-key",
         "private key|privkey|private_key|secret key|wallet key",
         r"(?i:private[ _]key|privkey|secret key|wallet key)[^\n]{0,40}?(?<![A-Za-z0-9])"
@@ -153,8 +153,8 @@ GENERIC = (
     ),
     shape_rule(
         "seed-phrase",
-        "seed phrase|recovery phrase|mnemonic|seed words|recovery words|backup phrase|secret phrase|wallet seed|seed:",
-        r"(?i:(?:seed|recovery|backup|secret) (?:phrase|words)|mnemonic|wallet seed|seed)[^\n]{0,40}?[:=\s(\"']"
+        "seed phrase|recovery phrase|mnemonic|seed words|recovery words|backup phrase|secret phrase|wallet|seed:",
+        r"(?i:(?:seed|recovery|backup|secret) (?:phrase|words)|mnemonic|wallet|seed)[^\n]{0,40}?[:=\s(\"']"
         r"((?:(?:\d{1,2}[.)]\s?)?[A-Za-z]{3,8}[\s,;]{1,3}){11,23}(?:\d{1,2}[.)]\s?)?[A-Za-z]{3,8})\b",
         check=_is_seed_phrase,
         hits=(

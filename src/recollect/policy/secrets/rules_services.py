@@ -97,7 +97,7 @@ SERVICES = (
     shape_rule(
         "mailchimp-key",
         "-us",
-        r"(?<=[0-9a-f]{32})-us\d{1,2}(?!\w)",
+        r"(?<=[0-9a-fA-F]{32})-us\d{1,2}(?!\w)",
         check=lambda body: True,
         hits=("{hex:32}-us12", "Mailchimp {hex:32}-us6."),
         misses=("us-east-us2", "abc-us12"),

@@ -26,9 +26,19 @@ _OPEN_END = re.compile(r"(\{\d+),\}")
 _CLASS_CHANGE = re.compile(r"(?<=[a-z])[A-Z]|(?<=[A-Za-z])[0-9]|(?<=[0-9])[A-Za-z]")
 _PLACEHOLDER = re.compile(
     r"x{4,}|\*{3,}|\.{3,}$|…|your|example|placeholder|redacted|dummy|changeme|change[-_]me|insert|sample|foobar"
-    r"|replace[-_]?me|[-_]here|0{8,}|1{8,}|deadbeef|not[-_]?a[-_]?real"
+    r"|replace[-_]?me|[-_]here|0{8,}|1{8,}|00010203|00112233|0123456789abcdef|deadbeef|not[-_]?a[-_]?real"
+    r"|my[-_]?(?:[a-z]{1,12}[-_]?)?(?:password|secret|token|key|pass(?![a-z])|pw(?![a-z]))"
     r"|(?:^|[-_.])(?:fake|todo|tbd|some|token|key|secret|password|demo)(?:$|[-_.])"
 )
+_STAND_INS = frozenset(
+    "user username admin root postgres mysql guest example test demo redis minioadmin tiger anonymous changeme pass123 "
+    "bar xxx passwort kennwort contrasena senha clave wachtwoord".split()
+) | {"open sesame"}
+_STAND_IN = re.compile(
+    r"(?:(?:my|the|some|proxy|db|user|admin|super|top|very|long|strong)[-_ ]?){0,3}"
+    r"(?:secret|pass|password|passwd|pw|pwd|token|key)(?:[-_]?(?:password|pass|pw|pwd|key|token|value))?"
+)
+_VARIABLE = re.compile(r"[<\[{%$*(]|.*(?:\$\{|\{\{|\*\*\*)|[A-Z][A-Z_]+$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,35 +53,19 @@ class Split:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretRule:
-    """One shape of credential. The first group of `pattern`, or all of it, is the credential.
+    """One shape of credential. The last group of `pattern`, or all of it, is the credential.
 
     Tests run `hits` and `misses`, in which `{36}` is replaced by 36 random letters and digits and `{hex:32}` by 32
     hexadecimal digits, so that no file of this project contains anything another scanner would report as a key.
     """
 
     name: str
-    keys: tuple[tuple[str, str], ...]  # lower case, each with its `probe`; the pattern is tried where one occurs
+    keys: tuple[str, ...]  # lower case; the pattern is tried where one occurs
     pattern: re.Pattern[str]
     check: Callable[[str], bool]
     split: Split | None
     hits: tuple[str, ...]
     misses: tuple[str, ...]
-
-
-def probe(key: str, *, is_start: bool) -> str:
-    """Return a string that the words of a text (see `TextView.words`) must contain if the text contains `key`.
-
-    `is_start` limits the match to the start of a word. Most keys are in no text, and searching the distinct words is
-    faster than searching the text.
-
-    >>> probe("ghp_", is_start=True), probe("akia", is_start=True), probe("hooks.slack.com", is_start=False)
-    (' ghp ', ' akia', 'hooks')
-    """
-    first = re.match("[a-z0-9]*", key)
-    piece = first[0] if first else ""
-    if not piece or not is_start:
-        return piece
-    return f" {piece} " if piece != key else f" {piece}"
 
 
 def count_class_changes(run: str) -> int:
@@ -104,6 +98,22 @@ def is_real(body: str) -> bool:
     return not is_placeholder(body)
 
 
+def is_variable(value: str) -> bool:
+    """Return True if a value is filled in elsewhere: `$PW`, `<token>`, `{{ key }}`, `PASSWORD`."""
+    return _VARIABLE.match(value) is not None
+
+
+def is_stated_password(value: str) -> bool:
+    """Return False for a stand-in of documentation where only a password can be: `user:password@`, `-u me:$PW`.
+
+    >>> is_stated_password("mysecretpw"), is_stated_password("$PW"), is_stated_password("Falcon77")
+    (False, False, True)
+    """
+    lower = value.lower()
+    is_stand_in = lower in _STAND_INS or _STAND_IN.fullmatch(lower) is not None
+    return not (is_stand_in or is_variable(value) or len(set(value)) < 3 or "…" in value)
+
+
 def always(body: str) -> bool:
     """Accept any value, for shapes that need no further check."""
     return True
@@ -125,7 +135,7 @@ def prefix_rule(
     starts = "|".join(re.escape(key) for key in sorted(keys, key=len, reverse=True))
     return SecretRule(
         name=name,
-        keys=tuple((key, probe(key, is_start=True)) for key in keys),
+        keys=keys,
         pattern=re.compile(rf"(?<![A-Za-z0-9])(?i:{starts})([{chars}]{{{least},{MAX_KEY_CHARS}}})"),
         check=check,
         split=Split(
@@ -154,7 +164,7 @@ def shape_rule(
     """
     return SecretRule(
         name=name,
-        keys=tuple((key, probe(key, is_start=False)) for key in keys.lower().split("|")),
+        keys=tuple(keys.lower().split("|")),
         pattern=re.compile(
             re.sub(r"(\{\d+),\}", rf"\1,{MAX_KEY_CHARS}}}", pattern.replace(r"[^\n]", rf"[^\n{REMOVED}]"))
         ),

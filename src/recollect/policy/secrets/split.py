@@ -37,6 +37,7 @@ _SIZES = range(2, 13)
 _TOKENS = re.compile(r"[^\s\"'+,]+")
 _FINE_TOKENS = re.compile(r"[^\s\"'+,.|-]+")
 _LINE_END = re.compile(r"(?<=[\w/+=.:@%&-]{3})-?\r?\n(?=[\w/+=.-]{3})")
+_CONCATENATION = re.compile(r"(?<=\w)([\"'])\s?\+\s?\1(?=\w)")
 _CLASS_CHANGE = re.compile(r"[a-z][A-Z0-9]|[A-Z][0-9]|[0-9][A-Za-z]")
 _SEPARATORS = " \t\r\n\v\f-.,;|/\\+\"'`*~()[]:><=&^#"
 _DROP = {ord(c): None for c in _SEPARATORS}
@@ -124,14 +125,15 @@ def _is_piece_end(text: str, offset: int) -> bool:
 
 
 def join_pieces(view: TextView) -> Iterator[TextView]:
-    """Yield views in which pieces of equal length, or two parts around a line break, are joined."""
+    """Yield views in which pieces of equal length, parts around a line break, or `"quoted" + "parts"`, are joined."""
     for tokens in (_TOKENS, _FINE_TOKENS):
         joined = rewrite_parts(view, _equal_pieces(view.text, [token.span() for token in tokens.finditer(view.text)]))
         if joined:
             yield joined
-    joined = rewrite_parts(view, _broken_lines(view.text))
-    if joined:
-        yield joined
+    for parts in (_broken_lines(view.text), _concatenated(view.text)):
+        joined = rewrite_parts(view, parts)
+        if joined:
+            yield joined
 
 
 def _equal_pieces(text: str, spans: list[tuple[int, int]]) -> Iterator[list[Rewriting]]:
@@ -172,3 +174,9 @@ def _broken_lines(text: str) -> Iterator[list[Rewriting]]:
         before, after = text[max(0, gap.start() - 12) : gap.start()], text[gap.end() : gap.end() + 12]
         if _CLASS_CHANGE.search(before) and _CLASS_CHANGE.search(after):
             yield [(text[gap.start() - 1], gap.start() - 1, gap.start()), (text[gap.end()], gap.end(), gap.end() + 1)]
+
+
+def _concatenated(text: str) -> Iterator[list[Rewriting]]:
+    """Yield the quotes and plus sign between two parts of a key, with the characters around them."""
+    for gap in _CONCATENATION.finditer(text) if "+" in text else ():
+        yield [(text[gap.start() - 1], gap.start() - 1, gap.start()), (text[gap.end()], gap.end(), gap.end() + 1)]

@@ -27,6 +27,8 @@ _LOOKALIKES = {
     "-": "‐‑‒–—―−﹘⁃➖ー一", "_": "＿‗", "'": "‘’‚‛′ʼ", '"': "“”„‟″«»", ":": "：ː∶։", "=": "＝꞊", ".": "。․", "/": "⁄∕",
     "->": "→➜➔⟶⇒", "\n": "\u2028\u2029\u0085",
 }  # fmt: skip
+# Stands for "é" and "è" as a word, "is", which without its accent would be "e", "and".
+_VERB = "\ue000"
 _INVISIBLE = "\u115f\u1160\u3164\uffa0\u2800\u17b4\u17b5"
 
 CHARS_BEFORE, CHARS_AFTER = 160, 80
@@ -38,9 +40,10 @@ MIN_SPELLED_CHARS = 6
 _SPELLED = re.compile(
     rf"(?<![^\s=(\"'`:\[/])[!-~](?:[ \t\n.\-_*|]{{1,2}}[!-~]){{{MIN_SPELLED_CHARS - 1},2000}}(?![^\s)\"'`.,\]!;])"
 )
+SPELLED_HINT = rf"(?:^|[\s=(\"'`:\[/])[!-~](?:[ \t\n.\-_*|]{{1,2}}[!-~]){{{MIN_SPELLED_CHARS - 1}}}"
+"""Necessary condition of a spelled-out word, for an engine without lookbehind."""
+
 _SPELLED_GAP = re.compile(r"([!-~])[ \t\n.\-_*|]{1,2}(?=[!-~])")
-# A longer run is data; it is split because its many similar pieces reduce to few.
-_WORD = re.compile(r"[a-z0-9]{1,24}")
 _ESCAPES = (
     r"(?:%[0-9A-Fa-f]{2}[\w.~-]{0,64})+|(?:\\x[0-9A-Fa-f]{2}|\\u00[0-9A-Fa-f]{2})+|(?:&#(?:\d{2,3}|x[0-9A-Fa-f]{2});)+"
 )
@@ -53,7 +56,8 @@ _ENCODED = {
 }
 _SOME_PAIRS = re.compile(r"[0-9A-Fa-f]{2}[ :,-]{1,2}(?:0x)?[0-9A-Fa-f]{2}[ :,-]{1,2}(?:0x)?[0-9A-Fa-f]{2}[ :,-]")
 _VALUE_MARK = re.compile(r"[0-9\"'`@#$%^&*=~+!-]|[a-z][A-Z]")
-_KEY_HINT = re.compile(r"[a-z][A-Z0-9]|[A-Z][0-9]|[0-9][A-Za-z]|%[0-9A-F]|&#|[0-9]{12}")
+KEY_HINT = r"[a-z][A-Z0-9]|[A-Z][0-9]|[0-9][A-Za-z]|%[0-9A-F]|&#|[0-9]{12}"
+_KEY_HINT = re.compile(KEY_HINT)
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})|\\x([0-9A-Fa-f]{2})|\\u00([0-9A-Fa-f]{2})|&#(\d{2,3});|&#x([0-9A-Fa-f]{2});")
 _HEX = re.compile(r"(?:0x)?(?:[0-9a-f]{2}){6,}|(?:0x)?(?:[0-9A-F]{2}){6,}")
 _NOT_PLAIN = re.compile(r"[^\t\n\r -~]")
@@ -86,6 +90,7 @@ def _fold_table() -> _Fold:
     # Letters in circles and squares, and the regional indicators that form flags.
     for start in (0x1F150, 0x1F170, 0x1F1E6):
         table.update({start + i: chr(65 + i) for i in range(26)})
+    table[ord(_VERB)] = "e'"
     # Tag characters: invisible copies of ASCII.
     table.update({0xE0000 + code: chr(code) for code in range(0x20, 0x7F)})
     return table
@@ -103,11 +108,6 @@ class TextView:
         # Both texts must have the same length so that positions are interchangeable.
         self.lower = lower if len(lower) == len(text) else text
         self.span = span
-
-    @cached_property
-    def words(self) -> str:
-        """Distinct words in lower case, separated and surrounded by spaces."""
-        return f" {' '.join(set(_WORD.findall(self.lower)))} "
 
     @cached_property
     def marks(self) -> list[int]:
@@ -155,6 +155,7 @@ def fold_view(text: str) -> TextView:
     """Return `text` as it looks: lookalikes in plain letters, without accents and invisible marks."""
     if text.isascii():
         return TextView(text, lambda start, end: (start, end))
+    text = text.replace(" é ", f" {_VERB} ").replace(" è ", f" {_VERB} ")
     # Computed on first use, only if something is found.
     ends: list[int] = []
 
@@ -233,13 +234,13 @@ BLOCK_CHARS = 512
 
 
 def find_busy(parent: TextView) -> TextView | None:
-    """Return the ranges that could contain part of a key; None without any.
+    """Return the ranges of a text with a `KEY_HINT` that could contain part of a key.
 
     In prose, letters and digits are not adjacent and capitals only start words, so most of a long text is dropped.
     """
     text, pieces, done, is_empty = parent.text, Pieces(), 0, True
     if len(text) <= 4 * BLOCK_CHARS:
-        return parent if _KEY_HINT.search(text) else None
+        return parent
     for start in range(0, len(text), BLOCK_CHARS):
         if _KEY_HINT.search(text, start, start + BLOCK_CHARS + 1):
             begin, end = max(done, start - BLOCK_CHARS), min(len(text), start + 2 * BLOCK_CHARS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from enum import Enum, auto
 
-from recollect.policy.secrets.shapes import count_class_changes, is_placeholder
+from recollect.policy.secrets.shapes import count_class_changes, is_placeholder, is_stated_password
 
 
 class Certainty(Enum):
@@ -36,7 +36,7 @@ WEAK = frozenset(
 )
 """Known passwords that are words or nearly so, and are unlikely descriptions of a password."""
 
-_WEAK_WORDS = tuple(word for word in sorted(WEAK) if word.isalpha())
+WEAK_WORDS = tuple(word for word in sorted(WEAK) if word.isalpha())
 
 _WEAK_IF_LAST = frozenset(
     """monkey dragon football baseball basketball superman batman starwars sunshine princess whatever shadow
@@ -60,7 +60,7 @@ _TECH = re.compile(
 _ODD_WORDS = re.compile(
     r"(?i)1password\d?|lastpass\d?|2fa|mfa|7-?zip|3d|4chan|365|o365|k8s|i18n|l10n|a11y|e2ee?|b2[bc]|p2p|s3|ec2|web3|web2|h2o|mp3"
     r"|base64url|argon2id?|oauth2?(?:\.\d)?|pkcs\d+|x\.?509|keepass(?:xc|2)?|sha-?\d+-?\w*|log4j|c3po|r2d2|u2f|fido2|n26"
-    r"|ssh-\w+|route53|neo4j|auth0|d3js|ngrok|v\d[\w.-]*"
+    r"|ssh-\w+|route53|neo4j|auth0|d3js|ngrok|v\d{1,3}(?:[._-][\w.-]*|(?:alpha|beta|rc)\w*)?"
 )
 _UNIT = re.compile(
     r"(?i)~?[<>≥≤]?\d+(?:[.,:]\d+)*\+?[- ]?"
@@ -76,14 +76,20 @@ _STRUCTURED = re.compile(
     |\d{1,2}:\d{2}(?::\d{2})?(?:[ap]m)?                         # a time
     |v?\d+(?:\.\d+){1,4}(?:[-+]?[a-z]+\.?\d*)?                  # a version, a number, an IP address
     |[A-Z][A-Za-z]{1,9}-\d{1,6}|\#\d+|@[\w.-]+                  # a ticket, a person
-    |\$\{?[A-Za-z_][A-Z0-9_a-z]*\}?|\$\(.*|%[A-Z_]+%|<.*|\[.*|\{.*|\(.*|process\.env\S*|os\.\S*|env[.:(\[]\S*|op://.*
-    |[a-z_][\w-]*(?:\.[a-z_][\w-]*)+(?:\(.*)?|[A-Za-z_]\w*\(.*  # a file, a host, a call
+    |\$\{.*|\$[A-Za-z_][A-Z0-9_a-z]*|\$\(.*|%[A-Z_]+%|<.*|\[.*|\{.*|\(.*|process\.env\S*|os\.\S*|env[.:(\[]\S*|op://.*
+    |[a-z_][\w-]*(?:\.[a-z_][\w-]*)+(?:\(.*)?|[A-Za-z_][\w.]*\(.*  # a file, a host, a call
+    |(?:arn:)?aws:[\w:/.*-]*                                    # a resource of a cloud
     |[\w-]+=[$<{%].*                                            # a setting that is filled in elsewhere
-    |(?:[0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}                    # a MAC address
+    |(?:[0-9a-fA-F]{2}[:-]){5,}[0-9a-fA-F]{2}                   # a MAC address, a fingerprint
+    |!(?i:vault|secret|ref|sub|getatt|reference|env\w*|include)  # a tag of YAML
+    |[A-Za-z_]\w*\[.*                                           # a type, an element
     |\#[0-9a-fA-F]{3,8}|\*+|\.+|-+|_+|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+  # a colour, a mask, the name of a variable
     """
 )
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_FINGERPRINT = re.compile(r"[0-9A-F]{40}")
+_PRODUCT_KEY = re.compile(r"(?:[A-Z0-9]{5}-?){4,5}")
+_GENERIC = re.compile(r"(?i)\bkms\b|gvlk|generic|evaluation|trial|setup key")
 _INNER_SYMBOL = re.compile(
     r"(?<=[\w@#$%^&*+=~])[@#$%^&*!+=~?](?=[\w@#$%^&*!+=~?])|^[@#$%^&*!~](?=\w)|\w[#$%^&*=~]$|[!?#$]{2,}$"
 )
@@ -95,11 +101,6 @@ _QUOTED_PROSE = re.compile(
 )
 _TRAILING = ".,;:)]}>\"'`*|"
 _QUOTES = "\"'`*_"
-
-
-def has_weak(words: str) -> bool:
-    """Return True if a known password that looks like a word is among `words`, which are separated by spaces."""
-    return any(f" {word} " in words for word in _WEAK_WORDS)
 
 
 def trim_value(text: str, start: int, end: int) -> tuple[int, int]:
@@ -133,10 +134,17 @@ def is_value(text: str, start: int, end: int, trust: Certainty, *, is_many: bool
         return False
     if not value or not value.isascii() or lower in _DESCRIPTIONS or is_placeholder(value.ljust(5, "\0")):
         return False
-    is_random_path = "/" in value and len(value) >= 20 and count_class_changes(value) >= 0.2 * len(value)
+    is_random_path = (
+        "/" in value
+        and not value.startswith(("arn:", "aws:"))
+        and len(value) >= 20
+        and count_class_changes(value) >= 0.2 * len(value)
+    )
     if _STRUCTURED.fullmatch(value) and not _UUID.fullmatch(value) and not is_random_path:
         return False
     if _TECH.fullmatch(value) or _ODD_WORDS.fullmatch(value) or _UNIT.fullmatch(value):
+        return False
+    if _PRODUCT_KEY.fullmatch(value) and _GENERIC.search(text, max(0, start - 80), end + 60):
         return False
     is_last = (
         end >= len(text) or not text[end : end + 6].lstrip(_QUOTES + ").!,; \t")[:1].isalnum() or text[end] in ".,;\n"
@@ -153,7 +161,7 @@ def _looks_secret(value: str, trust: Certainty, *, is_quoted: bool, is_many: boo
     """Return True if the characters of `value` look like a credential."""
     has_digit, has_letter = any(c.isdigit() for c in value), any(c.isalpha() for c in value)
     if trust is Certainty.ASSIGNED:
-        return len(value) >= MIN_PASSWORD_CHARS and (has_digit or has_letter)
+        return len(value) >= MIN_PASSWORD_CHARS and (has_digit or has_letter) and is_stated_password(value)
     if trust is Certainty.PASSWORD:
         return _is_password(value, has_digit, has_letter, is_quoted=is_quoted, is_many=is_many)
     if trust is Certainty.TOKEN:
@@ -173,6 +181,7 @@ def _looks_secret(value: str, trust: Certainty, *, is_quoted: bool, is_many: boo
     return (
         len(value) >= MIN_LOOSEST_CHARS
         and not _UUID.fullmatch(value)
+        and not _FINGERPRINT.fullmatch(value)
         and has_digit
         and has_letter
         and count_class_changes(value) >= max(4, 0.15 * len(value))

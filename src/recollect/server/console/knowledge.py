@@ -82,7 +82,8 @@ def write(
     try:
         if not title.strip():
             raise Invalid("A title is required for an area of the whiteboard.")
-        tenant.ingest_text(text, title=f"{PREFIX}{title.strip().removeprefix(PREFIX)}", category=WHITEBOARD)
+        named = f"{PREFIX}{title.strip().removeprefix(PREFIX)}"
+        tenant.ingest_text(text, title=named, category=WHITEBOARD, secrets="reject")
     except Invalid as error:
         return _board(request, tenant, problem=str(error), title=title, text=text)
     return RedirectResponse(place("whiteboard"), status_code=303)

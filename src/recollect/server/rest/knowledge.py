@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from fastapi import Depends, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -40,6 +40,10 @@ class NewDocument(RequestBody):
     title: Annotated[Title | None, Field(description="null: its first heading, or its first words")] = None
     category: Category | None = None
     is_published: Annotated[bool, Strict()] | None = None
+    secrets: Annotated[
+        Literal["redact", "reject"] | None,
+        Field(description="Handling of what seems to be a secret: store the document without it (default), or refuse."),
+    ] = None
 
 
 class DocumentFilter(Paging):
@@ -79,16 +83,25 @@ class DocumentBody(BaseModel):
     flag: Annotated[str | None, Field(description="Reason for a review.")]
 
 
+class RemovedSecretBody(BaseModel):
+    """A secret that was removed from a document."""
+
+    place: Annotated[str, Field(examples=["line 6"])]
+    rule: Annotated[str, Field(examples=["aws-access-key"])]
+
+
 class IngestedBody(DocumentBody):
     """A document that was ingested."""
 
     change: Annotated[Change, Field(description="unchanged: the same document existed.")]
     passages: Annotated[int, Field(description="Number of passages.")]
+    removed_secrets: Annotated[list[RemovedSecretBody], Field(description="What was replaced by a mark.")]
 
     @classmethod
     def of(cls, ingested: IngestedDocument) -> Self:
         fields = DocumentBody.model_validate(ingested.document).model_dump()
-        return cls(**fields, change=ingested.change, passages=ingested.passages)
+        removed = [RemovedSecretBody(place=each.place, rule=each.rule) for each in ingested.removed_secrets]
+        return cls(**fields, change=ingested.change, passages=ingested.passages, removed_secrets=removed)
 
 
 class PassageBody(BaseModel):
@@ -167,7 +180,7 @@ class SkillPage(BaseModel):
 
 
 LISTING = "documents"
-FORM_FIELDS = ("file", "title", "category", "is_published")
+FORM_FIELDS = ("file", "title", "category", "is_published", "secrets")
 
 router = Router(prefix="/api", tags=["knowledge"])
 DocumentId = Annotated[str, Path(description="The document's id.", examples=["d-0f343b0931126a20"])]
@@ -185,6 +198,7 @@ _BODY = {
                         "title": {"type": "string"},
                         "category": {"type": "string"},
                         "is_published": {"type": "boolean"},
+                        "secrets": {"type": "string", "enum": ["redact", "reject"]},
                     },
                 }
             },
@@ -256,7 +270,11 @@ def _ingest(tenant: CurrentTenant, submitted: NewDocument | Upload) -> IngestRep
     if isinstance(submitted, Upload):
         return tenant.ingest_bytes(submitted.content, submitted.name, **submitted.fields)
     return tenant.ingest_text(
-        submitted.text, title=submitted.title, category=submitted.category, is_published=submitted.is_published
+        submitted.text,
+        title=submitted.title,
+        category=submitted.category,
+        is_published=submitted.is_published,
+        secrets=submitted.secrets,
     )
 
 

@@ -34,15 +34,16 @@ class MaintenanceAnswer(BaseModel):
 
 
 class SightingBody(BaseModel):
-    """A memory that seems to contain a secret; never the secret."""
+    """A record that seems to contain a secret; never the secret."""
 
-    agent: str
+    shelf: Annotated[str, Field(description="Where it is stored.", examples=["memories"])]
+    agent: Annotated[str | None, Field(description="null: it belongs to all agents.")]
     id: str
     rules: Annotated[list[str], Field(description="Rules that matched.")]
 
 
 class ScanAnswer(BaseModel):
-    """Stored memories that seem to contain a secret."""
+    """Stored records that seem to contain a secret."""
 
     items: list[SightingBody]
 
@@ -66,8 +67,9 @@ def maintain(recollect: CurrentRecollect) -> MaintenanceAnswer:
 
 @router.post("/secrets/scan", scope=ADMIN)
 def scan_for_secrets(tenant: CurrentTenant) -> ScanAnswer:
-    """Scan all memories of all agents, in any state, for secrets."""
-    found = [SightingBody(agent=each.owner.agent, id=each.id, rules=list(each.rules)) for each in tenant.scan()]
+    """Scan everything the tenant has stored for secrets: memories and their versions, conversations, details,
+    documents, workflows, logged prompts, audit events and agents."""
+    found = [SightingBody(**asdict(each)) for each in tenant.scan()]
     return ScanAnswer(items=found)
 
 

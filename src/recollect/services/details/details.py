@@ -57,11 +57,12 @@ class Details:
 
         Without a description, one is generated from the text.
 
-        Raises: Invalid.
+        Raises: Invalid; SecretRejected when an id looks like one.
         """
         clean_metadata = self._redact(owner, rules.check_metadata(metadata))
         line = self._redact(owner, rules.check_description(description))
         type, session_id = rules.check_type(type), rules.check_detail_session(session_id)
+        self._guard.check_names(owner.tenant, agent_id=owner.agent, session_id=session_id, type=type)
         draft, digest, chars = self._store.begin_content(owner.tenant), TextDigester(), 0
         try:
             for piece in iter_pieces(content):

@@ -95,9 +95,9 @@ class RecordWorkflows:
         name = " ".join(check_text(name, what=what).split())
         if not 1 <= len(name) <= MAX_NAME_CHARS:
             raise Invalid(f"A {what} has 1 to {MAX_NAME_CHARS} characters.")
-        if self._guard.findings(tenant, name):
+        if found := self._guard.findings(tenant, name):
             self._record_refusal(tenant, "its name")
-            raise SecretRejected("name appears to contain a secret — not stored")
+            raise SecretRejected("name appears to contain a secret — not stored", rule=found[0].rule)
         return name
 
     def _check_output(self, tenant: str, output: str) -> str:

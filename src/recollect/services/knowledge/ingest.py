@@ -32,11 +32,12 @@ from recollect.policy.memories.trust import check_decision, check_document_chang
 from recollect.policy.text import check_text
 from recollect.ports import Clock, DocumentFiles, Reading, Store, Vector
 from recollect.services.background.embedding import Embedding
-from recollect.services.knowledge.report import Change, IngestedDocument, IngestFailure, IngestReport
+from recollect.services.knowledge.report import Change, IngestedDocument, IngestFailure, IngestReport, RemovedSecret
 from recollect.services.memories.secrets import FLAG, SecretGuard
 from recollect.services.walk import Progress
 
 PAGE = 500
+REDACT, REJECT = "redact", "reject"
 CHANGES = {Change.ADDED: ("document.add", "added"), Change.UPDATED: ("document.update", "updated")}
 NO_TEXT = "has no text; if it contains images of text, run OCR first"
 
@@ -48,6 +49,7 @@ class DocumentOptions:
     title: str | None = None
     category: str | None = None
     is_published: bool | None = None
+    secrets: str | None = None  # redact or reject; None: flag if the setting says so, else redact
 
 
 class Ingest:
@@ -130,6 +132,8 @@ class Ingest:
             return self._update(old, options)
         reading = self._files.read(content, name=file_name if name else "")
         title = choose_title(options.title, reading.title, Path(name).stem, reading.parts)
+        if options.title is None:
+            title = self._guard.redact(tenant, title)
         if not any(part.text.strip() for part in reading.parts):
             raise Invalid(f"{name or 'The text'} {NO_TEXT}.")
         id = document_id(source=source, title=title)
@@ -148,8 +152,12 @@ class Ingest:
             created_at=now,
             updated_at=now,
         )
-        document, reading = self._check_secrets(document, reading, name)
-        return self._put(document, split_passages(document.title, reading.parts))
+        document, reading, removed = self._check_secrets(document, reading, name, options.secrets)
+        ingested = self._put(document, split_passages(document.title, reading.parts))
+        if removed and ingested.change is not Change.UNCHANGED:
+            message = f"What seems to be a secret was removed from document {id} ({len(removed)} times)."
+            self._record(tenant, "document.secret", message, id)
+        return replace(ingested, removed_secrets=removed)
 
     def update(self, tenant: str, id: str, options: DocumentOptions) -> Document:
         """Change a document's title or category, publish or unpublish it.
@@ -245,24 +253,32 @@ class Ingest:
                 removed.append(document.id)
         return removed
 
-    def _check_secrets(self, document: Document, reading: Reading, name: str) -> tuple[Document, Reading]:
-        """Return the document unchanged, redacted, or flagged with the matching rule.
+    def _check_secrets(
+        self, document: Document, reading: Reading, name: str, mode: str | None
+    ) -> tuple[Document, Reading, tuple[RemovedSecret, ...]]:
+        """Return the document without its secrets, which are listed, or flagged with the matching rule.
 
-        Raises: SecretRejected, with the place but not the secret.
+        Raises: SecretRejected, with the place but not the secret; Invalid.
         """
+        if mode not in (None, REDACT, REJECT):
+            raise Invalid(f"secrets must be {REDACT} or {REJECT}.")
         self._check_names(document)
+        mode = mode or ("flag" if self._guard.is_flagging else REDACT)
         parts: list[DocumentPart] = []
+        removed: list[RemovedSecret] = []
         for part in iter_with_deadline(reading.parts):
             found = self._guard.findings(document.tenant, part.text)
-            if found and self._guard.mode == "reject":
+            if found and mode == REJECT:
                 self._refuse(
                     document, f"{_describe_place(part, found[0].start)} of {name or 'the text'}", found[0].rule
                 )
-            if found and self._guard.mode == "flag":
+            if found and mode == "flag":
                 document = replace(document, flag=document.flag or f"{FLAG}: {found[0].rule}")
-            text = self._guard.redact(document.tenant, part.text) if self._guard.mode == "redact" else part.text
-            parts.append(replace(part, text=text))
-        return document, replace(reading, parts=parts)
+            if found and mode == REDACT:
+                removed += [RemovedSecret(place=_describe_place(part, each.start), rule=each.rule) for each in found]
+                part = replace(part, text=self._guard.redact(document.tenant, part.text))
+            parts.append(part)
+        return document, replace(reading, parts=parts), tuple(removed)
 
     def _check_names(self, document: Document) -> None:
         """Check title, category and path, which cannot be redacted.
@@ -275,7 +291,7 @@ class Ingest:
 
     def _refuse(self, document: Document, place: str, rule: str) -> NoReturn:
         self._record(document.tenant, "document.refuse", "A document was refused: it seems to hold a secret.", None)
-        raise SecretRejected(f"{place[:1].upper()}{place[1:]} appears to contain a secret ({rule}) — not stored")
+        raise SecretRejected(f"{place[:1].upper()}{place[1:]} appears to contain a secret — not stored", rule=rule)
 
     def _record(self, tenant: str, action: str, message: str, id: str | None) -> None:
         meta = {} if id is None else {"id": id}

@@ -17,12 +17,21 @@ class Change(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedSecret:
+    """Secret that was removed from a document: its place, such as `line 6`, and the rule that matched."""
+
+    place: str
+    rule: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IngestedDocument:
     """Result for one ingested document."""
 
     document: Document
     change: Change
     passages: int
+    removed_secrets: tuple[RemovedSecret, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

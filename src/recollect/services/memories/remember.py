@@ -233,6 +233,8 @@ class Remember:
         return replace(flagged, held_at=now) if flagged is not memory and self._suspicious == "hold" else flagged
 
     def _check_secrets(self, memory: Memory, now: datetime) -> Memory:
+        # The event of a refusal names the agent.
+        self._guard.check_names(memory.owner.tenant, agent_id=memory.owner.agent)
         try:
             admitted = self._guard.check(memory)
         except SecretRejected:

@@ -1,18 +1,17 @@
-"""Secret detection: check texts before they are written, and scan stored ones."""
+"""Secret detection: check texts before they are written."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from recollect.deadline import iter_with_deadline
 from recollect.errors import Invalid, SecretRejected
 from recollect.lazy import LazyModule
-from recollect.model import Memory, Owner
-from recollect.ports import AllowanceStore, Clock, Store
-from recollect.services.walk import Progress, iter_owners
+from recollect.model import Memory
+from recollect.ports import AllowanceStore, Clock
 
 if TYPE_CHECKING:
     from recollect.policy.secrets import scan
@@ -21,6 +20,8 @@ else:
 
 REJECTED = "text appears to contain a secret — not stored"
 FLAG = "secret"
+RANDOM_RUN = "random-run"
+MAX_KNOWN_NAMES = 4_096
 
 
 def allowance_hash(text: str) -> str:
@@ -49,18 +50,21 @@ class SecretGuard:
     def check(self, memory: Memory) -> Memory:
         """Return the memory unchanged, redacted, or flagged with the matching rule.
 
-        Raises: SecretRejected in mode `reject`, and in every mode for a secret inside a tag.
+        Raises: SecretRejected in mode `reject`, and in every mode for a secret in a tag, a category or an id.
         """
-        if any(self.findings(memory.owner.tenant, tag) for tag in memory.tags):
-            raise SecretRejected(REJECTED)
-        found = self.findings(memory.owner.tenant, memory.text)
+        tenant = memory.owner.tenant
+        for tag in memory.tags:
+            if found := self.findings(tenant, tag):
+                raise SecretRejected(REJECTED, rule=found[0].rule)
+        self.check_names(tenant, session_id=memory.session_id, category=memory.category)
+        found = self.findings(tenant, memory.text)
         if not found:
             return memory
         if self._mode == "redact":
             return replace(memory, text=scan.redact(memory.text, found))
         if self._mode == "flag":
             return replace(memory, flag="; ".join(filter(None, [memory.flag, f"{FLAG}: {found[0].rule}"])))
-        raise SecretRejected(REJECTED)
+        raise SecretRejected(REJECTED, rule=found[0].rule)
 
     def check_text(self, tenant: str, text: str) -> str:
         """Return a text that cannot carry a flag: unchanged (also in mode `flag`) or redacted.
@@ -71,7 +75,22 @@ class SecretGuard:
             return text
         if self._mode == "redact":
             return scan.redact(text, found)
-        raise SecretRejected(REJECTED)
+        raise SecretRejected(REJECTED, rule=found[0].rule)
+
+    def check_names(self, tenant: str, **names: str | None) -> None:
+        """Check ids and other short texts that cannot be redacted, each given by what it is.
+
+        An id may be random, so a random run counts as a secret only if a rule knows its shape.
+
+        Raises: SecretRejected in every mode.
+        """
+        for what, name in names.items():
+            if not name or _is_clean(name):
+                continue
+            for found in self.findings(tenant, name):
+                if found.rule != RANDOM_RUN:
+                    what = what.replace("_", " ")
+                    raise SecretRejected(f"{what} appears to contain a secret — not stored", rule=found.rule)
 
     def redact(self, tenant: str, text: str) -> str:
         """Replace every secret by a mark, in every mode. For descriptions and messages."""
@@ -107,46 +126,7 @@ class SecretGuard:
         return len(pieces)
 
 
-PAGE = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Sighting:
-    """Memory that appears to contain a secret, with the matching rules; never the secret itself."""
-
-    owner: Owner
-    id: str
-    rules: tuple[str, ...]
-
-
-class SecretScan:
-    """Scan of every memory of a tenant, in any state."""
-
-    def __init__(self, store: Store, guard: SecretGuard, now: Clock) -> None:
-        self._store = store
-        self._guard = guard
-        self._now = now
-
-    def __call__(self, tenant: str, *, progress: Progress | None = None) -> Iterator[Sighting]:
-        """Yield each sighting as it is found. `progress` is called after each agent."""
-        total = sum(1 for _ in iter_owners(self._store, tenant)) if progress is not None else 0
-        for done, owner in enumerate(iter_owners(self._store, tenant), start=1):
-            for memory in iter_with_deadline(self._memories(owner)):
-                rules = self._rules(memory)
-                if rules:
-                    yield Sighting(owner, memory.id, rules)
-            if progress is not None:
-                progress(done, total)
-
-    def _memories(self, owner: Owner) -> Iterator[Memory]:
-        before = None
-        while page := self._store.list_memories(owner, state=None, now=self._now(), before=before, limit=PAGE):
-            yield from page
-            before = int(page[-1].id.removeprefix("m-"))
-
-    def _rules(self, memory: Memory) -> tuple[str, ...]:
-        texts = [memory.text, *memory.tags]
-        if memory.version > 1:
-            for old in self._store.list_versions(memory.owner, memory.id):
-                texts += [old.text, *old.tags]
-        return tuple(dict.fromkeys(f.rule for text in texts for f in self._guard.findings(memory.owner.tenant, text)))
+@lru_cache(maxsize=MAX_KNOWN_NAMES)
+def _is_clean(name: str) -> bool:
+    """Return True if nothing in `name` looks like a secret. Ids are written again and again."""
+    return not scan.find_secrets(name)

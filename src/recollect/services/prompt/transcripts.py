@@ -43,11 +43,11 @@ class TranscriptWriter:
     def add_session(self, owner: Owner, id: str | None = None) -> Session:
         """Start a conversation; without an id it gets a random one.
 
-        Raises: Invalid; Conflict when the tenant has a session of that id.
+        Raises: Invalid, SecretRejected; Conflict when the tenant has a session of that id.
         """
         now = self._now()
         session = Session(
-            id=f"s-{uuid.uuid4().hex}" if id is None else check_session(id),
+            id=f"s-{uuid.uuid4().hex}" if id is None else self._check_session(owner, id),
             owner=owner,
             created_at=now,
             updated_at=now,
@@ -78,9 +78,9 @@ class TranscriptWriter:
         With `remember`, also store its messages as episodes, in the same transaction. `category`, `expires_at` and
         `origin` are those of the episodes; by default they follow from the texts and speakers.
 
-        Raises: Invalid; Conflict when the session is another agent's.
+        Raises: Invalid; SecretRejected when an id looks like one; Conflict when the session is another agent's.
         """
-        id, now = check_session(session_id), self._now()
+        id, now = self._check_session(owner, session_id), self._now()
         then = now if said_at is None else check_moment(said_at, "said_at")
         turn = check_turn(user, assistant)
         cleaned = {role: self._guard.clean(owner.tenant, text) for role, text in turn.items()}
@@ -130,6 +130,14 @@ class TranscriptWriter:
             self._record(owner, "session.delete", f"Session {id} was deleted.", {"session_id": id}, now)
 
         self._store.transaction(owner.tenant, delete)
+
+    def _check_session(self, owner: Owner, id: str) -> str:
+        """Check the ids of a session.
+
+        Raises: Invalid, SecretRejected.
+        """
+        self._guard.check_names(owner.tenant, agent_id=owner.agent, session_id=check_session(id))
+        return id
 
     def _ensure_session(self, owner: Owner, id: str, now: datetime) -> None:
         """Create the session if it does not exist.
