@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 TRIES = 7
-ENOUGH = 1.0  # seconds of work, after which no further try is needed: long work evens itself out
+ENOUGH = 0.3  # seconds of work, after which no further try is needed: long work evens itself out
 
 
 def times_as_long(work: Callable[[], object], other: Callable[[], object]) -> float:

@@ -47,13 +47,18 @@ class Ended:
 
 
 @cache
-def warm_folder() -> Path:
-    """Where a `recollect` is that does not start from nothing, for as long as this process lives."""
+def shared_warm(*modules: str) -> Warm:
+    """A `recollect` that does not start from nothing, for as long as this process lives."""
     folder = Path(tempfile.mkdtemp(prefix="recollect-warm-"))
-    warm = Warm(Program(folder))
+    warm = Warm(Program(folder), *modules)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     atexit.register(warm.close)
-    return warm.bin
+    return warm
+
+
+def is_plain(variables: Mapping[str, str]) -> bool:
+    """Return True if Python itself reads none of these variables."""
+    return all(name.startswith(("RECOLLECT_", "OPENAI_", "_RECOLLECT_", "COMP_")) for name in variables)
 
 
 class Program:
@@ -65,9 +70,11 @@ class Program:
 
     command: tuple[str, ...] = (sys.executable, "-m", "recollect")
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *modules: str) -> None:
+        """`modules` are those that its runs need besides what most commands do."""
         self.folder = folder
         self.url = "sqlite:///notes.db"
+        self._modules = modules
 
     def environment(self, **more: str) -> dict[str, str]:
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(("RECOLLECT_", "OPENAI_", "LC_", "LANG"))}
@@ -76,29 +83,26 @@ class Program:
 
     def start(self, *arguments: str | bytes, **more: str) -> subprocess.Popen[bytes]:
         """Begin a run whose streams are pipes."""
-        return self._begun(self.command, arguments, more)
-
-    def _begun(
-        self, command: Sequence[str], arguments: Sequence[str | bytes], more: Mapping[str, str]
-    ) -> subprocess.Popen[bytes]:
         pipe = subprocess.PIPE
-        environment = self.environment(**more)
-        line = [*command, *arguments]
+        line, environment = [*self.command, *arguments], self.environment(**more)
         return subprocess.Popen(line, cwd=self.folder, env=environment, stdin=pipe, stdout=pipe, stderr=pipe)
-
-    def _quickest(self, more: Mapping[str, str]) -> Sequence[str]:
-        is_plain = all(name.startswith(("RECOLLECT_", "OPENAI_")) for name in more)
-        return (str(warm_folder() / "recollect"),) if is_plain else self.command
 
     def __call__(self, *arguments: str | bytes, given: str | bytes = b"", **more: str) -> Ended:
         """Run to the end, with `given` on standard input."""
-        with self._begun(self._quickest(more), arguments, more) as process:
-            sent = given.encode() if isinstance(given, str) else given
-            out, err = process.communicate(sent, timeout=TIMEOUT)
-        return Ended(process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
+        sent = given.encode() if isinstance(given, str) else given
+        if is_plain(more):
+            line, environment = [os.fsdecode(each) for each in arguments], self.environment(**more)
+            warm = shared_warm(*self._modules)
+            code, out, err = warm.run(line, folder=self.folder, environment=environment, given=sent)
+        else:
+            with self.start(*arguments, **more) as process:
+                out, err = process.communicate(sent, timeout=TIMEOUT)
+            code = process.returncode
+        return Ended(code, out.decode(errors="replace"), err.decode(errors="replace"))
 
     def all(self, *runs: Sequence[str]) -> list[Ended]:
         """Several runs at the same time, in the order given."""
+        shared_warm(*self._modules)  # before many ask for it
         with ThreadPoolExecutor(AT_ONCE) as threads:
             return list(threads.map(lambda arguments: self(*arguments), runs))
 
@@ -112,7 +116,8 @@ class Program:
         """Run on a terminal that is `width` columns wide."""
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
-        line, environment = [*self._quickest(more), *arguments], self.environment(TERM="xterm-256color", **more)
+        command = (str(shared_warm(*self._modules).bin / "recollect"),) if is_plain(more) else self.command
+        line, environment = [*command, *arguments], self.environment(TERM="xterm-256color", **more)
         for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR"):
             environment.pop(name, None)
         process = subprocess.Popen(line, cwd=self.folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs)

@@ -10,13 +10,13 @@ import select
 import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Self
 
 import pytest
 
 from recollect import Recollect, Settings
 from tests.cli.program import ANSI, Program
-from tests.cli.warm import Warm
 from tests.model_server import ModelServer, breaks_off, calls, status, talks, trickles
 from tests.server.live import client_of, serving
 
@@ -40,19 +40,10 @@ def endpoint(module_endpoint: ModelServer) -> ModelServer:
     return module_endpoint
 
 
-@pytest.fixture(scope="module")
-def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
-    loops = ("recollect.runner.loop", "recollect.cli.commands.chat_loop")
-    process = Warm(Program(tmp_path_factory.mktemp("warm")), *loops)
-    yield process
-    process.close()
-
-
 @pytest.fixture
-def quick(program: Program, warm: Warm) -> Program:
+def quick(tmp_path: Path) -> Program:
     """The program without its start-up; it has no terminal of its own."""
-    program.command = (str(warm.bin / "recollect"),)
-    return program
+    return Program(tmp_path, "recollect.runner.loop", "recollect.cli.commands.chat_loop")
 
 
 @pytest.fixture
@@ -275,7 +266,7 @@ def test_without_a_model_it_says_what_to_set(quick: Program) -> None:
 
 @pytest.mark.proves("T9")
 def test_every_face_stores_the_same_session(
-    program: Program, warm: Warm, model: dict[str, str], endpoint: ModelServer
+    program: Program, quick: Program, model: dict[str, str], endpoint: ModelServer
 ) -> None:
     """`/agent/run`, `/agent/vision`, the terminal and the command line: one component, one transcript, one prompt."""
     endpoint.usual = lambda handler, body: talks("Tabs", ", then.")(handler, body)
@@ -286,10 +277,8 @@ def test_every_face_stores_the_same_session(
         seen[face] = [_without_images(body["messages"]) for body in endpoint.bodies]
         endpoint.requests.clear()
 
-    asking = Program(program.folder)
-    asking.command = (str(warm.bin / "recollect"),)
     for prompt in prompts:
-        asking.ok("ask", prompt, "--agent", "asked", "--session", "asked", **model)
+        quick.ok("ask", prompt, "--agent", "asked", "--session", "asked", **model)
     noted("asked")
     with Typist(program, "chat", "--agent", "chatted", "--session", "chatted", **model) as someone:
         for prompt in prompts:

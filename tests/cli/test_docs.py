@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from recollect.cli.app import program as whole_program
-from tests.cli.program import Program, warm_folder
+from tests.cli.program import Program, shared_warm
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
 PROMISED = {
@@ -100,7 +100,7 @@ def test_the_options_of_the_program_are_documented() -> None:
 
 
 def test_the_examples_print_what_the_page_says(program: Program) -> None:
-    environment = program.environment(PATH=f"{warm_folder()}:{os.environ['PATH']}")
+    environment = program.environment(PATH=f"{shared_warm().bin}:{os.environ['PATH']}")
     script = "".join(f"echo '== {number}'\n{line}\n" for number, (line, _) in enumerate(examples()))
 
     done = subprocess.run(

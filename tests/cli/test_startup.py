@@ -44,7 +44,7 @@ def test_version_and_the_help_of_the_program(program: Program) -> None:
 
 def test_the_shell_can_complete(program: Program) -> None:
     variables = {"_RECOLLECT_COMPLETE": "complete_bash", "COMP_WORDS": "recollect re", "COMP_CWORD": "1"}
-    assert program("", **variables).out.split() == ["remember", "review", "recall", "record", "reembed"]
+    assert program("", **variables).out.split() == ["remember", "review", "recall", "record", "reembed", "restore"]
 
 
 def completed(program: Program, line: str) -> list[str]:

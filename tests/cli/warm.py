@@ -7,11 +7,16 @@ the program from the first line of `main` on, and ends with its own exit code.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import json
 import os
 import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -34,6 +39,7 @@ with socket.socket(socket.AF_UNIX) as server:
     server.sendall(asked)
     sys.exit(int(server.recv(8) or b"255"))
 """
+TIMEOUT = 100
 
 
 class Warm:
@@ -43,7 +49,7 @@ class Warm:
         """`modules` are loaded besides what most commands need."""
         self.bin = program.folder / "bin"
         self.bin.mkdir()
-        address = str(program.folder / "warm")
+        self._address = address = str(program.folder / "warm")
         client = self.bin / "recollect"
         client.write_text(CLIENT.format(python=sys.executable, address=address))
         client.chmod(0o755)
@@ -53,9 +59,40 @@ class Warm:
         assert self._process.stdout is not None
         assert any(line == b"ready\n" for line in self._process.stdout)
 
+    def run(
+        self, arguments: Sequence[str], *, folder: Path, environment: Mapping[str, str], given: bytes
+    ) -> tuple[int, bytes, bytes]:
+        """Run the program with pipes for its streams; returns its exit code and what it wrote to them."""
+        pipes = [os.pipe() for _ in range(3)]
+        (theirs_in, ours_in), (ours_out, theirs_out), (ours_err, theirs_err) = pipes
+        asked = json.dumps([arguments, str(folder), dict(environment)]).encode()
+        with ThreadPoolExecutor(3) as threads, socket.socket(socket.AF_UNIX) as server:
+            server.settimeout(TIMEOUT)
+            server.connect(self._address)
+            streams = [theirs_in, theirs_out, theirs_err]
+            socket.send_fds(server, [len(asked).to_bytes(4, "big")], streams)
+            for stream in streams:
+                os.close(stream)
+            writing = threads.submit(_write, ours_in, given)
+            out, err = threads.submit(_read, ours_out), threads.submit(_read, ours_err)
+            server.sendall(asked)
+            code = int(server.recv(8) or b"255")
+            writing.result()
+            return code % 256, out.result(), err.result()
+
     def close(self) -> None:
         self._process.kill()
         self._process.communicate()
+
+
+def _write(pipe: int, given: bytes) -> None:
+    with suppress(BrokenPipeError), open(pipe, "wb") as stream:
+        stream.write(given)
+
+
+def _read(pipe: int) -> bytes:
+    with open(pipe, "rb") as stream:
+        return stream.read()
 
 
 def _serve(address: str) -> None:
@@ -69,6 +106,9 @@ def _serve(address: str) -> None:
         listening.listen()
         listening.settimeout(LOOKS_UP_EVERY)
         parent = os.getppid()
+        gc.collect()
+        # Else the collector of every fork would write to, and so copy, all that is loaded.
+        gc.freeze()
         print("ready", flush=True)
         while os.getppid() == parent:  # else whoever runs the tests was killed, and nobody will ask again
             try:
@@ -109,6 +149,21 @@ def _handle(asking: socket.socket) -> None:
     sys.argv[1:] = arguments
 
 
+def _leave(code: object) -> None:
+    """Exit as Python does, but without taking apart what is loaded, which takes longer than most commands run."""
+    if code is None or isinstance(code, int):
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        with suppress(OSError, ValueError, AttributeError):
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
+            os._exit(code or 0)
+
+
 if __name__ == "__main__":
     _serve(sys.argv[1])
-    main()
+    try:
+        main()
+    except SystemExit as ended:
+        _leave(ended.code)
+        raise

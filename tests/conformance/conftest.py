@@ -61,7 +61,7 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield Place(name, f"sqlite:///{tmp_path_factory.mktemp('store') / 'memory.db'}")
     else:
         server = request.getfixturevalue("postgres_server" if name == "postgres-18" else "postgres_16_server")
-        url = server.create_database()
+        url = server.create_database(has_tables=True)
         yield Place(name, url)
         server.drop_database(url)
 

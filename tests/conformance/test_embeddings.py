@@ -27,7 +27,7 @@ def new_place(
 ) -> Iterator[Place]:
     """The registry of embedders belongs to the whole database, so these tests need one each."""
     if place.name.startswith("postgres"):
-        url = postgres_server.create_database()
+        url = postgres_server.create_database(has_tables=True)
         yield Place(place.name, url)
         postgres_server.drop_database(url)
     elif place.name == "sqlite":

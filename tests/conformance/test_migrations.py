@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from multiprocessing.synchronize import Barrier
@@ -22,6 +21,7 @@ from recollect.store.sqlite import engine as schema
 from tests.conformance.conftest import Place
 from tests.conformance.examples import EARLIER, NOW, event, messages, note, owner, session
 from tests.postgres_server import PostgresServer
+from tests.processes import CLEAN
 
 pytestmark = pytest.mark.proves("T2")
 
@@ -195,9 +195,8 @@ def open_and_write(url: str, gate: Barrier, ids: Any) -> None:
 
 def opened_at_once(place: Place) -> list[int | None]:
     """How several processes end that open the same database at the same moment."""
-    fresh = multiprocessing.get_context("spawn")
-    gate, ids = fresh.Barrier(PROCESSES, timeout=100), fresh.SimpleQueue()
-    processes = [fresh.Process(target=open_and_write, args=(place.url, gate, ids)) for _ in range(PROCESSES)]
+    gate, ids = CLEAN.Barrier(PROCESSES, timeout=100), CLEAN.SimpleQueue()
+    processes = [CLEAN.Process(target=open_and_write, args=(place.url, gate, ids)) for _ in range(PROCESSES)]
     for process in processes:
         process.start()
     for process in processes:

@@ -76,7 +76,7 @@ def elsewhere(request: pytest.FixtureRequest, place: Place, tmp_path: Path) -> I
         store.close()
     else:
         server = request.getfixturevalue("postgres_server")
-        url = server.create_database()
+        url = server.create_database(has_tables=True)
         store = open_store(url, busy_timeout=100, pool_size=2, index_cache_mb=8)
         yield store
         store.close()

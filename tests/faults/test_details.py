@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import resource
 import subprocess
@@ -21,10 +20,10 @@ from recollect.store import SqlStore, open_store
 from recollect.store.content.chunks import CHUNK_CHARS
 from tests.conformance.examples import LATER, NOW, add_detail, detail
 from tests.conformance.test_details import LONG, whole
+from tests.processes import CLEAN
 
 ROOT = Path(__file__).parent.parent.parent
 pytestmark = pytest.mark.proves("D4")
-SPAWN = multiprocessing.get_context("spawn")
 
 WRITER = """
 import itertools, os, sys, threading
@@ -242,7 +241,7 @@ def refuses_what_does_not_fit(path: str, owner: Owner) -> None:
 
 def test_a_text_that_does_not_fit_on_the_disk_is_refused(path: Path, ann: Owner) -> None:
     opened(path).close()
-    child = SPAWN.Process(target=refuses_what_does_not_fit, args=(str(path), ann))
+    child = CLEAN.Process(target=refuses_what_does_not_fit, args=(str(path), ann))
     child.start()
     child.join()
 

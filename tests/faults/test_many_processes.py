@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from dataclasses import replace
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from recollect.model import Kind
 from tests.conformance.conftest import Place
 from tests.conformance.examples import NOW, note, owner, seqs
+from tests.processes import CLEAN
 
 PROCESSES = 4
 WRITES = 50
@@ -33,9 +33,8 @@ def test_four_processes_write_one_file_and_a_fifth_sees_it_all(tmp_path: Path) -
     url = f"sqlite:///{tmp_path / 'memory.db'}"
     watching = Place("sqlite", url).open()
     assert watching.search_memories(SHARED, "p0x0", kinds=[Kind.NOTE], now=NOW) == []
-    fresh = multiprocessing.get_context("spawn")
-    gate, said = fresh.Barrier(PROCESSES, timeout=100), fresh.Queue()
-    processes = [fresh.Process(target=write_many, args=(url, f"p{number}", gate, said)) for number in range(PROCESSES)]
+    gate, said = CLEAN.Barrier(PROCESSES, timeout=100), CLEAN.Queue()
+    processes = [CLEAN.Process(target=write_many, args=(url, f"p{number}", gate, said)) for number in range(PROCESSES)]
     for process in processes:
         process.start()
     acknowledged = []

@@ -27,7 +27,7 @@ def failing(store: SqlStore, ann: Owner, state: str) -> None:
 
 
 def test_a_server_that_lets_no_more_in_is_busy_and_not_away(postgres_server: PostgresServer, ann: Owner) -> None:
-    url = postgres_server.create_database()
+    url = postgres_server.create_database(has_tables=True)
     store = open_store(url, busy_timeout=SLOW_CALL + 1.5, pool_size=4, index_cache_mb=1)
     with psycopg.connect(postgres_server.admin_url(url), autocommit=True) as admin:
         admin.execute(f"ALTER DATABASE {url.rpartition('/')[2]} CONNECTION LIMIT 1")

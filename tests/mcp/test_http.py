@@ -37,7 +37,7 @@ from recollect.tools import catalog
 from recollect.tools.guidance import guidance
 from tests.mcp.test_resources_and_prompts import ask_for_resources_and_prompts
 from tests.mcp.test_tools import answer, both_eras
-from tests.server.live import PATIENCE, ServerProcess, client_of, serving, wait_until
+from tests.server.live import NO_CERTIFICATES, PATIENCE, ServerProcess, client_of, serving, wait_until
 
 Ask = Callable[[Client], Awaitable[None]]
 JSON = "application/json"
@@ -77,7 +77,7 @@ async def connected(
     """The SDK's client."""
     sent = {**({"Authorization": f"Bearer {key}"} if key else {}), **(headers or {})}
     async with (
-        httpx2.AsyncClient(headers=sent, timeout=PATIENCE, trust_env=False) as http,
+        httpx2.AsyncClient(headers=sent, timeout=PATIENCE, trust_env=False, verify=NO_CERTIFICATES) as http,
         Client(streamable_http_client(f"{address}/mcp{query}", http_client=http), mode=mode) as client,
     ):
         yield client

@@ -16,6 +16,7 @@ from mcp.client.stdio import stdio_client
 
 from recollect import Recollect, Settings
 from recollect.tools import catalog
+from tests.cli.program import shared_warm
 from tests.mcp.test_resources_and_prompts import ask_for_resources_and_prompts
 from tests.mcp.test_tools import answer
 from tests.server.live import PATIENCE
@@ -24,8 +25,13 @@ from tests.waiting import PATIENT
 Ask = Callable[[Client], Awaitable[None]]
 
 
-def command(folder: Path, *options: str) -> list[str]:
-    return [sys.executable, "-m", "recollect", "mcp", "--url", f"sqlite:///{folder}/memories.db", *options]
+SERVER = "recollect.server.mcp.stdio"
+
+
+def command(folder: Path, *options: str, is_warm: bool = True) -> list[str]:
+    """The program: a fork of a process that has loaded it, which signals do not reach, or from the start."""
+    program = [str(shared_warm(SERVER).bin / "recollect")] if is_warm else [sys.executable, "-m", "recollect"]
+    return [*program, "mcp", "--url", f"sqlite:///{folder}/memories.db", *options]
 
 
 def environment() -> dict[str, str]:
@@ -196,7 +202,7 @@ def test_warnings_go_to_standard_error_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("ending", "code"), [(None, 0), (signal.SIGINT, -signal.SIGINT)])
 def test_it_ends_when_it_should(tmp_path: Path, ending: signal.Signals | None, code: int) -> None:
     with subprocess.Popen(
-        command(tmp_path),
+        command(tmp_path, is_warm=False),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         encoding="utf-8",

@@ -6,7 +6,6 @@ python -m tests.notes_file.crash_loop --cycles 100
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 import random
 import tempfile
@@ -17,12 +16,9 @@ from pathlib import Path
 
 from recollect.store.notes.file import NotesFile
 from tests.notes_file.workers import ANN, KEEP, note
+from tests.processes import CLEAN
 
 WRITERS = 2
-
-# Forks of a process that has imported everything are at work at once.
-CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["tests.notes_file.workers"])
 
 
 @dataclass
@@ -81,8 +77,8 @@ class Writer:
     """A process that writes until it is killed, and what it says."""
 
     def __init__(self, workspace: Path, seed: int) -> None:
-        self._reports, out = CONTEXT.Pipe(duplex=False)
-        self._process = CONTEXT.Process(target=write, args=(workspace, seed, out), daemon=True)
+        self._reports, out = CLEAN.Pipe(duplex=False)
+        self._process = CLEAN.Process(target=write, args=(workspace, seed, out), daemon=True)
         self._process.start()
         out.close()
 

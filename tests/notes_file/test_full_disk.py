@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import resource
 import subprocess
@@ -17,8 +16,8 @@ from recollect.model import KindName
 from recollect.store.notes.file import NotesFile
 from tests.conformance.examples import texts
 from tests.notes_file.workers import ANN, add, file_in
+from tests.processes import CLEAN
 
-SPAWN = multiprocessing.get_context("spawn")
 FULL = r"The disk is full; free some space and try again\."
 
 
@@ -37,7 +36,7 @@ def refuses_the_line_that_does_not_fit(workspace: str, room: int) -> None:
 @pytest.mark.parametrize("room", [0, 1, 60, 200])
 def test_a_line_that_does_not_fit_is_taken_back(notes: NotesFile, workspace: Path, room: int) -> None:
     add(notes, "kept")
-    child = SPAWN.Process(target=refuses_the_line_that_does_not_fit, args=(str(workspace), room))
+    child = CLEAN.Process(target=refuses_the_line_that_does_not_fit, args=(str(workspace), room))
     child.start()
     child.join()
 
@@ -76,7 +75,7 @@ STILL_THERE = rf"^The correction is stored, but the notes file still has m-1\. .
 def test_correction_that_does_not_fit_leaves_the_old_note(
     workspace: Path, kind: str, texts: list[str], message: str
 ) -> None:
-    child = SPAWN.Process(target=correct_on_a_full_disk, args=(str(workspace), kind, texts, message))
+    child = CLEAN.Process(target=correct_on_a_full_disk, args=(str(workspace), kind, texts, message))
     child.start()
     child.join()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import multiprocessing
 import os
 import stat
 import threading
@@ -28,9 +27,8 @@ from tests.notes_file.workers import (
     lock_in,
     put,
 )
+from tests.processes import CLEAN
 from tests.waiting import eventually
-
-SPAWN = multiprocessing.get_context("spawn")
 
 
 def append(workspace: Path, *lines: str) -> None:
@@ -39,7 +37,7 @@ def append(workspace: Path, *lines: str) -> None:
 
 
 def test_four_processes_lose_nothing_and_give_no_id_twice(notes: NotesFile, workspace: Path) -> None:
-    with ProcessPoolExecutor(4, SPAWN) as processes:
+    with ProcessPoolExecutor(4, CLEAN) as processes:
         results = list(processes.map(add_and_delete, [str(workspace)] * 4, range(4), [100] * 4))
 
     given = [id for ids, _ in results for id in ids]
@@ -53,8 +51,8 @@ def test_four_processes_lose_nothing_and_give_no_id_twice(notes: NotesFile, work
 def test_a_program_without_the_lock_loses_no_line_while_we_write(notes: NotesFile, workspace: Path) -> None:
     add(notes, "first")
     foreign = range(10**6, 10**6 - 2000, -1)  # downwards: ids it chooses without the lock could be ours as well
-    written = SPAWN.Value("i", 0)
-    program = SPAWN.Process(target=append_without_lock, args=(str(file_in(workspace)), list(foreign), written))
+    written = CLEAN.Value("i", 0)
+    program = CLEAN.Process(target=append_without_lock, args=(str(file_in(workspace)), list(foreign), written))
     program.start()
     eventually(lambda: written.value or not program.is_alive())
     mine: list[str] = []

@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -117,22 +118,28 @@ def test_what_is_said_about_a_value_gives_it_away(text: str) -> None:
     assert find_secrets(text)
 
 
-def recall(notes: list[Note]) -> float:
-    return sum(bool(find_secrets(note.text)) for note in notes) / len(notes)
+def recall(found: Sequence[bool]) -> float:
+    return sum(found) / len(found)
+
+
+def is_found(note: Note) -> bool:
+    return bool(find_secrets(note.text))
 
 
 @pytest.mark.parametrize("held_out", [False, True])
 def test_plain_credentials_are_found(held_out: bool) -> None:
-    assert recall(list(plain_notes(random.Random(SEED), held_out=held_out))) >= MIN_PLAIN_RECALL
+    found = [is_found(note) for note in plain_notes(random.Random(SEED), held_out=held_out)]
+
+    assert recall(found) >= MIN_PLAIN_RECALL
 
 
 @pytest.mark.parametrize("held_out", [False, True])
 def test_disguised_credentials_are_found(held_out: bool) -> None:
-    notes = list(disguised_notes(random.Random(SEED), held_out=held_out))
+    found = [(note.disguise, is_found(note)) for note in disguised_notes(random.Random(SEED), held_out=held_out)]
 
-    assert recall(notes) >= MIN_DISGUISED_RECALL
+    assert recall([each for _, each in found]) >= MIN_DISGUISED_RECALL
     for disguise in DISGUISES:
-        assert recall([note for note in notes if note.disguise == disguise]) >= MIN_RECALL_PER_DISGUISE, disguise
+        assert recall([each for name, each in found if name == disguise]) >= MIN_RECALL_PER_DISGUISE, disguise
 
 
 def test_the_span_is_that_of_the_original_characters() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 
-from tests.server.live import LIMITS, PATIENCE
+from tests.server.live import LIMITS, NO_CERTIFICATES, PATIENCE
 
 
 class Browser:
@@ -16,7 +16,9 @@ class Browser:
 
     def __init__(self, address: str) -> None:
         self.address = address
-        self.client = httpx2.Client(base_url=address, timeout=PATIENCE, limits=LIMITS, trust_env=False)
+        self.client = httpx2.Client(
+            base_url=address, timeout=PATIENCE, limits=LIMITS, trust_env=False, verify=NO_CERTIFICATES
+        )
 
     def get(self, path: str, **query: Any) -> httpx2.Response:
         return self.client.get(path, params=query or None)

@@ -15,7 +15,7 @@ from recollect.server.rest.health import NO_ANSWER, SLOW
 from recollect.settings import Settings
 from recollect.store.postgres import link
 from tests.postgres_server import PostgresServer
-from tests.server.live import client_of, serving, wait_until
+from tests.server.live import NO_CERTIFICATES, client_of, serving, wait_until
 
 SOON = 8.0
 """Seconds a client waits. A request that waits for the pool takes 10."""
@@ -32,7 +32,7 @@ def own_server() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def url(own_server: PostgresServer) -> str:
-    return own_server.create_database()
+    return own_server.create_database(has_tables=True)
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_stopped_server_is_named_at_once_and_used_again_when_it_is_back(
         answers += [client.post(MEMORIES, json={"text": "lost"}) for _ in range(5)]
         answers.append(client.post("/api/agents/ann/recall", json={"query": "before"}))
         health = client.get("/health")
-        with httpx2.Client(base_url=client.base_url, timeout=SOON) as stranger:
+        with httpx2.Client(base_url=client.base_url, timeout=SOON, verify=NO_CERTIFICATES) as stranger:
             anonymous = stranger.get("/health")
     wait_until(lambda: is_back(client))
 
@@ -84,7 +84,9 @@ def test_a_frozen_server_fails_what_is_under_way_and_everything_after_it(
     statuses: list[int] = []
 
     def write() -> None:
-        with httpx2.Client(base_url=client.base_url, headers=client.headers, timeout=60) as patient:
+        with httpx2.Client(
+            base_url=client.base_url, headers=client.headers, timeout=60, verify=NO_CERTIFICATES
+        ) as patient:
             statuses.append(patient.post(MEMORIES, json={"text": "under way"}).status_code)
 
     with own_server.frozen():
@@ -150,7 +152,9 @@ def test_a_table_that_is_locked_holds_nobody_up_who_asks_for_the_health(
     statuses: list[int] = []
 
     def read() -> None:
-        with httpx2.Client(base_url=client.base_url, headers=client.headers, timeout=60) as patient:
+        with httpx2.Client(
+            base_url=client.base_url, headers=client.headers, timeout=60, verify=NO_CERTIFICATES
+        ) as patient:
             statuses.append(patient.get("/api/agents/ann").status_code)
 
     reading = threading.Thread(target=read)

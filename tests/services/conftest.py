@@ -98,7 +98,7 @@ def made(request: pytest.FixtureRequest, folder: Path) -> Iterator[Place]:
         yield Place(request.param, f"sqlite:///{folder / 'memory.db'}", files=folder)
     else:
         server: PostgresServer = request.getfixturevalue("postgres_server")
-        url = server.create_database()
+        url = server.create_database(has_tables=True)
         yield Place(request.param, url, server.admin_url(url))
         server.drop_database(url)
 

@@ -634,7 +634,7 @@ class TestPostgres:
     def test_without_compact_the_receipt_says_where_bytes_are_left(
         self, postgres_server: PostgresServer, clock: Clock
     ) -> None:
-        url = postgres_server.create_database()
+        url = postgres_server.create_database(has_tables=True)
         with Recollect(url, settings=Settings(embedder="off"), clock=clock) as opened:
             opened.agent("atlas").remember(f"{NAME} likes tea")
 
@@ -647,7 +647,7 @@ class TestPostgres:
     def test_a_transaction_that_still_sees_the_rows_is_told_of(
         self, postgres_server: PostgresServer, clock: Clock
     ) -> None:
-        url = postgres_server.create_database()
+        url = postgres_server.create_database(has_tables=True)
         with Recollect(url, settings=Settings(embedder="off"), clock=clock) as opened:
             opened.agent("atlas").remember(f"{NAME} likes tea")
             with psycopg.connect(url) as reader:
@@ -661,7 +661,7 @@ class TestPostgres:
     def test_a_role_that_may_not_vacuum_erases_all_the_same_and_says_so(
         self, postgres_server: PostgresServer, clock: Clock
     ) -> None:
-        url = postgres_server.create_database()
+        url = postgres_server.create_database(has_tables=True)
         with Recollect(url, settings=Settings(embedder="off"), clock=clock):
             pass  # the owner makes the tables
         clerk = f"clerk_{uuid.uuid4().hex[:8]}"

@@ -39,7 +39,7 @@ def elsewhere_url(
     """A database on the other engine."""
     if place.engine == "sqlite":
         server: PostgresServer = request.getfixturevalue("postgres_server")
-        url = server.create_database()
+        url = server.create_database(has_tables=True)
         yield url
         server.drop_database(url)
     else:
