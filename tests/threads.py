@@ -22,9 +22,11 @@ def fresh_words(count: int) -> Sequence[str]:
 
 def clear_caches() -> None:
     """Empty every memoised function of the package."""
+    gc.unfreeze()  # else those loaded before the first test would not be listed
     for each in gc.get_objects():
         if isinstance(each, functools._lru_cache_wrapper) and str(each.__module__).startswith("recollect."):
             each.cache_clear()
+    gc.freeze()
 
 
 def run_together(count: int, work: Callable[[int], None]) -> None:
