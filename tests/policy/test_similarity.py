@@ -13,16 +13,10 @@ from hypothesis import strategies as st
 
 from recollect.model import Role
 from recollect.policy.recall.question import ParsedQuery
-from recollect.policy.recall.similarity import (
-    SPEAKERS,
-    Evidence,
-    Frame,
-    NeighbourWeights,
-    find_best,
-    spread_strengths,
-    strengths,
-)
-from recollect.policy.text import terms
+from recollect.policy.recall.features import compute_features
+from recollect.policy.recall.matching import find_best, score_records
+from recollect.policy.recall.similarity import SPEAKERS, Evidence, Frame, NeighbourWeights
+from recollect.policy.recall.traits import FIXED, index_terms
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SHARE = 0.6
@@ -31,9 +25,9 @@ SHARE = 0.6
 def evidence(query: str, *texts: str, cosines: list[float] | None = None, **more: Any) -> tuple[Evidence, ParsedQuery]:
     """What an index would tell of these texts, each its own conversation unless said otherwise."""
     asked = ParsedQuery.read(query, NOW)
-    words = [terms(text) for text in texts]
+    words = [index_terms(text) for text in texts]
     occurrences = []
-    for term in asked.terms:
+    for term in asked.lookups:
         counts = np.array([each.count(term) for each in words], np.float32)
         occurrences.append((np.flatnonzero(counts), counts[counts > 0]))
     columns: dict[str, Any] = {
@@ -42,6 +36,7 @@ def evidence(query: str, *texts: str, cosines: list[float] | None = None, **more
         "lengths": np.array([len(each) for each in words], np.float32),
         "since": np.full(len(texts), NOW.timestamp()),
         "speakers": np.zeros(len(texts), np.int8),
+        "traits": np.array([sum((trait in each) << bit for bit, trait in enumerate(FIXED)) for each in words], np.uint8),
         "cosines": None if cosines is None else np.array(cosines, np.float32),
         "occurrences": occurrences,
         **more,
@@ -50,9 +45,14 @@ def evidence(query: str, *texts: str, cosines: list[float] | None = None, **more
 
 
 def similarities(found: Evidence, asked: ParsedQuery) -> Any:
-    """The similarity of every record."""
-    strength = strengths(found, asked, words_share=SHARE)
-    return spread_strengths(strength, strength)
+    """The similarity of every record, 0 for those that do not match at all."""
+    best = find_best(found, asked, words_share=SHARE, limit=len(found.seqs))
+    return np.array([best.get(int(seq), 0.0) for seq in found.seqs])
+
+
+def strengths(found: Evidence, asked: ParsedQuery, *, words_share: float) -> Any:
+    """The score that each record is ranked by."""
+    return score_records(found, compute_features(found, asked), words_share=words_share)
 
 
 def order(found: tuple[Evidence, ParsedQuery]) -> list[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import lru_cache
 
 import Stemmer
@@ -101,8 +102,18 @@ def terms(text: str) -> list[str]:
     >>> terms("東京都に住む")
     ['東京', '京都', '都に', 'に住', '住む']
     """
+    return join_terms(split_words(text))
+
+
+def split_words(text: str) -> list[str]:
+    """Return the folded words of `text`, and each run of characters written without spaces as one."""
+    return _PIECE.findall(fold(text))
+
+
+def join_terms(words: Iterable[str]) -> list[str]:
+    """Return the search terms of words that `split_words` returned."""
     found: list[str] = []
-    for piece in _PIECE.findall(fold(text)):
+    for piece in words:
         if _UNSPACED_START.match(piece):
             found += (piece[i : i + 2] for i in range(max(1, len(piece) - 1)))
         else:

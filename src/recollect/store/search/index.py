@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from recollect.model import Kind, Match
 from recollect.policy.recall.ranking import BM25_B, BM25_K1
 from recollect.policy.recall.similarity import SPEAKERS, Evidence, Frame, number_conversations
+from recollect.policy.recall.traits import FIXED
 from recollect.store.engine import RegisteredEmbedder, Row
 from recollect.store.search.encoding import COMPACT_ENCODING, Encoding, Floats, Numbers, word_key
 from recollect.store.search.postings import NO_WORDS, Packed, Words, row_numbers
@@ -124,6 +125,8 @@ class OwnerIndex:
         lengths = np.bincount(
             np.repeat(np.arange(len(stored)), per_row), weights=(words & np.uint64(0xFF)), minlength=len(stored)
         )
+        # The words first: a search reads the rows first, so that it has the words of every row it sees.
+        self._words = self._words.extend(packed)
         self._rows = self._rows.extend(
             seqs=np.array(seqs, np.int64),
             versions=np.array(versions, np.int64),
@@ -137,7 +140,6 @@ class OwnerIndex:
             since=np.array(since, np.int64),
         )
         self.last_seq = max(self.last_seq, *seqs)
-        self._words = self._words.extend(packed)
 
     def hide(self, seqs: Numbers) -> OwnerIndex:
         """Return a copy that hides these records; it is compacted, which copies all rows, only above `HIDDEN_SHARE`."""
@@ -198,7 +200,7 @@ class OwnerIndex:
     def evidence(self, terms: Sequence[str], vector: Floats | None, row_filter: RowFilter) -> Evidence:
         """Collect the cosines and word occurrences of the filtered rows for `policy.recall.similarity`."""
         rows, words = self._rows, self._words
-        view = self._view(rows, row_filter)
+        view = self._view(rows, words, row_filter)
         cosines: Floats | None = None
         if vector is not None:
             cosines = np.round(rows.matrix[: rows.count] @ vector, SCORE_DIGITS)
@@ -211,12 +213,12 @@ class OwnerIndex:
             occurrences=[words.occurrences(word_key(term), view.places) for term in terms],
         )
 
-    def _view(self, rows: _Rows, row_filter: RowFilter) -> _View:
+    def _view(self, rows: _Rows, words: Words, row_filter: RowFilter) -> _View:
         """Return the view of the filtered rows, cached until the selection for the same groups changes."""
         allowed, groups = rows.match_filter(row_filter), frozenset(row_filter.groups)
         view = self._views.get(groups)
         if view is None or view.rows is not rows or not np.array_equal(view.allowed, allowed):
-            view = _View.build(rows, allowed)
+            view = _View.build(rows, words, allowed)
             self._views = {**dict(list(self._views.items())[-MAX_VIEWS + 1 :]), groups: view}
         return view
 
@@ -259,7 +261,7 @@ class _View:
     evidence: Evidence
 
     @classmethod
-    def build(cls, rows: _Rows, allowed: NDArray[np.bool_]) -> _View:
+    def build(cls, rows: _Rows, words: Words, allowed: NDArray[np.bool_]) -> _View:
         kept = np.flatnonzero(allowed)
         seqs, speakers, since = rows.seqs[kept], rows.speakers[kept], rows.since[kept].astype(np.float64)
         conversations = number_conversations(rows.sessions[kept], seqs=seqs, speakers=speakers, since=since)
@@ -268,12 +270,16 @@ class _View:
         places = np.full(rows.count, -1)
         places[kept] = np.arange(len(kept))
         lengths = rows.lengths[kept]
+        traits = np.zeros(len(kept), np.uint8)
+        for bit, trait in enumerate(FIXED):
+            traits[words.occurrences(word_key(trait), places)[0]] |= np.uint8(1 << bit)
         evidence = Evidence(
             seqs=seqs[order],
             conversations=conversations,
             lengths=lengths,
             since=since[order],
             speakers=speakers[order],
+            traits=traits,
             cosines=None,
             occurrences=(),
             frame=Frame.of(conversations, lengths) if len(kept) else None,
@@ -283,7 +289,7 @@ class _View:
     @property
     def nbytes(self) -> int:
         evidence, frame = self.evidence, self.evidence.frame
-        shared = (evidence.seqs, evidence.conversations, evidence.lengths, evidence.since)
+        shared = (evidence.seqs, evidence.conversations, evidence.lengths, evidence.since, evidence.traits)
         arrays = (self.allowed, self.kept, self.places, *shared)
         return sum(int(each.nbytes) for each in arrays) + (0 if frame is None else frame.nbytes)
 

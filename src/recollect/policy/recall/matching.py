@@ -1,0 +1,67 @@
+"""Find the records that match a question best, each with its relevance."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recollect.policy.recall import calibration
+from recollect.policy.recall.calibration import MatchFeatures
+from recollect.policy.recall.features import compute_features, find_unknown, shortness
+from recollect.policy.recall.question import ParsedQuery
+from recollect.policy.recall.similarity import Evidence, Floats, Numbers
+
+LEAST = 0.001
+"""Relevance below which a record is no match at all."""
+
+
+def find_best(evidence: Evidence, question: ParsedQuery, *, words_share: float, limit: int) -> dict[int, float]:
+    """Return the `limit` best records with their relevance; of equal ones the newest first.
+
+    The best record's relevance follows from its features; that of the others from how far they rank below it.
+    """
+    if not len(evidence.seqs):
+        return {}
+    features = compute_features(evidence, question)
+    scores = score_records(evidence, features, words_share=words_share)
+    best = int(scores.argmax())
+    logit = calibration.find_logit(describe_match(evidence, question, features, best))
+    top = _top_positions(scores, limit)
+    logits = logit + calibration.load_weights().spread * (scores[top] - scores[best])
+    seqs = evidence.seqs[top]
+    order = np.lexsort((-seqs, -logits))[:limit]
+    found = {int(seqs[each]): calibration.squash(float(logits[each])) for each in order}
+    return {seq: relevance for seq, relevance in found.items() if relevance >= LEAST}
+
+
+def score_records(evidence: Evidence, features: dict[str, Floats], *, words_share: float) -> Floats:
+    """Weigh the features into one ranking score per record, comparable within a question only."""
+    scores, short = np.zeros(len(evidence.seqs), np.float32), shortness(evidence)
+    for name, column in features.items():
+        weight = calibration.ranking_weight(name, shortness=short, words_share=words_share)
+        if weight:
+            scores += np.float32(weight) * column
+    # Equal records must tie whatever their place in the arrays, so that the newest comes first.
+    return np.round(scores, 4)
+
+
+def describe_match(
+    evidence: Evidence, question: ParsedQuery, features: dict[str, Floats], position: int
+) -> MatchFeatures:
+    """Return the properties of one record that are comparable between questions."""
+    unknown, unknown_names = find_unknown(evidence, question)
+    meaning = features.get("meaning")
+    return MatchFeatures(
+        cover=float(features["cover"][position]),
+        near_cover=float(features["near_cover"][position]),
+        meaning=None if meaning is None else float(meaning[position]),
+        terms=len(question.weights),
+        unknown=unknown,
+        unknown_names=unknown_names,
+    )
+
+
+def _top_positions(scores: Floats, limit: int) -> Numbers:
+    """Return the positions of the `limit` best records, including ties of the last."""
+    if limit >= len(scores):
+        return np.arange(len(scores))
+    return np.flatnonzero(scores >= np.partition(scores, -limit)[-limit])
