@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +26,9 @@ OTHERS = (
     "other_speaker named other_name other_day other_time asks asking echo self time asked_time number asked_number"
 ).split()
 RIDGE = 3e-3
+FAMILY_SHARE = {"keywords": 0.3}
+"""Weight of families that count less than the others in the fit of the relevance."""
+
 FOLDS = 4
 HITS = 10
 
@@ -41,9 +45,15 @@ class Design(NamedTuple):
 
 def build_design(asked: Asked) -> Design:
     none = np.zeros(len(asked.relevant), np.float32)
-    columns = [asked.features.get(name, none) for name in (*BY_LENGTH, *OTHERS)]
-    rows = np.stack([*columns, *(column * asked.short for column in columns[: len(BY_LENGTH)])], 1)
-    return Design(asked, rows, asked.relevant)
+    columns = np.stack([asked.features.get(name, none) for name in (*BY_LENGTH, *OTHERS)], 1)
+    return Design(asked, _split_by_length(columns, asked.short), asked.relevant)
+
+
+def _split_by_length(columns: NDArray[np.float32], short: float) -> NDArray[np.float32]:
+    """Return the columns of `BY_LENGTH` twice, for long and for short records, then the others."""
+    first = columns[..., : len(BY_LENGTH)]
+    both = (first * np.float32(1 - short), first * np.float32(short), columns[..., len(BY_LENGTH) :])
+    return np.concatenate(both, -1)
 
 
 def add_echo(design: Design) -> Design:
@@ -52,8 +62,9 @@ def add_echo(design: Design) -> Design:
     known = {"own": 1, "near": 1, "cover": 1, "near_cover": 1, "meaning": 1, "talk_meaning": 1, "asks": 1, "echo": 1}
     known |= {"asking": 1, "length": np.log1p(len(asked.question.weights) + 2)}
     row = np.array([known.get(name, 0) for name in (*BY_LENGTH, *OTHERS)], np.float32)
-    row = np.concatenate([row, row[: len(BY_LENGTH)] * asked.short])
-    return Design(asked, np.vstack([design.rows, row]), np.append(design.relevant, False))
+    return Design(
+        asked, np.vstack([design.rows, _split_by_length(row, asked.short)]), np.append(design.relevant, False)
+    )
 
 
 def fit_ranking(designs: Sequence[Design]) -> Floats:
@@ -80,62 +91,97 @@ def fit_ranking(designs: Sequence[Design]) -> Floats:
         slope[hits] = -share * (1 - powers[hits] / total)
         return value, (rows.T @ slope.astype(np.float32)).astype(np.float64) + RIDGE * weights
 
-    found = minimize(loss, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 100})
+    # More of the question's words or meaning never counts against a memory.
+    least = [0.0 if name in WORDS | MEANING else None for name in (*BY_LENGTH, *BY_LENGTH, *OTHERS)]
+    found = minimize(
+        loss,
+        np.zeros(rows.shape[1]),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(each, None) for each in least],
+        options={"maxiter": 100},
+    )
     fitted: Floats = found.x / scale
     return fitted
 
 
-class Labelled(NamedTuple):
-    """Hits of all questions: the match of the best one, how far each ranks below it, and whether it is relevant."""
+def name_weights(weights: Floats) -> dict[str, list[float]]:
+    """Return the weight of each feature for long and for short records."""
+    long, short, others = np.split(np.round(weights, 3), [len(BY_LENGTH), 2 * len(BY_LENGTH)])
+    return {
+        **{name: [float(a), float(b)] for name, a, b in zip(BY_LENGTH, long, short, strict=True)},
+        **{name: [float(each)] * 2 for name, each in zip(OTHERS, others, strict=True)},
+    }
 
-    matches: Sequence[MatchFeatures]  # of each question
-    question: NDArray[np.int64]  # of each hit
+
+class Labelled(NamedTuple):
+    """Best match of each question, and the first hits: their question, how far they rank below it, their label."""
+
+    matches: Sequence[MatchFeatures]
+    is_answered: NDArray[np.bool_]
+    question_share: Floats
+    question: NDArray[np.int64]
     below: Floats
     relevant: NDArray[np.bool_]
-    share: Floats
+
+    @property
+    def hit_share(self) -> Floats:
+        return self.question_share[self.question]
 
 
 def label_hits(designs: Sequence[Design], weights: Floats) -> Labelled:
     """Rank every question and label its first hits; questions with and without an answer count the same."""
-    matches, question, below, relevant, share = [], list[int](), list[float](), list[bool](), list[float]()
+    matches, question, below, relevant = [], list[int](), list[float](), list[bool]()
     kinds = [(each.asked.family, bool(each.relevant.any())) for each in designs]
     groups = {answered: len({kind for kind in kinds if kind[1] == answered}) for answered in (True, False)}
-    for number, (design, kind) in enumerate(zip(designs, kinds, strict=True)):
+    for number, design in enumerate(designs):
         scores = design.rows @ weights.astype(np.float32)
         top = np.argsort(-scores)[:HITS]
-        matches.append(design.asked.describe(int(top[0])))
+        matches.append(design.asked.describe(scores))
         question += [number] * len(top)
         below += (scores[top] - scores[top[0]]).tolist()
         relevant += design.relevant[top].tolist()
-        share += [1 / kinds.count(kind) / groups[kind[1]] / len(top)] * len(top)
-    return Labelled(matches, np.array(question), np.array(below), np.array(relevant), np.array(share))
+    return Labelled(
+        matches=matches,
+        is_answered=np.array([answered for _, answered in kinds]),
+        question_share=np.array([FAMILY_SHARE.get(kind[0], 1) / kinds.count(kind) / groups[kind[1]] for kind in kinds]),
+        question=np.array(question),
+        below=np.array(below),
+        relevant=np.array(relevant),
+    )
 
 
-def fit_relevance(labelled: Labelled, *, has_meaning: bool) -> tuple[dict[str, float], float]:
-    """Fit the log odds of a hit's relevance: linear in its question's best match and its distance to it."""
-    matches = labelled.matches
-    if not has_meaning:
-        matches = [MatchFeatures(**{**_fields(each), "meaning": None}) for each in matches]
+def fit_relevance(labelled: Labelled, *, without: Sequence[str] = ()) -> tuple[dict[str, float], float]:
+    """Fit the log odds that a hit is relevant: first those that a question has an answer, then those of its hits.
+
+    The first fit decides how the properties of the best match count, the second how much all of them together do.
+    `without` names fields of a match that the source does not know.
+    """
+    matches = [replace(each, **dict.fromkeys(without)) for each in labelled.matches]
     names = list(matches[0].values())
-    table = np.array([[each.values()[name] for name in names] for each in matches])
-    rows = np.c_[table[labelled.question], labelled.below]
+    rows = np.array([[each.values()[name] for name in names] for each in matches])
+    weights = fit_logistic(rows, labelled.is_answered, labelled.question_share)
+    odds = (rows @ weights)[labelled.question]
+    columns = np.stack([odds, labelled.below, np.ones(len(odds))], 1)
+    scale, spread, constant = fit_logistic(columns, labelled.relevant, labelled.hit_share)
+    fitted = dict(zip(names, (scale * weights).tolist(), strict=True))
+    return {**fitted, "constant": fitted["constant"] + constant}, float(spread)
+
+
+def fit_logistic(rows: Floats, labels: NDArray[np.bool_], share: Floats) -> Floats:
+    """Return the weights of a logistic regression; the last column may be constant."""
     scale = rows.std(0)
     scale[scale == 0] = 1
-    rows /= scale
-    sign = np.where(labelled.relevant, 1, -1)
+    rows, sign, share = rows / scale, np.where(labels, 1, -1), share / share.sum()
 
     def loss(weights: Floats) -> tuple[float, Floats]:
         odds = rows @ weights * sign
-        value = (labelled.share * np.logaddexp(0, -odds)).sum() / labelled.share.sum() + 1e-4 * weights @ weights
-        slope = -labelled.share * sign / (1 + np.exp(odds)) / labelled.share.sum()
-        return value, rows.T @ slope + 2e-4 * weights
+        value = (share * np.logaddexp(0, -odds)).sum() + 5e-4 * weights @ weights
+        return value, rows.T @ (-share * sign / (1 + np.exp(odds))) + 1e-3 * weights
 
-    fitted = minimize(loss, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 500}).x / scale
-    return dict(zip(names, fitted[:-1].tolist(), strict=True)), float(fitted[-1])
-
-
-def _fields(match: MatchFeatures) -> dict[str, float | int | None]:
-    return {name: getattr(match, name) for name in MatchFeatures.__slots__}
+    found = minimize(loss, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 500})
+    fitted: Floats = found.x / scale
+    return fitted
 
 
 def measure(design: Design, weights: Floats) -> tuple[float, float]:
@@ -179,26 +225,25 @@ def main() -> None:
     report("fitted", designs, lambda design: weights)
     cross_validate(designs)
     labelled = label_hits(designs, weights)
-    with_meaning, spread = fit_relevance(labelled, has_meaning=True)
-    by_words, _ = fit_relevance(labelled, has_meaning=False)
+    ranked, spread = fit_relevance(labelled)
+    with_meaning, _ = fit_relevance(labelled, without=["ranked"])
+    by_words, _ = fit_relevance(labelled, without=["ranked", "meaning"])
     cosines = [float(np.nanmean(each.evidence.cosines)) for each in asked if each.evidence.cosines is not None]
-    named = dict(zip((*BY_LENGTH, *OTHERS), weights, strict=False))
-    added = dict(zip(BY_LENGTH, weights[len(named) :], strict=True))
-    fitted = {
+    result = {
         "fitted_by": "tools/ranking/fit.py",
         "fitted_at": f"{datetime.now(UTC):%Y-%m-%d}",
         "questions": len(designs),
-        "ranking": {name: [round(named[name], 3), round(added.get(name, 0.0), 3)] for name in named},
+        "ranking": name_weights(weights),
         "spread": round(spread, 4),
         "average_cosine": round(float(np.mean(cosines)), 3),
         "relevance": {
-            "with_meaning": {name: round(each, 3) for name, each in with_meaning.items()},
-            "by_words": {name: round(each, 3) for name, each in by_words.items()},
+            form: {name: round(each, 3) for name, each in fitted.items()}
+            for form, fitted in (("ranked", ranked), ("with_meaning", with_meaning), ("by_words", by_words))
         },
     }
-    print(json.dumps(fitted, indent=2))
+    print(json.dumps(result, indent=2))
     if options.write:
-        OUTPUT.write_text(json.dumps(fitted, indent=2) + "\n", "utf-8")
+        OUTPUT.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -6,8 +6,9 @@ import gzip
 import json
 import random
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from recollect.policy.recall.matching import describe_match
 from recollect.policy.recall.question import ParsedQuery
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.recall.traits import index_terms
+from recollect.policy.text import terms
 from recollect.providers.static import StaticEmbedder
 from recollect.store.engine import RegisteredEmbedder
 from recollect.store.search.encoding import encode_terms, encode_vector
@@ -28,6 +30,10 @@ from recollect.store.search.index import OwnerIndex, RowFilter
 
 MAX_CHARS = 10_000
 ADVERSARIAL = 5  # category of LoCoMo whose questions have no answer
+MIN_WORDS = 5
+KEYWORDS = 400
+"""Searches for a memory by some of its words."""
+
 CROSSED = 600
 """Questions that are also asked in a conversation that knows nothing about them."""
 
@@ -50,8 +56,9 @@ class Asked:
     sessions: Sequence[str]  # of each memory
     expected_sessions: Sequence[str]
 
-    def describe(self, position: int) -> MatchFeatures:
-        return describe_match(self.evidence, self.question, self.features, position)
+    def describe(self, scores: NDArray[np.float32]) -> MatchFeatures:
+        """Describe the best match by these ranking scores."""
+        return describe_match(self.evidence, self.question, self.features, scores, int(scores.argmax()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +71,7 @@ class Store:
     sessions: Sequence[str]
     end: datetime
     index: OwnerIndex
+    words: Sequence[Sequence[str]]  # of each memory
 
     def ask(self, query: str, *, now: datetime | None = None, turns: Sequence[object] = (), **more: Any) -> Asked:
         now = now or self.end
@@ -106,6 +114,7 @@ def build_store(family: str, name: str, memories: Sequence[dict[str, Any]], *, a
         sessions=[str(each.get("session") or each["id"]) for each in memories],
         end=max(times),
         index=index,
+        words=[terms(text) for text in texts],
     )
 
 
@@ -125,6 +134,7 @@ def read_families(paths: Sequence[Path]) -> Iterator[Asked]:
                 crossed.append(question["query"])
                 for store in (own, notes):
                     yield store.ask(question["query"], now=max(now, own.end), **labels)
+    yield from read_keywords(stores, KEYWORDS)
     choose = random.Random(1)
     for query in choose.sample(crossed, min(CROSSED, len(crossed))):
         yield _cross(query, choose.choice(stores))
@@ -179,6 +189,21 @@ def _read_date(text: str, form: str = "%Y/%m/%d %H:%M") -> str:
 def _cross(query: str, store: Store) -> Asked:
     # By chance it may be the question's own conversation; with many conversations that is rare.
     return store.ask(query, headline=False)
+
+
+def read_keywords(stores: Sequence[Store], number: int) -> Iterator[Asked]:
+    """Ask for memories by two to four of their rarest words, as people do who know what they are looking for."""
+    choose = random.Random(2)
+    counts = {store.name: Counter(word for words in store.words for word in set(words)) for store in stores}
+    while number:
+        store = choose.choice(stores)
+        words = sorted(set(choose.choice(store.words)), key=lambda word: (counts[store.name][word], word))
+        if len(words) > MIN_WORDS:
+            query = words[: choose.randint(2, 4)]
+            holders = [row for row, held in enumerate(store.words) if set(query) <= set(held)]
+            turns = [id for id, row in store.ids.items() if row in holders]
+            yield replace(store, family="keywords").ask(" ".join(query), turns=turns)
+            number -= 1
 
 
 def read_relevance(paths: Sequence[Path], *, split: str) -> Iterator[Asked]:

@@ -36,9 +36,10 @@ class MatchFeatures:
     cover: float  # share of the question's words, by rarity, that the text holds
     near_cover: float | None = None  # the same with its neighbours; None: it has none
     meaning: float | None = None  # share of the way from the average cosine to 1; None: searched by words alone
-    terms: int  # number of content words in the question
+    terms: int  # number of words in the question that name something
     unknown: float = 0.0  # share of the question's words, by rarity, that occur nowhere in the source
     unknown_names: int = 0  # number of names in the question that occur nowhere in the source
+    ranked: Mapping[str, float] | None = None  # standing of the best record among all; None: the others are unknown
 
     def values(self) -> Mapping[str, float]:
         """Return the inputs of the fitted function by name."""
@@ -46,27 +47,42 @@ class MatchFeatures:
         size = log1p(self.terms)
         found = {
             "cover": self.cover,
+            "cover_cubed": self.cover**3,
             "near_cover": near_cover,
             "terms": size,
             "cover_of_terms": self.cover * size,
             "unknown": self.unknown,
+            "unknown_of_terms": self.unknown * size,
+            "no_word": float(near_cover == 0),
+            "is_bare": float(self.terms == 0),
             "unknown_names": float(min(self.unknown_names, 2)),
             "constant": 1.0,
         }
         if self.meaning is not None:
-            found |= {"meaning": self.meaning, "meaning_of_terms": self.meaning * size}
-        return found
+            found |= {
+                "meaning": self.meaning,
+                "meaning_squared": self.meaning**2,
+                "meaning_of_terms": self.meaning * size,
+                "meaning_without_word": self.meaning * found["no_word"],
+            }
+        return found if self.ranked is None else {**found, **self.ranked}
+
+    @property
+    def form(self) -> str:
+        """Name of the fitted function that takes these inputs."""
+        if self.meaning is None:
+            return "by_words"
+        return "with_meaning" if self.ranked is None else "ranked"
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
     """Contents of `weights.json`."""
 
-    ranking: Mapping[str, tuple[float, float]]  # by feature: for long records, and what is added for short ones
+    ranking: Mapping[str, tuple[float, float]]  # by feature: for long and for short records
     spread: float  # change of the relevance, in logits, per point of the ranking score
     average_cosine: float  # of unrelated texts, for sources that do not know their own average
-    with_meaning: Mapping[str, float]
-    by_words: Mapping[str, float]
+    relevance: Mapping[str, Mapping[str, float]]  # by form of a match: the weights of its values
 
 
 @cache
@@ -77,8 +93,7 @@ def load_weights() -> Weights:
         ranking={name: (each[0], each[1]) for name, each in read["ranking"].items()},
         spread=read["spread"],
         average_cosine=read["average_cosine"],
-        with_meaning=read["relevance"]["with_meaning"],
-        by_words=read["relevance"]["by_words"],
+        relevance=read["relevance"],
     )
 
 
@@ -94,8 +109,7 @@ def calibrate(match: MatchFeatures) -> float:
 
 def find_logit(match: MatchFeatures) -> float:
     """Return the same as log odds."""
-    weights = load_weights()
-    fitted = weights.by_words if match.meaning is None else weights.with_meaning
+    fitted = load_weights().relevance[match.form]
     return sum(fitted[name] * value for name, value in match.values().items())
 
 
@@ -128,7 +142,7 @@ def keep_relevant(similarities: Sequence[float], *, floor: float, is_strict: boo
 def ranking_weight(name: str, *, shortness: float, words_share: float) -> float:
     """Return the weight of a ranking feature; `words_share` tilts the fitted balance of words and meaning."""
     long, short = load_weights().ranking.get(name, (0.0, 0.0))
-    weight = long + short * shortness
+    weight = long * (1 - shortness) + short * shortness
     if name in WORDS:
         weight *= words_share / DEFAULT_WORDS_SHARE
     elif name in MEANING:

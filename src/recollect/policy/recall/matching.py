@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import log
+
 import numpy as np
 
 from recollect.policy.recall import calibration
@@ -9,6 +11,9 @@ from recollect.policy.recall.calibration import MatchFeatures
 from recollect.policy.recall.features import compute_features, find_unknown, shortness
 from recollect.policy.recall.question import ParsedQuery
 from recollect.policy.recall.similarity import Evidence, Floats, Numbers
+
+NO_MATCH = np.float32(-1e6)
+"""Score of a record without a vector that shares no word with the question."""
 
 LEAST = 0.001
 """Relevance below which a record is no match at all."""
@@ -24,7 +29,7 @@ def find_best(evidence: Evidence, question: ParsedQuery, *, words_share: float, 
     features = compute_features(evidence, question)
     scores = score_records(evidence, features, words_share=words_share)
     best = int(scores.argmax())
-    logit = calibration.find_logit(describe_match(evidence, question, features, best))
+    logit = calibration.find_logit(describe_match(evidence, question, features, scores, best))
     top = _top_positions(scores, limit)
     logits = logit + calibration.load_weights().spread * (scores[top] - scores[best])
     seqs = evidence.seqs[top]
@@ -41,23 +46,42 @@ def score_records(evidence: Evidence, features: dict[str, Floats], *, words_shar
         if weight:
             scores += np.float32(weight) * column
     # Equal records must tie whatever their place in the arrays, so that the newest comes first.
-    return np.round(scores, 4)
+    scores = np.round(scores, 4)
+    if evidence.cosines is None or np.isnan(evidence.cosines).any():
+        has_word = (features["near"] > 0) | (features["around"] > 0)
+        scores[~has_word if evidence.cosines is None else ~has_word & np.isnan(evidence.cosines)] = NO_MATCH
+    return scores
 
 
 def describe_match(
-    evidence: Evidence, question: ParsedQuery, features: dict[str, Floats], position: int
+    evidence: Evidence, question: ParsedQuery, features: dict[str, Floats], scores: Floats, best: int
 ) -> MatchFeatures:
-    """Return the properties of one record that are comparable between questions."""
+    """Return the properties of the best record that are comparable between questions."""
     unknown, unknown_names = find_unknown(evidence, question)
     meaning = features.get("meaning")
     return MatchFeatures(
-        cover=float(features["cover"][position]),
-        near_cover=float(features["near_cover"][position]),
-        meaning=None if meaning is None else float(meaning[position]),
-        terms=len(question.weights),
+        cover=float(features["cover"][best]),
+        near_cover=float(features["near_cover"][best]),
+        meaning=None if meaning is None else float(meaning[best]),
+        terms=question.count_content(),
         unknown=unknown,
         unknown_names=unknown_names,
+        ranked=None if meaning is None else _describe_rank(evidence, features, scores, best),
     )
+
+
+def _describe_rank(evidence: Evidence, features: dict[str, Floats], scores: Floats, best: int) -> dict[str, float]:
+    mean = float(scores.mean())
+    return {
+        "score": float(scores[best]),
+        "above_mean": float(scores[best]) - mean,
+        "deviations": (float(scores[best]) - mean) / (float(scores.std()) + 1e-6),
+        "records": log(len(scores)),
+        "short": shortness(evidence),
+        "best_cover": float(features["cover"].max()),
+        "best_near_cover": float(features["near_cover"].max()),
+        "best_meaning": float(features["meaning"].max()),
+    }
 
 
 def _top_positions(scores: Floats, limit: int) -> Numbers:

@@ -98,6 +98,10 @@ class ParsedQuery:
     asks_time: bool = False  # it asks when something was
     asks_number: bool = False  # it asks how many, how much or how old
 
+    def count_content(self) -> int:
+        """Return the number of words that do not merely ask, count or date."""
+        return sum(weight == 1 for weight in self.weights)
+
     @property
     def lookups(self) -> Sequence[str]:
         """Terms to look up in an index: the words, then the names."""

@@ -20,6 +20,7 @@ from recollect.caller import current_caller
 from recollect.deadline import limit_reads
 from recollect.errors import Invalid, RecollectError, SchemaMismatch, StoreError, StoreTimeout, TimedOut
 from recollect.model import Hit, Kind, Owner, Recalled, Source, Unanswered
+from recollect.policy.memories.importance import is_small_talk
 from recollect.policy.memories.trust import Judge
 from recollect.policy.names import memory_seq
 from recollect.policy.numbers import check_whole
@@ -251,6 +252,9 @@ class Recall:
         purpose = request.purpose
         weights = self._weights if purpose is None else purpose.weights
         floor, is_strict = (self._floor, False) if request.min_score is None else (request.min_score, True)
+        if request.min_score is None and floor and is_small_talk(request.query):
+            # "Thanks, that's all" asks for nothing.
+            floor = 1.0
         proposed, below = list[Candidate](), dict[str, float]()
         for answer in found.values():
             kept = keep_relevant([each.similarity for each in answer.candidates], floor=floor, is_strict=is_strict)
