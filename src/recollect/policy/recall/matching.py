@@ -13,7 +13,7 @@ from recollect.policy.recall.question import ParsedQuery
 from recollect.policy.recall.similarity import Evidence, Floats, Numbers
 
 NO_MATCH = np.float32(-1e6)
-"""Score of a record without a vector that shares no word with the question."""
+"""Score of a record without a vector that, like its neighbours, shares no word with the question."""
 
 LEAST = 0.001
 """Relevance below which a record is no match at all."""
@@ -29,6 +29,8 @@ def find_best(evidence: Evidence, question: ParsedQuery, *, words_share: float, 
     features = compute_features(evidence, question)
     scores = score_records(evidence, features, words_share=words_share)
     best = int(scores.argmax())
+    if scores[best] == NO_MATCH:
+        return {}
     logit = calibration.find_logit(describe_match(evidence, question, features, scores, best))
     top = _top_positions(scores, limit)
     logits = logit + calibration.load_weights().spread * (scores[top] - scores[best])
@@ -48,7 +50,7 @@ def score_records(evidence: Evidence, features: dict[str, Floats], *, words_shar
     # Equal records must tie whatever their place in the arrays, so that the newest comes first.
     scores = np.round(scores, 4)
     if evidence.cosines is None or np.isnan(evidence.cosines).any():
-        has_word = (features["near"] > 0) | (features["around"] > 0)
+        has_word = features["near"] > 0
         scores[~has_word if evidence.cosines is None else ~has_word & np.isnan(evidence.cosines)] = NO_MATCH
     return scores
 

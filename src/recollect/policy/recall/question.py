@@ -77,8 +77,9 @@ _YOU_SAID = re.compile(
 _HISTORY = re.compile(
     r"\b(?:audit|history|logs?|logged|journal|activity|verlauf|protokoll\w*|historique|journaux|historial|registros?"
     r"|cronologia|histórico)\b|\bwho (?:\w+ )?(?:changed|edited|deleted|erased|removed|stored|added|created|approved"
-    r"|corrected|archived|exported|imported)\b|\b(?:was|were|been|got) (?:\w+ )?(?:changed|edited|deleted|erased"
-    r"|removed|stored|corrected|archived|exported|imported)\b|\b[a-z]-\d+\b"
+    r"|corrected|archived|exported|imported) (?:it|this|that|the|m-)\b"
+    r"|\b(?:was|were|been|got) (?:\w+ )?(?:changed|edited|deleted|erased|removed|stored|corrected|archived|exported"
+    r"|imported)\b|\b[a-z]-\d+\b"
 )
 _CAPITALISED = re.compile(r"(?<=[^.?!:\s] )[^\W\d_a-zß-öø-ÿ]\w+")
 _FIRST_PERSON = re.compile(r"\b(?:i|my|mine|me|myself|we|our|ours|us)\b")

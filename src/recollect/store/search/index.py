@@ -125,7 +125,7 @@ class OwnerIndex:
         lengths = np.bincount(
             np.repeat(np.arange(len(stored)), per_row), weights=(words & np.uint64(0xFF)), minlength=len(stored)
         )
-        # The words first: a search reads the rows first, so that it has the words of every row it sees.
+        # The words first, because a search reads them last.
         self._words = self._words.extend(packed)
         self._rows = self._rows.extend(
             seqs=np.array(seqs, np.int64),
@@ -192,7 +192,7 @@ class OwnerIndex:
         rows = self._rows
         if not rows.count:
             return []
-        # Round, because the last bit depends on the position in the matrix; equal rows must tie and go by age.
+        # The last bit depends on the position in the matrix, but equal rows must tie and go by age.
         scores = np.round(rows.matrix[: rows.count] @ vector, SCORE_DIGITS)
         scores[~(rows.match_filter(row_filter) & rows.embedded[: rows.count])] = -np.inf
         return rows.best(scores, limit, above=-np.inf)
@@ -201,17 +201,13 @@ class OwnerIndex:
         """Collect the cosines and word occurrences of the filtered rows for `policy.recall.similarity`."""
         rows, words = self._rows, self._words
         view = self._view(rows, words, row_filter)
-        cosines: Floats | None = None
-        if vector is not None:
-            cosines = np.round(rows.matrix[: rows.count] @ vector, SCORE_DIGITS)
-            if not view.is_embedded:
-                cosines[~rows.embedded[: rows.count]] = np.nan
-            cosines = cosines[view.kept]
-        return replace(
-            view.evidence,
-            cosines=cosines,
-            occurrences=[words.occurrences(word_key(term), view.places) for term in terms],
-        )
+        occurrences = [words.occurrences(word_key(term), view.places) for term in terms]
+        if vector is None:
+            return replace(view.evidence, occurrences=occurrences)
+        cosines = np.round(rows.matrix[: rows.count] @ vector, SCORE_DIGITS)
+        if not view.is_embedded:
+            cosines[~rows.embedded[: rows.count]] = np.nan
+        return replace(view.evidence, cosines=cosines[view.kept], occurrences=occurrences)
 
     def _view(self, rows: _Rows, words: Words, row_filter: RowFilter) -> _View:
         """Return the view of the filtered rows, cached until the selection for the same groups changes."""
@@ -270,16 +266,13 @@ class _View:
         places = np.full(rows.count, -1)
         places[kept] = np.arange(len(kept))
         lengths = rows.lengths[kept]
-        traits = np.zeros(len(kept), np.uint8)
-        for bit, trait in enumerate(FIXED):
-            traits[words.occurrences(word_key(trait), places)[0]] |= np.uint8(1 << bit)
         evidence = Evidence(
             seqs=seqs[order],
             conversations=conversations,
             lengths=lengths,
             since=since[order],
             speakers=speakers[order],
-            traits=traits,
+            traits=words.mark_bits(map(word_key, FIXED), places, len(kept)),
             cosines=None,
             occurrences=(),
             frame=Frame.of(conversations, lengths) if len(kept) else None,
@@ -289,8 +282,8 @@ class _View:
     @property
     def nbytes(self) -> int:
         evidence, frame = self.evidence, self.evidence.frame
-        shared = (evidence.seqs, evidence.conversations, evidence.lengths, evidence.since, evidence.traits)
-        arrays = (self.allowed, self.kept, self.places, *shared)
+        derived = (evidence.seqs, evidence.conversations, evidence.lengths, evidence.since, evidence.traits)
+        arrays = (self.allowed, self.kept, self.places, *derived)
         return sum(int(each.nbytes) for each in arrays) + (0 if frame is None else frame.nbytes)
 
 
