@@ -312,3 +312,32 @@ def test_a_closed_store_recalls_nothing(place: Place, clock: Clock, tenant_id: s
         ann = recollect.agent("ann", tenant_id)
     with pytest.raises(StoreError, match="closed"):
         ann.recall("refund")
+
+
+def test_nothing_is_recalled_when_nothing_fits(refunds: AgentMemory) -> None:
+    for query in ("quantum chromodynamics", "thanks, that's all"):
+        assert refunds.recall(query) == []
+        assert refunds.recall(query, min_score=0)
+
+
+def test_min_score_is_the_least_similarity_of_each_hit(refunds: AgentMemory) -> None:
+    similarities = [hit.parts["similarity"] for hit in refunds.recall("refund", min_score=0, limit=20)]
+    least = sorted(similarities)[len(similarities) // 2]
+
+    kept = [hit.parts["similarity"] for hit in refunds.recall("refund", min_score=least, limit=20)]
+    assert sorted(kept) == sorted(each for each in similarities if each >= least)
+    for refused in (-0.1, 1.1, True, "0.5"):
+        with pytest.raises(Invalid, match="from 0 \\(no limit\\) to 1"):
+            refunds.recall("refund", min_score=refused)  # type: ignore[arg-type]
+
+
+def test_the_floor_is_a_setting_and_explained(place: Place, clock: Clock, tenant_id: str) -> None:
+    with place.open(clock, recall_floor=0.99) as recollect:
+        ann = recollect.agent("ann", tenant_id)
+        ann.remember("Kim wants every refund explained")
+
+        assert ann.recall("refund") == []
+        explained = ann.explain("refund", "m-1")
+        assert explained.outcome == "below_threshold"
+        assert "`recall_floor` is 0.99" in explained.sentence
+        assert ann.explain("refund", "m-1", min_score=0).outcome == "recalled"

@@ -104,18 +104,13 @@ def calibrate(match: MatchFeatures) -> float:
     >>> full > 0.5 > calibrate(MatchFeatures(cover=0.1, meaning=0.1, terms=4))
     True
     """
-    return squash(find_logit(match))
+    return 1 / (1 + exp(-find_logit(match)))
 
 
 def find_logit(match: MatchFeatures) -> float:
     """Return the same as log odds."""
     fitted = load_weights().relevance[match.form]
     return sum(fitted[name] * value for name, value in match.values().items())
-
-
-def squash(logit: float) -> float:
-    """Return the probability of log odds."""
-    return 1 / (1 + exp(-logit)) if logit > 0 else exp(logit) / (1 + exp(logit))
 
 
 def meaning_of(cosine: float) -> float:

@@ -15,6 +15,7 @@ from recollect.policy.recall.similarity import Evidence, Floats, Numbers
 NO_MATCH = np.float32(-1e6)
 """Score of a record without a vector that, like its neighbours, shares no word with the question."""
 
+LOWEST_LOGIT = np.float32(-50)
 LEAST = 0.001
 """Relevance below which a record is no match at all."""
 
@@ -36,8 +37,9 @@ def find_best(evidence: Evidence, question: ParsedQuery, *, words_share: float, 
     logits = logit + calibration.load_weights().spread * (scores[top] - scores[best])
     seqs = evidence.seqs[top]
     order = np.lexsort((-seqs, -logits))[:limit]
-    found = {int(seqs[each]): calibration.squash(float(logits[each])) for each in order}
-    return {seq: relevance for seq, relevance in found.items() if relevance >= LEAST}
+    relevance = 1 / (1 + np.exp(-np.maximum(logits[order], LOWEST_LOGIT)))
+    kept = relevance >= LEAST
+    return dict(zip(seqs[order][kept].tolist(), relevance[kept].tolist(), strict=True))
 
 
 def score_records(evidence: Evidence, features: dict[str, Floats], *, words_share: float) -> Floats:

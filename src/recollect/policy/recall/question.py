@@ -81,6 +81,7 @@ _HISTORY = re.compile(
     r"|\b(?:was|were|been|got) (?:\w+ )?(?:changed|edited|deleted|erased|removed|stored|corrected|archived|exported"
     r"|imported)\b|\b[a-z]-\d+\b"
 )
+_WITH_CAPITAL = re.compile(r"\b[^\W\d_a-zß-öø-ÿ]\w+")
 _CAPITALISED = re.compile(r"(?<=[^.?!:\s] )[^\W\d_a-zß-öø-ÿ]\w+")
 _FIRST_PERSON = re.compile(r"\b(?:i|my|mine|me|myself|we|our|ours|us)\b")
 
@@ -123,7 +124,7 @@ class ParsedQuery:
             forms=[len(word) for word in words],
             weights=[LIGHT if _light_terms().intersection(word) else 1.0 for word in words],
             is_name=[word[0] in names for word in words],
-            names=[speaker_trait(word[0]) for word in words],
+            names=[speaker_trait(term) for term in dict.fromkeys(terms(" ".join(_WITH_CAPITAL.findall(query))))],
             speaker=find_speaker(query),
             spans=spans(query, now),
             asks_time=bool(ASKS_TIME.search(folded)),
