@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from recollect.model import Role
 from recollect.policy.recall.calibration import MEANING, WORDS, MatchFeatures, calibrate, keep_relevant, load_weights
+from recollect.policy.recall.dates import Span, spans
 from recollect.policy.recall.question import ParsedQuery, asks_history
 from recollect.policy.recall.similarity import SPEAKERS
 from recollect.policy.recall.traits import ANSWER, ASKING, NUMBER, QUESTION, SELF, SPOKEN, TIME, index_terms
@@ -104,6 +106,26 @@ def test_what_a_question_asks_for(query: str, asks_time: bool, asks_number: bool
     question = ParsedQuery.read(query, NOW)
 
     assert (question.asks_time, question.asks_number) == (asks_time, asks_number)
+
+
+@pytest.mark.parametrize(
+    ("query", "first", "last"),
+    [
+        ("Was habe ich am 3. Januar 2026 gekauft?", date(2026, 1, 3), date(2026, 1, 3)),
+        ("Wo war ich im Mai 2025?", date(2025, 5, 1), date(2025, 5, 31)),
+        ("Was geschah letzte Woche?", date(2026, 2, 16), date(2026, 2, 22)),
+        ("Qu'ai-je fait hier ?", date(2026, 2, 28), date(2026, 2, 28)),
+        ("¿Dónde estuve el 5 de enero de 2026?", date(2026, 1, 5), date(2026, 1, 5)),
+        ("Cosa ho fatto ieri?", date(2026, 2, 28), date(2026, 2, 28)),
+    ],
+)
+def test_dates_in_other_languages(query: str, first: date, last: date) -> None:
+    assert spans(query, NOW) == [Span(first, last)]
+
+
+@pytest.mark.parametrize("query", ["Was steht hier?", "a mars bar"])
+def test_words_that_only_look_like_a_date(query: str) -> None:
+    assert spans(query, NOW) == []
 
 
 def test_history_is_asked_for_in_words() -> None:
