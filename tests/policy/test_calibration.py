@@ -15,8 +15,7 @@ from recollect.policy.recall.calibration import MEANING, WORDS, MatchFeatures, c
 from recollect.policy.recall.dates import Span, spans
 from recollect.policy.recall.question import ParsedQuery, asks_history
 from recollect.policy.recall.similarity import SPEAKERS
-from recollect.policy.recall.traits import ANSWER, ASKING, NUMBER, QUESTION, SELF, SPOKEN, TIME, index_terms
-from recollect.policy.text import terms
+from recollect.policy.text import ANSWER, ASKING, NUMBER, QUESTION, SELF, SPOKEN, TIME, index_terms, terms
 from tests.policy.test_similarity import NOW, evidence, order, similarities
 
 SHARES = st.floats(0, 1)

@@ -14,7 +14,7 @@ from recollect.policy.recall.features import compute_features
 from recollect.policy.recall.matching import find_best, score_records
 from recollect.policy.recall.question import ParsedQuery
 from recollect.policy.recall.similarity import SPEAKERS, Evidence, Frame, NeighbourWeights
-from recollect.policy.recall.traits import FIXED, index_terms
+from recollect.policy.text import FIXED, index_terms
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SHARE = 0.6

@@ -21,8 +21,7 @@ from recollect.policy.recall.features import compute_features, shortness
 from recollect.policy.recall.matching import describe_match
 from recollect.policy.recall.question import ParsedQuery
 from recollect.policy.recall.similarity import Evidence
-from recollect.policy.recall.traits import index_terms
-from recollect.policy.text import terms
+from recollect.policy.text import index_terms, terms
 from recollect.providers.static import StaticEmbedder
 from recollect.store.engine import RegisteredEmbedder
 from recollect.store.search.encoding import encode_terms, encode_vector

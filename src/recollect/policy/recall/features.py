@@ -16,7 +16,7 @@ from recollect.policy.recall.dates import Span
 from recollect.policy.recall.question import ParsedQuery
 from recollect.policy.recall.ranking import BM25_K1
 from recollect.policy.recall.similarity import SPEAKERS, Evidence, Floats, Frame, Numbers, rarity
-from recollect.policy.recall.traits import ANSWER, ASKING, FIXED, NUMBER, QUESTION, SELF, SPOKEN, TIME
+from recollect.policy.text import ANSWER, ASKING, FIXED, NUMBER, QUESTION, SELF, SPOKEN, TIME
 
 DOUBT = 3
 """Number of zero cosines added to the average, because the average of few records is unreliable."""

@@ -12,8 +12,7 @@ from recollect.model import Role
 from recollect.policy.lexicon.recall_words import ASKS_NUMBER, ASKS_TIME, NOUN_LANGUAGE_WORDS
 from recollect.policy.lexicon.recall_words import LIGHT_WORDS as OTHER_LIGHT_WORDS
 from recollect.policy.recall.dates import Span, spans
-from recollect.policy.recall.traits import speaker_trait
-from recollect.policy.text import fold, terms
+from recollect.policy.text import fold, speaker_trait, terms
 
 IRREGULAR = """
     become became, begin began begun, bite bitten, blow blew blown, break broke broken, bring brought, build built,
@@ -94,7 +93,7 @@ class ParsedQuery:
     forms: Sequence[int]  # number of terms that belong to each word
     weights: Sequence[float]  # weight of each word
     is_name: Sequence[bool] = ()  # for each word: it is written like a name
-    names: Sequence[str] = ()  # traits of texts by a speaker whose name is among the words; see `traits`
+    names: Sequence[str] = ()  # traits of texts by a speaker whose name is among the words; see `policy.text`
     speaker: Role | None = None  # the speaker the question asks about, if it says so
     spans: Sequence[Span] = ()  # the time spans it mentions
     asks_time: bool = False  # it asks when something was

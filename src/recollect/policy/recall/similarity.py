@@ -39,7 +39,7 @@ class Evidence:
     lengths: Floats  # in words
     since: NDArray[np.float64]  # seconds since 1970 when the record was said or became true
     speakers: NDArray[np.int8]  # an index into SPEAKERS
-    traits: NDArray[np.uint8]  # a bit for each of `traits.FIXED`
+    traits: NDArray[np.uint8]  # a bit for each of `text.FIXED`
     cosines: Floats | None  # to the question; NaN without a vector
     occurrences: Sequence[tuple[Numbers, Floats]]  # per query term: the rows that hold it, and its counts there
     frame: Frame | None = None  # data that depends on the records alone, if cached by the index

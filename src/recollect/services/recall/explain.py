@@ -104,7 +104,7 @@ class Explain:
             return None
         hit, returned = ranking.hits[place - 1], ranking.hits[: request.limit]
         # Not always the last in order: hits that read like instructions come last whatever they score.
-        last = min(returned, key=lambda each: each.score)
+        last = min(reversed(returned), key=lambda each: each.score)
         if place <= request.limit:
             outcome, sentence = (
                 Outcome.RECALLED,

@@ -11,8 +11,7 @@ import numpy as np
 from recollect.model import Kind, Match, Memory
 from recollect.policy.names import memory_seq
 from recollect.policy.recall.similarity import Evidence
-from recollect.policy.recall.traits import index_terms
-from recollect.policy.text import terms
+from recollect.policy.text import index_terms, terms
 from recollect.ports import EmbedTexts, Vector
 from recollect.store.engine import RegisteredEmbedder
 from recollect.store.search.encoding import encode_terms, encode_vector

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from recollect.model import Kind, Match
 from recollect.policy.recall.ranking import BM25_B, BM25_K1
 from recollect.policy.recall.similarity import SPEAKERS, Evidence, Frame, number_conversations
-from recollect.policy.recall.traits import FIXED
+from recollect.policy.text import FIXED
 from recollect.store.engine import RegisteredEmbedder, Row
 from recollect.store.search.encoding import COMPACT_ENCODING, Encoding, Floats, Numbers, word_key
 from recollect.store.search.postings import NO_WORDS, Packed, Words, row_numbers

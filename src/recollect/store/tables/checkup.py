@@ -10,8 +10,7 @@ from typing import IO, Any
 from recollect.model import BackupReport, IndexGaps, Owner, StoreState, WrongWords
 from recollect.policy.history import history_terms, step_words
 from recollect.policy.names import memory_seq
-from recollect.policy.recall.traits import index_terms
-from recollect.policy.text import terms
+from recollect.policy.text import index_terms, terms
 from recollect.store.engine import Progress, Row, Unit, Units
 from recollect.store.migrations import CreatedObject, list_created, load_migrations
 from recollect.store.search.words import encode_words, has_same_words

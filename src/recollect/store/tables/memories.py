@@ -15,8 +15,7 @@ from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.memories.lifetime import prolong
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.recall.similarity import Evidence
-from recollect.policy.recall.traits import index_terms
-from recollect.policy.text import content_hash, fold, like_literal, terms
+from recollect.policy.text import content_hash, fold, index_terms, like_literal, terms
 from recollect.ports import Aging, MemorySummary, Vector
 from recollect.store.engine import Row, Unit, Units
 from recollect.store.tables.agents import make_agent

@@ -11,8 +11,7 @@ from recollect.errors import Conflict, Invalid, StoreError
 from recollect.model import Detail, Json
 from recollect.policy.audit import canonical_json
 from recollect.policy.history import history_terms, step_words
-from recollect.policy.recall.traits import index_terms
-from recollect.policy.text import fold, terms
+from recollect.policy.text import fold, index_terms, terms
 from recollect.policy.transfer import CONTENTS
 from recollect.ports import ContentDraft, Vector
 from recollect.store.engine import Row, Unit
