@@ -12,7 +12,7 @@ from recollect.policy.recall.question import ParsedQuery
 from recollect.ports import MemoryStore, MemorySummary
 from recollect.services.recall.question import Candidate, Question, SourceAnswer
 
-CANDIDATES = 30
+CANDIDATES = 20
 """Minimum number of memories to rank by recency and importance as well."""
 
 STEP, MOST = 4, 2000
