@@ -9,7 +9,7 @@ from benchmarks.corpus import DIMENSIONS, NOW, memories, sentences, vectors
 from benchmarks.floors import BareSqlite, bare_nearest
 from benchmarks.measure import Line, best_of_turns, seconds
 from recollect.model import Kind, Owner
-from recollect.policy.recall import similarity
+from recollect.policy.recall import matching
 from recollect.policy.recall.question import ParsedQuery
 from recollect.ports import Vector
 from recollect.store import open_store
@@ -92,8 +92,8 @@ def _opened(path: Path) -> SqlStore:
 def searched(store: SqlStore, query: str, vector: Vector) -> dict[int, object]:
     """What recall does: everything weighed, the best ten and the records behind them."""
     owner, asked = Owner("acme", "atlas"), ParsedQuery.read(query, NOW)
-    evidence = store.weigh_memories(owner, asked.terms, vector, kinds=tuple(Kind), now=NOW)
-    found = similarity.find_best(evidence, asked, words_share=0.67, limit=2 * LIMIT)
+    evidence = store.weigh_memories(owner, asked.lookups, vector, kinds=tuple(Kind), now=NOW)
+    found = matching.find_best(evidence, asked, words_share=0.67, limit=2 * LIMIT)
     return dict(store.find_memories(owner, list(found)))
 
 

@@ -101,7 +101,7 @@ def test_only_the_questions_of_a_split_are_asked(tmp_path: Path) -> None:
 
 def test_memories_expire_before_the_question_unless_endless(tmp_path: Path) -> None:
     thanks = {**PIANO, "memory": "Thanks a lot!", "created_at": "2025-05-08T10:00:00Z", "role": "user"}
-    asked = {**WHAT, "question": "Thanks?"}
+    asked = {**WHAT, "question": "A lot of what?"}
     path = labelled(tmp_path, thanks, asked)
 
     for options, alive in ((ReplayOptions(), 0.0), (ENDLESS, 1.0)):

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.model import Source
-from recollect.policy.recall.ranking import RECENCY_HALF_LIFE, SOURCE_PRIORITY, hybrid, recency, weighted_sum
+from recollect.policy.recall.ranking import SOURCE_PRIORITY, hybrid, recency, score_parts, weighted_sum
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
+HALF_LIFE = timedelta(days=90)
 WORDS = st.dictionaries(st.integers(1, 9), st.floats(0.01, 50))
 MEANING = st.dictionaries(st.integers(1, 9), st.floats(-1, 1))
 
@@ -56,14 +57,27 @@ def test_one_side_alone_is_enough(words: dict[int, float], meaning: dict[int, fl
 
 @pytest.mark.parametrize(("half_lives", "expected"), [(0, 1), (1, 0.5), (2, 0.25), (10, 2**-10), (-1, 1)])
 def test_recency_halves_and_the_future_is_now(half_lives: int, expected: float) -> None:
-    assert recency(NOW - half_lives * RECENCY_HALF_LIFE, now=NOW) == pytest.approx(expected)
+    assert recency(NOW - half_lives * HALF_LIFE, now=NOW, half_life=HALF_LIFE) == pytest.approx(expected)
 
 
 @given(st.timedeltas(timedelta(), timedelta(days=4000)), st.timedeltas(timedelta(), timedelta(days=4000)))
 def test_the_newer_is_never_less_recent(one: timedelta, other: timedelta) -> None:
     newer, older = sorted((one, other))
 
-    assert recency(NOW - newer, now=NOW) >= recency(NOW - older, now=NOW)
+    newest, oldest = (recency(NOW - age, now=NOW, half_life=HALF_LIFE) for age in (newer, older))
+
+    assert newest >= oldest
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
+def test_being_new_and_important_never_lifts_a_weak_match_over_one_twice_as_relevant(
+    weak: float, recency: float, importance: float
+) -> None:
+    weights = {"similarity": 0.5, "recency": 0.2, "importance": 0.2, "source": 0.1}
+    lifted = score_parts(weak / 2, recency=recency, importance=importance, source=Source.MEMORY)
+    plain = score_parts(weak, recency=0.0, importance=0.0, source=Source.MEMORY)
+
+    assert weighted_sum(lifted, weights) <= weighted_sum(plain, weights) + 1e-9
 
 
 def test_every_source_has_a_priority_and_memories_the_highest() -> None:

@@ -141,7 +141,7 @@ FUNCTIONS = functions_of_text()
 MUST_BE_LISTED = {
     "policy.text.terms",
     "policy.history.history_terms",
-    "policy.recall.ranking.source_strength",
+    "policy.text.index_terms",
     "policy.memories.duplicates.compute_similarity",
     "policy.memories.importance.judge",
     "policy.prompt.relevance.keywords",

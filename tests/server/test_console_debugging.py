@@ -52,7 +52,7 @@ def test_the_page_says_why_something_is_or_is_not_recalled(
     assert "m-2 : Corrected It was corrected" in why(browser, ann, "m-2")
     assert "m-4 : Held for review It is held for review" in why(browser, ann, "m-4")
     assert "m-5 : Archived It was archived" in why(browser, ann, "m-5")
-    assert f"a-{tea.id} : Below the threshold It shares no word" in why(browser, ann, f"a-{tea.id}")
+    assert f"a-{tea.id} : No match It shares no word" in why(browser, ann, f"a-{tea.id}")
     assert "m-99 : Not found There is nothing of this id" in why(browser, ann, "m-99")
 
 

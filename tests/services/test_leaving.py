@@ -22,7 +22,7 @@ from recollect.services.background import writer
 writer.PAUSE = 600  # so that nothing is written before the end
 """
 AT = f"clock = lambda: datetime.fromisoformat('{START.isoformat()}')\n"
-RECALL = "agent.recall('which indentation?')\nagent.context('s-1', 'which indentation?')\n"
+RECALL = "agent.recall('tabs or spaces?')\nagent.context('s-1', 'which indentation?')\n"
 PROGRAMS = {
     "kept": "store = Recollect(sys.argv[1], clock=clock)\nagent = store.agent('atlas')\n" + RECALL,
     "let go of": "agent = Recollect(sys.argv[1], clock=clock).agent('atlas')\n" + RECALL,
@@ -31,8 +31,8 @@ import asyncio
 
 async def main():
     agent = AsyncRecollect(sys.argv[1], clock=clock).agent('atlas')
-    await agent.recall('which indentation?')
-    await agent.context('s-1', 'which indentation?')
+    await agent.recall('tabs or spaces?')
+    await agent.context('s-1', 'tabs or spaces?')
 
 asyncio.run(main())
 """,
@@ -42,8 +42,8 @@ def last_words():
     use(store.agent('atlas'))
 
 def use(agent):
-    agent.recall('which indentation?')
-    agent.context('s-1', 'which indentation?')
+    agent.recall('tabs or spaces?')
+    agent.context('s-1', 'tabs or spaces?')
 
 store = Recollect(sys.argv[1], clock=clock)
 use(store.agent('bob'))

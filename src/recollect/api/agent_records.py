@@ -248,17 +248,22 @@ class AgentRecords(AgentView):
         sources: Collection[SourceName] | None = None,
         purpose: str | None = None,
         as_of: datetime | None = None,
+        min_score: float | None = None,
     ) -> Recalled:
         """Find what answers a question best; each hit carries the parts of its score.
 
         Searches the agent's own memories and the tenant's audit log, workflow steps and knowledge. `sources` limits
         that to some of memory, audit, workflow and knowledge, `kinds` to memories of these kinds. `purpose` tunes the
         result for task_intake, tool_selection, decision_memo, content or delegation. `as_of` recalls as if asked at
-        that time. Sources that did not answer in time are listed in the result's `unanswered`.
+        that time. `min_score` is the least similarity of each hit (the chance that it is relevant); by default the
+        setting `recall_floor` decides, and 0 returns everything. Sources that did not answer in time are listed in the
+        result's `unanswered`.
 
         Raises: Invalid; StoreError when no source answered.
         """
-        request = _build_request(query, limit=limit, kinds=kinds, sources=sources, purpose=purpose, as_of=as_of)
+        request = _build_request(
+            query, limit=limit, kinds=kinds, sources=sources, purpose=purpose, as_of=as_of, min_score=min_score
+        )
         return self._services.recall(self.owner, request)
 
     def explain(
@@ -271,12 +276,15 @@ class AgentRecords(AgentView):
         sources: Collection[SourceName] | None = None,
         purpose: str | None = None,
         as_of: datetime | None = None,
+        min_score: float | None = None,
     ) -> Explanation:
         """Explain why `recall` with these arguments returns the memory, event, step or passage `id`, or omits it.
 
         Raises: Invalid; StoreError when no source answered.
         """
-        request = _build_request(query, limit=limit, kinds=kinds, sources=sources, purpose=purpose, as_of=as_of)
+        request = _build_request(
+            query, limit=limit, kinds=kinds, sources=sources, purpose=purpose, as_of=as_of, min_score=min_score
+        )
         services = self._services
         explain = Explain(self._store, services.recall, services.context_calls, now=services.now)
         return explain(self.owner, request, id)
@@ -347,6 +355,7 @@ def _build_request(
     sources: Collection[SourceName] | None,
     purpose: str | None,
     as_of: datetime | None,
+    min_score: float | None,
 ) -> RecallRequest:
     if isinstance(kinds, str):
         raise Invalid(f"The kinds are a list of names, such as {[str(kinds)[:40]]!r}.")
@@ -357,6 +366,7 @@ def _build_request(
         sources=parse_sources(sources),
         purpose=check_purpose(purpose),
         as_of=None if as_of is None else check_moment(as_of, "as_of"),
+        min_score=min_score,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 
 from recollect.model import Kind, Owner
@@ -284,7 +285,17 @@ def _build_recall(
     )
     weights = {name: getattr(settings, f"weight_{name}") for name in PARTS}
     return Recall(
-        store, sources, embedding, echoes, retrieved, judge, now, weights=weights, deadline=settings.recall_deadline
+        store,
+        sources,
+        embedding,
+        echoes,
+        retrieved,
+        judge,
+        now,
+        weights=weights,
+        floor=settings.recall_floor,
+        half_life=timedelta(days=settings.recency_half_life),
+        deadline=settings.recall_deadline,
     )
 
 

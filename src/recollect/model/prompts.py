@@ -37,6 +37,7 @@ class Outcome(StrEnum):
 
     RECALLED = "recalled"
     OUT_RANKED = "out_ranked"
+    BELOW_THRESHOLD = "below_threshold"  # `min_score` or the setting `recall_floor`
     MISSING = "missing"  # or owned by another agent
     EXPIRED = "expired"
     SUPERSEDED = "superseded"

@@ -53,6 +53,15 @@ def history_terms(text: str) -> list[str]:
     return [*ids, *terms(_ID.sub(" ", folded) if ids else folded)]
 
 
+def is_bookkeeping(action: str) -> bool:
+    """Return True for an action that recollect records about its own work.
+
+    >>> is_bookkeeping("turn.log"), is_bookkeeping("refund.approve")
+    (True, False)
+    """
+    return action.partition(".")[0] in OWN_AREAS
+
+
 def step_words(step: WorkflowStep) -> str:
     """Return the searchable text of a step."""
     return f"{step.workflow_name} {step.name} {step.output[:STEP_CHARS]}"

@@ -1,7 +1,11 @@
-"""Validate text for storage, and split it into search terms.
+"""Validate text for storage, split it into search terms, and recognise the traits that recall goes by.
 
 Words are split, folded and stemmed here once for every engine. The databases only see finished terms, so the same
 search finds the same memories on both.
+
+A trait, such as "it is a question", is stored among the terms of a memory's index entry. It has a colon, which no word
+has, so it needs no column of its own and no search for words finds it. Records indexed before a trait existed lack it
+until `reembed` rewrites their entries.
 """
 
 from __future__ import annotations
@@ -9,11 +13,13 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 import Stemmer
 
 from recollect.errors import Invalid
+from recollect.policy.lexicon.recall_words import NUMBER_WORDS, SELF_WORDS, TIME_WORDS
 
 MAX_TERM_CHARS = 64
 """Maximum length of a term; longer runs of letters are data and are found by their first characters."""
@@ -34,6 +40,47 @@ _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u
 _PIECE = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+(?:['’][^\W_]+)?")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _UNSPACED_START = re.compile(rf"[{_UNSPACED}]")
+
+
+QUESTION = "trait:question"
+"""Nothing but questions, without a number or a date: such a text states nothing."""
+
+ASKING = "trait:asking"
+"""At least half of it is questions."""
+
+SELF = "trait:self"
+"""Somebody speaks of themselves."""
+
+TIME = "trait:time"
+"""Dates an event."""
+
+NUMBER = "trait:number"
+"""Holds a number."""
+
+ANSWER = "trait:answer"
+"""Reads like the answer of an assistant: lists, headings, offers of help."""
+
+SPOKEN = "trait:spoken"
+"""Begins with the name of its speaker, as in "Ann: hello"."""
+
+FIXED = (QUESTION, ASKING, SELF, TIME, NUMBER, ANSWER, SPOKEN)
+"""Traits of a text alone, in the order of the bits in `Evidence.traits`."""
+
+HALF = 0.5
+
+MAX_ANSWER_CHARS = 400
+"""Length above which a text with a list or a heading reads like an answer."""
+
+_SPEAKER = re.compile(r"\s*([^\W\d_][\w.'’-]{0,30}(?: [^\W\d_][\w.'’-]{0,30}){0,2}): ")
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s*(?=[^\s.!?。！？])|\n+")
+_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+_DIGIT = re.compile(r"\d")
+_LIST = re.compile(r"^\s*(?:[-*•] |\d{1,2}[.)] |#{1,4} |\*\*)", re.MULTILINE)
+_OFFER = re.compile(
+    r"(?:sure|certainly|of course|absolutely|great (?:question|idea|choice)|here(?:'s| is| are)\b|i'm (?:sorry|glad)"
+    r"|you're welcome|as an ai|congratulations|natürlich|gerne|gern geschehen|bien sûr|avec plaisir|voici|claro"
+    r"|por supuesto|aquí (?:tienes|está)|certo|certamente|ecco|com certeza|aqui está)"
+)
 
 
 def check_text(text: str, *, what: str = "text") -> str:
@@ -101,8 +148,18 @@ def terms(text: str) -> list[str]:
     >>> terms("東京都に住む")
     ['東京', '京都', '都に', 'に住', '住む']
     """
+    return join_terms(split_words(text))
+
+
+def split_words(text: str) -> list[str]:
+    """Return the folded words of `text`, and each run of characters written without spaces as one."""
+    return _PIECE.findall(fold(text))
+
+
+def join_terms(words: Iterable[str]) -> list[str]:
+    """Return the search terms of words that `split_words` returned."""
     found: list[str] = []
-    for piece in _PIECE.findall(fold(text)):
+    for piece in words:
         if _UNSPACED_START.match(piece):
             found += (piece[i : i + 2] for i in range(max(1, len(piece) - 1)))
         else:
@@ -128,3 +185,68 @@ def _stem(word: str) -> str:
     # A stemmer holds the word it works on, so it is not thread-safe. A new one costs only 0.4 µs.
     stem: str = Stemmer.Stemmer("english", 0).stemWord(word)
     return stem
+
+
+def index_terms(text: str) -> list[str]:
+    """Return the terms of a memory's index entry: its words, then its traits.
+
+    >>> index_terms("Ann: I moved in May 2021")[-5:]
+    ['trait:self', 'trait:time', 'trait:number', 'trait:spoken', 'by:ann']
+    >>> index_terms("What is my dog's name?")[-2:]
+    ['trait:asking', 'trait:self']
+    """
+    words = split_words(text)
+    return [*join_terms(words), *_find_traits(text, frozenset(words))]
+
+
+def speaker_trait(term: str) -> str:
+    """Return the trait of texts whose speaker's name contains a term."""
+    return f"by:{term}"
+
+
+def find_name(text: str) -> str:
+    """Return the name of the speaker that a text begins with, if any.
+
+    >>> find_name("Ann Lee: hello"), find_name("note: call back")
+    ('Ann Lee', '')
+    """
+    match = _SPEAKER.match(text)
+    return match[1] if match and all(word[0].isupper() for word in match[1].split()) else ""
+
+
+def _find_traits(text: str, words: frozenset[str]) -> Iterator[str]:
+    name = find_name(text)
+    stated = text[len(name) + 1 :] if name else text
+    has_number = bool(_DIGIT.search(stated)) or not words.isdisjoint(NUMBER_WORDS)
+    has_time = not words.isdisjoint(TIME_WORDS) or bool(_YEAR.search(stated))
+    asked = _share_asked(stated)
+    if asked == 1 and not has_number and not has_time:
+        yield QUESTION
+    if asked >= HALF:
+        yield ASKING
+    if not words.isdisjoint(SELF_WORDS):
+        yield SELF
+    if has_time:
+        yield TIME
+    if has_number:
+        yield NUMBER
+    if _is_answer(stated):
+        yield ANSWER
+    if name:
+        yield SPOKEN
+        yield from dict.fromkeys(map(speaker_trait, terms(name)))
+
+
+def _share_asked(text: str) -> float:
+    """Return the share of a text's characters that belong to questions."""
+    if "?" not in text and "？" not in text:
+        return 0.0
+    sentences: Sequence[str] = [part for part in _SENTENCE_END.split(text.strip()) if part.strip()]
+    asked = sum(len(part) for part in sentences if part.rstrip(" \"'”»)").endswith(("?", "？")))
+    return asked / sum(map(len, sentences))
+
+
+def _is_answer(text: str) -> bool:
+    if len(text) > MAX_ANSWER_CHARS and _LIST.search(text):
+        return True
+    return bool(_OFFER.match(text.strip()[:40].lower().replace("’", "'")))

@@ -18,11 +18,15 @@ MAX_LIMIT = 20
 
 
 def search_my_memories(
-    memory: AgentMemory | None, query: str, limit: int = DEFAULT_LIMIT, purpose: str | None = None
+    memory: AgentMemory | None,
+    query: str,
+    limit: int = DEFAULT_LIMIT,
+    purpose: str | None = None,
+    min_score: float | None = None,
 ) -> Json:
     if memory is None:
         return NO_AGENT
-    hits = memory.recall(query, limit=max(1, min(limit, MAX_LIMIT)), purpose=purpose)
+    hits = memory.recall(query, limit=max(1, min(limit, MAX_LIMIT)), purpose=purpose, min_score=min_score)
     answer: Json = {"count": len(hits), "results": bound_results([_render(hit) for hit in hits])}
     if hits.heading:
         answer = {"heading": hits.heading, **answer}
@@ -59,6 +63,13 @@ TOOLS = (
                     "agents did such work well. Leave it out for anything else."
                 ),
                 choices=tuple(PURPOSES),
+            ),
+            "min_score": Parameter(
+                description=(
+                    "Least chance, from 0 to 1, that a result is relevant. Leave it out to get what is likely to be; "
+                    "0 returns the nearest whatever it is."
+                ),
+                type="number",
             ),
         },
         answer={"heading": "string", "count": "integer", "results": "array", "missing": "array"},

@@ -48,6 +48,16 @@ ForPurpose = Annotated[
 ]
 
 
+MinScore = Annotated[
+    float | None,
+    typer.Option(
+        "--min-score",
+        help="Least similarity of each result, 0 to 1; 0: no limit. By default as in the settings.",
+        show_default=False,
+    ),
+]
+
+
 def search(
     run: Run,
     query: Annotated[str, typer.Argument(help="Text that memories must contain exactly, ignoring case.")] = "",
@@ -70,10 +80,17 @@ def recall(
     purpose: ForPurpose = None,
     explain: Annotated[bool, typer.Option("--explain", help="Explain each score.")] = False,
     as_of: AsOf = None,
+    min_score: MinScore = None,
 ) -> None:
     """Find what answers a question best, by meaning and by words."""
     hits = run.memory.recall(
-        query, limit=limit, kinds=kind or None, sources=source or None, purpose=purpose, as_of=as_of
+        query,
+        limit=limit,
+        kinds=kind or None,
+        sources=source or None,
+        purpose=purpose,
+        as_of=as_of,
+        min_score=min_score,
     )
     run.show(render_hits(hits, is_explained=explain))
 
@@ -87,10 +104,18 @@ def explain(
     source: FromSource = None,
     purpose: ForPurpose = None,
     as_of: AsOf = None,
+    min_score: MinScore = None,
 ) -> None:
     """Explain why a question finds a record, or why it does not."""
     explanation = run.memory.explain(
-        query, id, limit=limit, kinds=kind or None, sources=source or None, purpose=purpose, as_of=as_of
+        query,
+        id,
+        limit=limit,
+        kinds=kind or None,
+        sources=source or None,
+        purpose=purpose,
+        as_of=as_of,
+        min_score=min_score,
     )
     run.show(render_explanation(explanation))
 

@@ -1,6 +1,8 @@
 """Time spans in questions: "last May", "two weeks before Christmas", "on 8 May 2023".
 
-English only. A question without an explicit date has no span. Relative dates count from the time of the question.
+Days, months, years, weekdays and words such as "yesterday" are also read in German, French, Spanish, Italian and
+Portuguese; the rest is English only. A question without an explicit date has no span. Relative dates count from the
+time of the question.
 """
 
 from __future__ import annotations
@@ -16,14 +18,29 @@ from numpy.typing import NDArray
 MONTHS: Mapping[str, int] = {
     name: number
     for number, names in enumerate(
-        "january jan,february feb,march mar,april apr,may,june jun,july jul,august aug,september sept sep,"
-        "october oct,november nov,december dec".split(","),
+        (
+            "january jan januar janvier enero gennaio janeiro,february feb februar février febrero febbraio fevereiro,"
+            "march mar märz mars marzo março,april apr avril abril aprile,may mai mayo maggio maio,"
+            "june jun juni juin junio giugno junho,july jul juli juillet julio luglio julho,august aug août agosto,"
+            "september sept sep septembre septiembre settembre setembro,"
+            "october oct oktober octobre octubre ottobre outubro,"
+            "november nov novembre noviembre novembro,december dec dezember décembre diciembre dicembre dezembro"
+        ).split(","),
         1,
     )
     for name in names.split()
 }
 DAYS: Mapping[str, int] = {
-    name: number for number, name in enumerate("monday tuesday wednesday thursday friday saturday sunday".split())
+    name: number
+    for number, names in enumerate(
+        (
+            "monday montag lundi lunes lunedì,tuesday dienstag mardi martes martedì,"
+            "wednesday mittwoch mercredi miércoles mercoledì,thursday donnerstag jeudi jueves giovedì,"
+            "friday freitag vendredi viernes venerdì,saturday samstag samedi sábado sabato,"
+            "sunday sonntag dimanche domingo domenica"
+        ).split(",")
+    )
+    for name in names.split()
 }
 SEASONS: Mapping[str, int] = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 """First month of each season."""
@@ -51,6 +68,20 @@ NUMBERS: Mapping[str, int] = {
     )
     for word in words.split()
 }
+NEAR_DAYS: Mapping[str, int] = {
+    **dict.fromkeys("today,this morning,tonight,heute,aujourd'hui,hoy,oggi,hoje".split(","), 0),
+    **dict.fromkeys("yesterday,last night,gestern,hier,hier soir,hier matin,ayer,anoche,ieri,ontem".split(","), 1),
+    **dict.fromkeys("vorgestern,avant-hier,anteayer".split(","), 2),
+}
+"""Days before today."""
+
+PAST_UNITS: Mapping[str, str] = {
+    **dict.fromkeys(("letzte woche", "la semaine dernière", "la semana pasada", "la settimana scorsa"), "week"),
+    **dict.fromkeys(("letzten monat", "le mois dernier", "el mes pasado", "il mese scorso", "o mês passado"), "month"),
+    **dict.fromkeys(("letztes jahr", "l'année dernière", "el año pasado", "l'anno scorso", "o ano passado"), "year"),
+}
+"""Last week, month and year."""
+
 UNIT_DAYS: Mapping[str, float] = {"day": 1, "week": 7, "weekend": 7, "month": 30.4, "year": 365.25}
 """Average length of each unit. Weekends are a week apart."""
 
@@ -261,7 +292,7 @@ def _parse_this(match: re.Match[str], today: date) -> Span:
 
 
 def _parse_last(match: re.Match[str], today: date) -> Span:
-    unit = match["unit"]
+    unit = PAST_UNITS.get(match["unit"], match["unit"])
     if unit == "year":
         return Span(date(today.year - 1, 1, 1), date(today.year - 1, 12, 31))
     if unit == "month":
@@ -279,7 +310,7 @@ def _parse_weekday(match: re.Match[str], today: date) -> Span:
 
 
 def _parse_near(match: re.Match[str], today: date) -> Span:
-    at = today - timedelta(days=match[0] in ("yesterday", "last night"))
+    at = today - timedelta(days=NEAR_DAYS[match[0]])
     return Span(at, at)
 
 
@@ -296,16 +327,22 @@ def _build_parsers() -> Iterator[tuple[re.Pattern[str], Callable[[re.Match[str],
     """Yield patterns and their parsers, most specific first; each match hides its text from later patterns."""
     month, weekday, season = _alternatives(MONTHS), _alternatives(DAYS), _alternatives(SEASONS)
     unit, number = r"(?P<unit>day|week|weekend|month|year)", rf"(?:\d{{1,3}}|{_alternatives(NUMBERS)})"
-    units, ordinal = r"(?:day|week|weekend|month|year)s?", r"(?:st|nd|rd|th)?"
+    units, ordinal = r"(?:day|week|weekend|month|year)s?", r"(?:st|nd|rd|th|er|\.|º)?"
     year = r"(?P<year>(?:19|20)\d\d)\b"
-    with_year = rf",?(?: (?:of )?{year})?"
+    with_year = rf",?(?: (?:of |de |del )?{year})?"
     counted = rf"(?:the |{number} (?:of )?)?{units}|(?:the )?(?:{weekday})"
     lead = rf"(?:\b(?P<lead>(?:{counted}) (?:before|after)) )?(?:the )?"
     piece = rf"beginning|start|middle|end|(?:first|second|third|fourth|last) (?:{number} )?(?:half|{units})"
     part = rf"(?:\b(?P<part>(?:{piece}) of ))?"
-    before = r"(?P<before>\b(?:last|this|in|of|during|since|by|until|around|in the|during the) )?"
+    before = (
+        r"(?P<before>\b(?:last|this|in|of|during|since|by|until|around|in the|during the|im|letzten|seit|en|em|di|nel)"
+        r" )?"
+    )
     yield re.compile(rf"{lead}\b(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)-(?P<day>\d\d)\b"), _parse_iso
-    yield re.compile(rf"{lead}\b(?P<day>\d{{1,2}}){ordinal} (?:of )?(?P<month>{month})\b\.?{with_year}"), _parse_day
+    yield (
+        re.compile(rf"{lead}\b(?P<day>\d{{1,2}}){ordinal} (?:of |de |di )?(?P<month>{month})\b\.?{with_year}"),
+        _parse_day,
+    )
     yield re.compile(rf"{lead}\b(?P<month>{month})\.? (?P<day>\d{{1,2}}){ordinal}\b{with_year}"), _parse_day
     yield re.compile(r"\b(?P<one>\d{1,2})/(?P<two>\d{1,2})(?:/(?P<year>\d{4}|\d\d))?\b"), _parse_slashed
     yield re.compile(rf"{lead}\b(?P<holiday>{_alternatives(HOLIDAYS)})(?!\w){with_year}"), _parse_holiday
@@ -316,9 +353,15 @@ def _build_parsers() -> Iterator[tuple[re.Pattern[str], Callable[[re.Match[str],
     yield re.compile(rf"\bpast (?P<number>){unit}\b"), _parse_past
     yield re.compile(r"\bthis (?P<unit>week|month|year)\b"), _parse_this
     yield re.compile(r"\blast (?P<unit>weekend|week|month|year)\b"), _parse_last
-    yield re.compile(rf"\b(?:last|on|this past) (?P<weekday>{weekday})\b"), _parse_weekday
-    yield re.compile(r"\b(?:yesterday|last night|today|this morning|tonight)\b"), _parse_near
-    yield re.compile(rf"\b(?:in|of|during|since|by|year) {year}"), _parse_year
+    yield re.compile(rf"\b(?P<unit>{_alternatives(PAST_UNITS)})\b"), _parse_last
+    yield (
+        re.compile(rf"\b(?:last|on|this past|am|letzten|el|le|il|na|no) (?P<weekday>{weekday})\b"),
+        _parse_weekday,
+    )
+    # "hier" is French for yesterday and German for here; French puts a space before the question mark.
+    near = _alternatives(word for word in NEAR_DAYS if word != "hier")
+    yield re.compile(rf"(?<![\w-])(?:(?:{near})\b|hier(?= \?))"), _parse_near
+    yield re.compile(rf"\b(?:in|of|during|since|by|year|im jahr|seit|en|em|nel) {year}"), _parse_year
 
 
 _PARSERS: Sequence[tuple[re.Pattern[str], Callable[[re.Match[str], date], Span | None]]] = tuple(_build_parsers())

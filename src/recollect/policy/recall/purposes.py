@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from recollect.errors import Invalid
 from recollect.lazy import LazyModule
 from recollect.model import Hit, Recalled, Role, Source
-from recollect.policy.history import FAILURES, OWN_AREAS
+from recollect.policy.history import FAILURES, is_bookkeeping
 from recollect.policy.memories.categories import Category, find_category
 from recollect.policy.memories.trust import UNVERIFIED, is_suspicious, provenance
 from recollect.policy.prompt.escaping import escape_line
@@ -157,7 +157,7 @@ def is_relevant(purpose: Purpose, facts: Facts) -> bool:
         if facts.role in purpose.roles or find_category(facts.category) in purpose.categories:
             return True
         return purpose.words is not None and bool(purpose.words.search(" ".join([facts.text, *facts.tags])))
-    is_ours = facts.source is Source.AUDIT and facts.action.partition(".")[0] in OWN_AREAS
+    is_ours = facts.source is Source.AUDIT and is_bookkeeping(facts.action)
     if purpose.by_agent and not facts.agent_id:
         return False
     if purpose.is_narrow and purpose.words is not None:

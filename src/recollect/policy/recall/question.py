@@ -9,8 +9,10 @@ from datetime import datetime
 from functools import cache
 
 from recollect.model import Role
+from recollect.policy.lexicon.recall_words import ASKS_NUMBER, ASKS_TIME, NOUN_LANGUAGE_WORDS
+from recollect.policy.lexicon.recall_words import LIGHT_WORDS as OTHER_LIGHT_WORDS
 from recollect.policy.recall.dates import Span, spans
-from recollect.policy.text import terms
+from recollect.policy.text import fold, speaker_trait, terms
 
 IRREGULAR = """
     become became, begin began begun, bite bitten, blow blew blown, break broke broken, bring brought, build built,
@@ -71,6 +73,15 @@ _YOU_SAID = re.compile(
     r"|\b(?:did|have|had) you\b|\byour (?:recommend|suggest|answer|advice|explanation|response|repl|list)"
     r"|\b(?:our|the) (?:previous|last|earlier|past|prior) (?:chat|conversation|discussion|session|talk)|\bremind me\b"
 )
+_HISTORY = re.compile(
+    r"\b(?:audit|history|logs?|logged|journal|activity|verlauf|protokoll\w*|historique|journaux|historial|registros?"
+    r"|cronologia|histórico)\b|\bwho (?:\w+ )?(?:changed|edited|deleted|erased|removed|stored|added|created|approved"
+    r"|corrected|archived|exported|imported) (?:it|this|that|the|m-)\b"
+    r"|\b(?:was|were|been|got) (?:\w+ )?(?:changed|edited|deleted|erased|removed|stored|corrected|archived|exported"
+    r"|imported)\b|\b[a-z]-\d+\b"
+)
+_WITH_CAPITAL = re.compile(r"\b[^\W\d_a-zß-öø-ÿ]\w+")
+_CAPITALISED = re.compile(r"(?<=[^.?!:\s] )[^\W\d_a-zß-öø-ÿ]\w+")
 _FIRST_PERSON = re.compile(r"\b(?:i|my|mine|me|myself|we|our|ours|us)\b")
 
 
@@ -81,8 +92,21 @@ class ParsedQuery:
     terms: Sequence[str]  # distinct, as indexed; the forms of one word are adjacent
     forms: Sequence[int]  # number of terms that belong to each word
     weights: Sequence[float]  # weight of each word
+    is_name: Sequence[bool] = ()  # for each word: it is written like a name
+    names: Sequence[str] = ()  # traits of texts by a speaker whose name is among the words; see `policy.text`
     speaker: Role | None = None  # the speaker the question asks about, if it says so
     spans: Sequence[Span] = ()  # the time spans it mentions
+    asks_time: bool = False  # it asks when something was
+    asks_number: bool = False  # it asks how many, how much or how old
+
+    def count_content(self) -> int:
+        """Return the number of words that do not merely ask, count or date."""
+        return sum(weight == 1 for weight in self.weights)
+
+    @property
+    def lookups(self) -> Sequence[str]:
+        """Terms to look up in an index: the words, then the names."""
+        return [*self.terms, *self.names]
 
     @classmethod
     def read(cls, query: str, now: datetime) -> ParsedQuery:
@@ -93,13 +117,17 @@ class ParsedQuery:
         >>> question.terms, question.speaker, [str(span.first) for span in question.spans]
         (['hotel', 'recommend', 'last'], <Role.ASSISTANT: 'assistant'>, ['2025-05-01'])
         """
-        words = _word_forms(query)
+        words, folded, names = _word_forms(query), fold(query), _find_names(query)
         return cls(
             terms=[form for word in words for form in word],
             forms=[len(word) for word in words],
             weights=[LIGHT if _light_terms().intersection(word) else 1.0 for word in words],
+            is_name=[word[0] in names for word in words],
+            names=[speaker_trait(term) for term in dict.fromkeys(terms(" ".join(_WITH_CAPITAL.findall(query))))],
             speaker=find_speaker(query),
             spans=spans(query, now),
+            asks_time=bool(ASKS_TIME.search(folded)),
+            asks_number=bool(ASKS_NUMBER.search(folded)),
         )
 
 
@@ -114,10 +142,27 @@ def _word_forms(query: str) -> list[tuple[str, ...]]:
     return words
 
 
+def _find_names(query: str) -> frozenset[str]:
+    """Return the terms of words with a capital inside a sentence; German, which writes every noun so, has none."""
+    found = " ".join(_CAPITALISED.findall(query))
+    if not found or not NOUN_LANGUAGE_WORDS.isdisjoint(query.lower().split()):
+        return frozenset()
+    return frozenset(terms(found))
+
+
 # Cached instead of computed at import: stemming all of them takes a few milliseconds.
 @cache
 def _light_terms() -> frozenset[str]:
-    return frozenset(terms(LIGHT_WORDS))
+    return frozenset(terms(f"{LIGHT_WORDS} {OTHER_LIGHT_WORDS}"))
+
+
+def asks_history(query: str) -> bool:
+    """Return True if a question asks for the records of what was done, not only for facts.
+
+    >>> asks_history("Who deleted the note about Oslo?"), asks_history("Where does Ann live?")
+    (True, False)
+    """
+    return _HISTORY.search(query.lower()) is not None
 
 
 def find_speaker(query: str) -> Role | None:

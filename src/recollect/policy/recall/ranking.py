@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from recollect.model import Source
-from recollect.policy.text import terms
 
 BM25_K1 = 1.2
 """BM25 term-frequency saturation: the higher, the longer repetitions keep adding."""
@@ -21,9 +20,6 @@ SOURCE_PRIORITY: Mapping[Source, float] = {
     Source.KNOWLEDGE: 0.5,
 }
 """Score part `source`: at equal similarity, an agent's own memories rank above shared history and documents."""
-
-RECENCY_HALF_LIFE = timedelta(days=180)
-"""Half-life of the recency score."""
 
 
 def hybrid(words: Mapping[int, float], meaning: Mapping[int, float], *, words_share: float) -> dict[int, float]:
@@ -46,14 +42,31 @@ def hybrid(words: Mapping[int, float], meaning: Mapping[int, float], *, words_sh
     }
 
 
-def recency(created_at: datetime, *, now: datetime) -> float:
-    """Return 1 for a new record, halving every `RECENCY_HALF_LIFE`.
+def recency(created_at: datetime, *, now: datetime, half_life: timedelta) -> float:
+    """Return 1 for a new record, halving every `half_life`.
 
-    >>> recency(datetime(2026, 1, 1), now=datetime(2026, 6, 30))
+    >>> recency(datetime(2026, 1, 1), now=datetime(2026, 6, 30), half_life=timedelta(days=180))
     0.5
     """
-    age = (now - created_at) / RECENCY_HALF_LIFE
+    age = (now - created_at) / half_life
     return float(0.5**age) if age > 0 else 1.0
+
+
+def score_parts(similarity: float, *, recency: float, importance: float, source: Source) -> dict[str, float]:
+    """Return the parts of a score. All but the similarity count in proportion to it.
+
+    A record gains from being new or important only as far as it is relevant; otherwise these would outweigh the small
+    differences between weak matches.
+
+    >>> score_parts(0.5, recency=1.0, importance=0.4, source=Source.MEMORY)
+    {'similarity': 0.5, 'recency': 0.5, 'importance': 0.2, 'source': 0.5}
+    """
+    return {
+        "similarity": similarity,
+        "recency": similarity * recency,
+        "importance": similarity * importance,
+        "source": similarity * SOURCE_PRIORITY[source],
+    }
 
 
 def weighted_sum(parts: Mapping[str, float], weights: Mapping[str, float]) -> float:
@@ -67,43 +80,6 @@ def weighted_sum(parts: Mapping[str, float], weights: Mapping[str, float]) -> fl
     for name, value in parts.items():
         score += weights[name] * value
     return score
-
-
-STRENGTH_SAMPLE = 3
-"""Number of top candidates read to estimate the strength of a source."""
-
-FULL_COSINE = 0.6
-"""Cosine that counts as a full match; common embedders rarely score paraphrases higher."""
-
-
-def coverage(question: Collection[str], text: str) -> float:
-    """Return the share of the question's terms (see `text.terms`) that occur in a text.
-
-    >>> coverage(["refund", "polici"], "Our refund policies"), coverage(["refund", "polici"], "A refund")
-    (1.0, 0.5)
-    """
-    query_terms = set(question)
-    return len(query_terms.intersection(terms(text))) / len(query_terms) if query_terms else 0.0
-
-
-def source_strength(question: str, best_texts: Iterable[str], cosines: Iterable[float]) -> float:
-    """Rate how well a source's best candidates answer a question, by words or by meaning, from 0 to 1."""
-    query_terms = terms(question)
-    by_words = max((coverage(query_terms, text) for text in best_texts), default=0.0)
-    by_meaning = max((cosine / FULL_COSINE for cosine in cosines), default=0.0)
-    return min(1.0, max(by_words, by_meaning, 0.0))
-
-
-def source_scales(strengths: Mapping[str, float]) -> dict[str, float]:
-    """Return the factor for each source's similarities, relative to the strongest source.
-
-    >>> source_scales({"memory": 0.8, "audit": 0.2})
-    {'memory': 1.0, 'audit': 0.25}
-    >>> source_scales({"memory": 0.0})
-    {'memory': 1.0}
-    """
-    strongest = max(strengths.values(), default=0.0)
-    return {name: each / strongest if strongest > 0 else 1.0 for name, each in strengths.items()}
 
 
 def drop_duplicates(hashes: Iterable[str], *, most: int | None = None) -> tuple[list[int], dict[int, int]]:

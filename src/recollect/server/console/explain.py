@@ -12,6 +12,7 @@ from recollect.policy.recall.purposes import PURPOSES
 from recollect.server.console.pages import page, page_router
 from recollect.server.http.auth import CurrentAgent, CurrentTenant
 from recollect.server.http.routing import READ
+from recollect.services.recall.recall import parse_min_score
 
 LIMIT = 5
 
@@ -27,10 +28,12 @@ def show_why(
     id: Annotated[str, Query()] = "",
     limit: Annotated[int, Query()] = LIMIT,
     purpose: Annotated[str, Query()] = "",
+    min_score: Annotated[str, Query()] = "",
 ) -> Response:
     """Explain a recall, without marking anything as retrieved."""
     agent, id = tenant.get_agent(memory.owner.agent), id.strip()
-    explained = memory.explain(q, id, limit=limit, purpose=purpose or None) if q.strip() else None
+    least = parse_min_score(min_score)
+    explained = memory.explain(q, id, limit=limit, purpose=purpose or None, min_score=least) if q.strip() else None
     return page(
         request,
         "why.html",
@@ -39,6 +42,7 @@ def show_why(
         id=id,
         limit=limit,
         purpose=purpose,
+        min_score=min_score,
         purposes=[*PURPOSES],
         explained=explained,
     )

@@ -31,7 +31,8 @@ OUTCOMES: Mapping[Outcome, str] = {
     Outcome.FILTERED: "Filtered out",
     Outcome.DOUBLE: "Duplicate",
     Outcome.NOT_EMBEDDED: "No vector yet",
-    Outcome.NO_MATCH: "Below the threshold",
+    Outcome.BELOW_THRESHOLD: "Below the threshold",
+    Outcome.NO_MATCH: "No match",
     Outcome.UNANSWERED: "Its source did not answer",
 }
 AGES = ((timedelta(days=365), "y"), (timedelta(days=1), "d"), (timedelta(hours=1), "h"), (timedelta(minutes=1), "min"))

@@ -27,6 +27,14 @@ class RecallBody(RequestBody):
     ] = None
     purpose: Annotated[PurposeName | None, Field(description="The purpose, which selects a filter and weights.")] = None
     as_of: Annotated[Moment | None, Field(description="Recall as of this time; null: now.")] = None
+    min_score: Annotated[
+        float | None,
+        Strict(),
+        Field(
+            description="Least similarity of each hit; null: by the setting `recall_floor`; 0: no limit.",
+            json_schema_extra={"minimum": 0, "maximum": 1},
+        ),
+    ] = None
 
 
 class ExplainBody(RecallBody):
@@ -172,4 +180,4 @@ def explain(memory: CurrentAgent, body: ExplainBody) -> ExplainAnswer:
 
 
 def _recall_options(body: RecallBody) -> dict[str, Any]:
-    return body.model_dump(include={"limit", "kinds", "sources", "purpose", "as_of"})
+    return body.model_dump(include={"limit", "kinds", "sources", "purpose", "as_of", "min_score"})

@@ -28,6 +28,7 @@ class Passage:
     chunk: Chunk
     document: Document
     similarity: float
+    cosine: float | None = None  # to the query; None: it was found by its words alone
 
     @property
     def id(self) -> str:
@@ -65,7 +66,12 @@ class PassageSearch:
         chunks = self._store.find_chunks(tenant, best)
         documents = self._store.find_documents(tenant, {chunk.document_id for chunk in chunks.values()})
         found = [
-            Passage(chunk=chunks[seq], document=documents[chunks[seq].document_id], similarity=similarity[seq])
+            Passage(
+                chunk=chunks[seq],
+                document=documents[chunks[seq].document_id],
+                similarity=similarity[seq],
+                cosine=near.get(seq),
+            )
             for seq in best
             if seq in chunks and chunks[seq].document_id in documents
         ]

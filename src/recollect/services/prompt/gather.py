@@ -129,7 +129,9 @@ class Gather:
         """
         if not request.is_asking:
             return {}
-        found = self._recall.rank(request.owner, RecallRequest(query=request.message, limit=MAX_LIMIT, kinds=OWN_KINDS))
+        found = self._recall.rank(
+            request.owner, RecallRequest(query=request.message, limit=MAX_LIMIT, kinds=OWN_KINDS, min_score=0)
+        )
         return {hit.id: hit.parts["similarity"] for hit in found.hits}
 
     def _break_references(self, owner: Owner, part: PromptPart, pieces: Sequence[Piece]) -> Sequence[Piece]:

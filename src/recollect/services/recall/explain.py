@@ -104,7 +104,7 @@ class Explain:
             return None
         hit, returned = ranking.hits[place - 1], ranking.hits[: request.limit]
         # Not always the last in order: hits that read like instructions come last whatever they score.
-        last = min(returned, key=lambda each: each.score)
+        last = min(reversed(returned), key=lambda each: each.score)
         if place <= request.limit:
             outcome, sentence = (
                 Outcome.RECALLED,
@@ -154,6 +154,8 @@ class Explain:
         late = [each for each in ranking.unanswered if each.source == source]
         if late:
             return _make_explanation(id, Outcome.UNANSWERED, f"Its source did not answer: {late[0].reason}", ranking)
+        if id in ranking.below:
+            return _explain_floor(id, ranking, request)
         if source is Source.KNOWLEDGE and not self._find_passage(owner, id).is_published:
             return _make_explanation(id, Outcome.FILTERED, "Its document is not published.", ranking)
         return self._explain_memory_exclusion(owner, ranking, request, id) if source is Source.MEMORY else None
@@ -253,6 +255,15 @@ def find_shared_words(question: str, text: str) -> tuple[str, ...]:
         for word, stems in words.items()
         if any(text_terms.intersection((stem, *other_forms(stem))) for stem in stems)
     )
+
+
+def _explain_floor(id: str, ranking: Ranking, request: RecallRequest) -> Explanation:
+    limit = "`recall_floor`" if request.min_score is None else "`min_score`"
+    sentence = (
+        f"It is below the threshold: its similarity is {ranking.below[id]:.3f}, and {limit} is {ranking.floor:g}. "
+        "Recall with a lower `min_score` to see it; 0 turns the threshold off."
+    )
+    return _make_explanation(id, Outcome.BELOW_THRESHOLD, sentence, ranking)
 
 
 def _parse_number(shape: re.Pattern[str], id: str) -> int:

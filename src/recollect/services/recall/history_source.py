@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from recollect.model import AuditEvent, Match, Source, WorkflowStep
-from recollect.policy.history import event_id, event_importance, step_importance
+from recollect.policy.history import event_id, event_importance, history_terms, is_bookkeeping, step_importance
+from recollect.policy.recall.calibration import MatchFeatures, calibrate
 from recollect.ports import AuditStore, WorkflowStore
 from recollect.services.recall.question import PAST_STEP, Candidate, Question, SourceAnswer
 
@@ -30,6 +31,7 @@ class AuditSource:
     def find(self, question: Question, *, depth: int = 1) -> SourceAnswer:
         tenant = question.owner.tenant
         return _search(
+            question,
             max(EVENT_CANDIDATES, question.limit) * depth,
             lambda limit: self._store.search_events(tenant, question.text, limit=limit),
             lambda seqs: self._store.find_events(tenant, seqs),
@@ -49,6 +51,7 @@ class StepSource:
     def find(self, question: Question, *, depth: int = 1) -> SourceAnswer:
         tenant = question.owner.tenant
         return _search(
+            question,
             max(STEP_CANDIDATES, question.limit) * depth,
             lambda limit: self._store.search_steps(tenant, question.text, limit=limit),
             lambda seqs: self._store.find_steps(tenant, seqs),
@@ -58,6 +61,7 @@ class StepSource:
 
 
 def _search(
+    question: Question,
     needed: int,
     search: Callable[[int], Sequence[Match]],
     fetch: Callable[[Sequence[int]], Mapping[int, R]],
@@ -74,15 +78,22 @@ def _search(
         if len(visible) >= needed or len(matches) < limit:
             break
         limit *= PAST_STEP
-    # Similarities are relative to the best match; its own score is the strength of the source.
-    best = max((score for score, _ in visible), default=0.0)
+    number = len(set(history_terms(question.text)))
     return SourceAnswer(
-        candidates=[to_candidate(record, score / best) for score, record in visible[:needed]], strength=best
+        candidates=[
+            to_candidate(record, calibrate(MatchFeatures(cover=score, terms=number)))
+            for score, record in visible[:needed]
+        ]
     )
 
 
 def _is_event_visible(event: AuditEvent, question: Question) -> bool:
-    """Return False if the event is later than the question's time or outside the agents of the caller's key."""
+    """Return False if the event is later than the question's time, outside the agents of the caller's key, or our own.
+
+    Bookkeeping is left out unless it is asked for: a model has no use for "Messages 1 and 2 were logged".
+    """
+    if not question.with_bookkeeping and is_bookkeeping(event.action):
+        return False
     is_allowed = not question.agents or event.agent_id in question.agents
     return is_allowed and (not question.is_past or event.at <= question.now)
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from recollect.lazy import LazyModule
 from recollect.model import Source
-from recollect.policy.recall import ranking
+from recollect.policy.recall.calibration import MatchFeatures, calibrate, meaning_of
+from recollect.policy.text import terms
 from recollect.services.knowledge.search import Passage, PassageSearch
 from recollect.services.recall.question import Candidate, Question, SourceAnswer
 
@@ -46,11 +47,11 @@ class KnowledgeSource:
             if len(texts) < limit or limit >= MOST or _has_enough(texts, question.limit):
                 break
             limit *= STEP
-        candidates = [_make_candidate(passage) for passage in found.passages]
+        query_terms = frozenset(terms(question.text))
+        candidates = [_make_candidate(passage, query_terms) for passage in found.passages]
         # A document edited since is left out: its earlier text is not kept.
         visible = [each for each in candidates if not question.is_past or each.created_at <= question.now]
-        texts = [each.text for each in visible[: ranking.STRENGTH_SAMPLE]]
-        return SourceAnswer(candidates=visible, strength=ranking.source_strength(question.text, texts, found.nearness))
+        return SourceAnswer(candidates=sorted(visible, key=lambda each: -each.similarity))
 
 
 def _has_enough(texts: Iterable[str], needed: int) -> bool:
@@ -59,12 +60,15 @@ def _has_enough(texts: Iterable[str], needed: int) -> bool:
     return len(list(islice(unflagged, needed))) == needed
 
 
-def _make_candidate(passage: Passage) -> Candidate:
+def _make_candidate(passage: Passage, query_terms: frozenset[str]) -> Candidate:
+    held = terms(f"{passage.document.title} {passage.chunk.text}")
+    cover = len(query_terms.intersection(held)) / len(query_terms) if query_terms else 0.0
+    meaning = None if passage.cosine is None else meaning_of(passage.cosine)
     return Candidate(
         source=Source.KNOWLEDGE,
         id=passage.id,
         text=passage.chunk.text,
-        similarity=passage.similarity,
+        similarity=calibrate(MatchFeatures(cover=cover, meaning=meaning, terms=len(query_terms))),
         importance=IMPORTANCE,
         created_at=passage.document.updated_at,
         document=passage.document,

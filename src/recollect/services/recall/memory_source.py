@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from recollect.model import Owner, Source
 from recollect.policy.memories.trust import Judge, is_suspicious
 from recollect.policy.names import memory_id
-from recollect.policy.recall import ranking, similarity
+from recollect.policy.recall.matching import find_best
 from recollect.policy.recall.question import ParsedQuery
 from recollect.ports import MemoryStore, MemorySummary
 from recollect.services.recall.question import Candidate, Question, SourceAnswer
 
-CANDIDATES = similarity.FIELD
-"""Minimum number of memories to rank. All others share the lowest tenth of the similarities and seldom rank high."""
+CANDIDATES = 20
+"""Minimum number of memories to rank by recency and importance as well."""
 
 STEP, MOST = 4, 2000
 """Suspicious memories rank last, so more are read to replace them.
@@ -36,7 +36,7 @@ class MemorySource:
         query = ParsedQuery.read(question.text, question.now)
         evidence = self._store.weigh_memories(
             question.owner,
-            query.terms,
+            query.lookups,
             question.vector,
             kinds=question.kinds,
             now=question.now,
@@ -44,15 +44,12 @@ class MemorySource:
         )
         limit = max(CANDIDATES, question.limit) * depth
         while True:
-            similarities = similarity.find_best(evidence, query, words_share=self._words_share, limit=limit)
+            similarities = find_best(evidence, query, words_share=self._words_share, limit=limit)
             candidates = self._make_candidates(question, similarities)
             if len(similarities) < limit or limit >= MOST or self._has_enough(candidates, question.limit):
                 break
             limit *= STEP
-        texts = [each.text for each in candidates[: ranking.STRENGTH_SAMPLE]]
-        return SourceAnswer(
-            candidates=candidates, strength=ranking.source_strength(question.text, texts, similarity.nearest(evidence))
-        )
+        return SourceAnswer(candidates=candidates)
 
     def _make_candidates(self, question: Question, similarities: Mapping[int, float]) -> Sequence[Candidate]:
         summaries = self._store.find_summaries(question.owner, list(similarities))

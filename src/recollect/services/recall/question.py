@@ -28,6 +28,7 @@ class Question:
     limit: int = 5  # number of hits to return, from all sources together
     agents: Collection[str] = ()  # only events and steps of these agents; empty: of all agents
     vector: Vector | None = None  # None: search by words alone
+    with_bookkeeping: bool = True  # include events that recollect itself records, such as "A note was stored."
 
 
 class Candidate(NamedTuple):
@@ -36,7 +37,7 @@ class Candidate(NamedTuple):
     source: Source
     id: str
     text: str
-    similarity: float  # 0 to 1, relative to the other candidates of the source
+    similarity: float  # chance that a person would call it relevant; see `policy.recall.calibration`
     importance: float  # 0 to 1
     created_at: datetime
     said: str = ""  # text to compare for duplicates, if it is not `text`
@@ -71,14 +72,9 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceAnswer:
-    """Candidates of one source, best first.
-
-    `strength` rates how well the best of them answers the question, from 0 to 1. It makes sources comparable, because
-    similarities are relative to the source.
-    """
+    """Candidates of one source, best first."""
 
     candidates: Sequence[Candidate] = ()
-    strength: float = 0.0
 
 
 class RecallSource(Protocol):

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
+from itertools import compress
 from time import monotonic
 from typing import NamedTuple
 
@@ -19,11 +20,14 @@ from recollect.caller import current_caller
 from recollect.deadline import limit_reads
 from recollect.errors import Invalid, RecollectError, SchemaMismatch, StoreError, StoreTimeout, TimedOut
 from recollect.model import Hit, Kind, Owner, Recalled, Source, Unanswered
+from recollect.policy.memories.chatter import is_small_talk
 from recollect.policy.memories.trust import Judge
 from recollect.policy.names import memory_seq
 from recollect.policy.numbers import check_whole
 from recollect.policy.recall import purposes, ranking
+from recollect.policy.recall.calibration import keep_relevant
 from recollect.policy.recall.purposes import Purpose
+from recollect.policy.recall.question import asks_history
 from recollect.policy.text import check_text
 from recollect.ports import Clock, Store, Vector
 from recollect.services.background.embedding import Embedding
@@ -33,6 +37,7 @@ from recollect.services.recall.marks import RetrievalMarks
 from recollect.services.recall.question import Candidate, Question, RecallSource, SourceAnswer
 
 MAX_LIMIT = 100
+MIN_SCORE = "`min_score` is a number from 0 (no limit) to 1."
 MAX_QUERY_CHARS = 10_000
 
 EMBEDDER = "embedder"
@@ -62,6 +67,7 @@ class RecallRequest:
     sources: Collection[Source] | None = None
     purpose: Purpose | None = None
     as_of: datetime | None = None
+    min_score: float | None = None  # least similarity of each hit; None: by the setting `recall_floor`; 0: no limit
 
     def list_sources(self) -> Sequence[Source]:
         """Return the sources to search."""
@@ -77,6 +83,8 @@ class Ranking:
     hits: Sequence[Hit]
     doubles: Mapping[str, str] = field(default_factory=dict)  # by id of a duplicate: the better hit
     unwanted: Collection[str] = ()  # ids rejected by the filter of the purpose
+    below: Mapping[str, float] = field(default_factory=dict)  # by id of a candidate below the floor: its similarity
+    floor: float = 0.0  # least similarity of the best hit
     counted: Mapping[str, str] = field(default_factory=dict)  # by id of a merged hit: its agent's hit
     unanswered: Sequence[Unanswered] = ()
 
@@ -95,6 +103,8 @@ class Recall:
         now: Clock,
         *,
         weights: Mapping[str, float],
+        floor: float,
+        half_life: timedelta,
         deadline: float,
     ) -> None:
         self._store = store
@@ -105,6 +115,8 @@ class Recall:
         self._judge = judge
         self._now = now
         self._weights = weights
+        self._floor = floor
+        self._half_life = half_life
         self._deadline = deadline
         self._workers = Workers()
 
@@ -134,6 +146,7 @@ class Recall:
         """
         until = monotonic() + self._deadline
         check_limit(request.limit)
+        check_min_score(request.min_score)
         query, sources = check_query(request.query), request.list_sources()
         vector, is_embedder_late = None, False
         if WITH_MEANING.intersection(sources):
@@ -147,6 +160,8 @@ class Recall:
             limit=request.limit,
             agents=current_caller().agents,
             vector=vector,
+            # Purposes choose among the events themselves.
+            with_bookkeeping=request.sources is not None or request.purpose is not None or asks_history(query),
         )
         depth *= 1 if request.purpose is None else purposes.DEPTH
         found, unanswered = self._split_answers(self._search(sources, question, depth=depth, until=until))
@@ -236,10 +251,19 @@ class Recall:
         """Merge the candidates of all sources into one ranking; leave out duplicates and those outside the purpose."""
         purpose = request.purpose
         weights = self._weights if purpose is None else purpose.weights
-        scales = ranking.source_scales({name: each.strength for name, each in found.items() if each.candidates})
-        proposed = [(each, scales[name]) for name, answer in found.items() for each in answer.candidates]
-        relevant = [pair for pair in proposed if purpose is None or purposes.is_relevant(purpose, pair[0].facts())]
-        scored = [_Scored.of(each, scale, now, weights) for each, scale in relevant]
+        floor, is_strict = (self._floor, False) if request.min_score is None else (request.min_score, True)
+        if request.min_score is None and floor and is_small_talk(request.query):
+            # "Thanks, that's all" asks for nothing.
+            floor = 1.0
+        proposed, below = list[Candidate](), dict[str, float]()
+        for answer in found.values():
+            kept = keep_relevant([each.similarity for each in answer.candidates], floor=floor, is_strict=is_strict)
+            proposed += compress(answer.candidates, kept)
+            below |= {
+                each.id: each.similarity for each, is_kept in zip(answer.candidates, kept, strict=True) if not is_kept
+            }
+        relevant = [each for each in proposed if purpose is None or purposes.is_relevant(purpose, each.facts())]
+        scored = [_Scored.of(each, now, weights, self._half_life) for each in relevant]
         # Ties go to the newest memory.
         scored.sort(key=lambda each: (-each.score, -each.candidate.seq))
         # A success rate counts every run, so runs with the same text are not duplicates.
@@ -260,11 +284,13 @@ class Recall:
             candidates = [scored[each].candidate for each in distinct]
             failed = {each.id for each in candidates if purposes.is_failure(each.facts())}
             hits, counted = purposes.arrange_hits(purpose, hits, failed, limit=request.limit)
-        relevant_ids = {each.id for each, _ in relevant}
+        relevant_ids = {each.id for each in relevant}
         return Ranking(
             hits=hits,
             doubles={scored[each].candidate.id: scored[first].candidate.id for each, first in duplicates.items()},
-            unwanted=[each.id for each, _ in proposed if each.id not in relevant_ids] if purpose is not None else (),
+            unwanted=[each.id for each in proposed if each.id not in relevant_ids] if purpose is not None else (),
+            below=below,
+            floor=floor,
             counted=counted,
             unanswered=unanswered,
         )
@@ -278,14 +304,13 @@ class _Scored(NamedTuple):
     parts: Mapping[str, float]
 
     @classmethod
-    def of(cls, candidate: Candidate, scale: float, now: datetime, weights: Mapping[str, float]) -> _Scored:
-        # Similarities are relative to their source; `scale` makes them comparable between sources.
-        parts = {
-            "similarity": candidate.similarity * scale,
-            "recency": ranking.recency(candidate.created_at, now=now),
-            "importance": candidate.importance,
-            "source": ranking.SOURCE_PRIORITY[candidate.source],
-        }
+    def of(cls, candidate: Candidate, now: datetime, weights: Mapping[str, float], half_life: timedelta) -> _Scored:
+        parts = ranking.score_parts(
+            candidate.similarity,
+            recency=ranking.recency(candidate.created_at, now=now, half_life=half_life),
+            importance=candidate.importance,
+            source=candidate.source,
+        )
         return cls(candidate, ranking.weighted_sum(parts, weights), parts)
 
     def to_hit(self, weights: Mapping[str, float], judge: Judge) -> Hit:
@@ -321,6 +346,30 @@ def check_limit(limit: object, *, most: int = MAX_LIMIT) -> int:
     Raises: Invalid.
     """
     return check_whole(limit, "The limit", least=1, most=most)
+
+
+def check_min_score(min_score: object) -> None:
+    """Validate a least similarity.
+
+    Raises: Invalid.
+    """
+    if min_score is None:
+        return
+    if isinstance(min_score, bool) or not isinstance(min_score, int | float) or not 0 <= min_score <= 1:
+        raise Invalid(MIN_SCORE)
+
+
+def parse_min_score(text: str) -> float | None:
+    """Parse a least similarity from a form; None if it is left empty.
+
+    Raises: Invalid.
+    """
+    try:
+        least = float(text) if text.strip() else None
+    except ValueError:
+        raise Invalid(MIN_SCORE) from None
+    check_min_score(least)
+    return least
 
 
 def parse_sources(names: Collection[str] | None) -> Sequence[Source] | None:

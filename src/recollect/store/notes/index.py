@@ -11,7 +11,7 @@ import numpy as np
 from recollect.model import Kind, Match, Memory
 from recollect.policy.names import memory_seq
 from recollect.policy.recall.similarity import Evidence
-from recollect.policy.text import terms
+from recollect.policy.text import index_terms, terms
 from recollect.ports import EmbedTexts, Vector
 from recollect.store.engine import RegisteredEmbedder
 from recollect.store.search.encoding import encode_terms, encode_vector
@@ -77,5 +77,5 @@ class NotesIndex:
     def _row(self, note: Memory) -> tuple[object, ...]:
         vector = self._vectors[note.text]
         encoded = None if vector is None else encode_vector(vector)
-        words, since = encode_terms(terms(note.text)), int(note.created_at.timestamp())
+        words, since = encode_terms(index_terms(note.text)), int(note.created_at.timestamp())
         return memory_seq(note.id), 1, note.kind.value, None, words, EMBEDDER_ID, encoded, None, note.role.value, since

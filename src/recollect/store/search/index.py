@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from recollect.model import Kind, Match
 from recollect.policy.recall.ranking import BM25_B, BM25_K1
 from recollect.policy.recall.similarity import SPEAKERS, Evidence, Frame, number_conversations
+from recollect.policy.text import FIXED
 from recollect.store.engine import RegisteredEmbedder, Row
 from recollect.store.search.encoding import COMPACT_ENCODING, Encoding, Floats, Numbers, word_key
 from recollect.store.search.postings import NO_WORDS, Packed, Words, row_numbers
@@ -124,6 +125,8 @@ class OwnerIndex:
         lengths = np.bincount(
             np.repeat(np.arange(len(stored)), per_row), weights=(words & np.uint64(0xFF)), minlength=len(stored)
         )
+        # The words first, because a search reads them last.
+        self._words = self._words.extend(packed)
         self._rows = self._rows.extend(
             seqs=np.array(seqs, np.int64),
             versions=np.array(versions, np.int64),
@@ -137,7 +140,6 @@ class OwnerIndex:
             since=np.array(since, np.int64),
         )
         self.last_seq = max(self.last_seq, *seqs)
-        self._words = self._words.extend(packed)
 
     def hide(self, seqs: Numbers) -> OwnerIndex:
         """Return a copy that hides these records; it is compacted, which copies all rows, only above `HIDDEN_SHARE`."""
@@ -190,7 +192,7 @@ class OwnerIndex:
         rows = self._rows
         if not rows.count:
             return []
-        # Round, because the last bit depends on the position in the matrix; equal rows must tie and go by age.
+        # The last bit depends on the position in the matrix, but equal rows must tie and go by age.
         scores = np.round(rows.matrix[: rows.count] @ vector, SCORE_DIGITS)
         scores[~(rows.match_filter(row_filter) & rows.embedded[: rows.count])] = -np.inf
         return rows.best(scores, limit, above=-np.inf)
@@ -198,25 +200,21 @@ class OwnerIndex:
     def evidence(self, terms: Sequence[str], vector: Floats | None, row_filter: RowFilter) -> Evidence:
         """Collect the cosines and word occurrences of the filtered rows for `policy.recall.similarity`."""
         rows, words = self._rows, self._words
-        view = self._view(rows, row_filter)
-        cosines: Floats | None = None
-        if vector is not None:
-            cosines = np.round(rows.matrix[: rows.count] @ vector, SCORE_DIGITS)
-            if not view.is_embedded:
-                cosines[~rows.embedded[: rows.count]] = np.nan
-            cosines = cosines[view.kept]
-        return replace(
-            view.evidence,
-            cosines=cosines,
-            occurrences=[words.occurrences(word_key(term), view.places) for term in terms],
-        )
+        view = self._view(rows, words, row_filter)
+        occurrences = [words.occurrences(word_key(term), view.places) for term in terms]
+        if vector is None:
+            return replace(view.evidence, occurrences=occurrences)
+        cosines = np.round(rows.matrix[: rows.count] @ vector, SCORE_DIGITS)
+        if not view.is_embedded:
+            cosines[~rows.embedded[: rows.count]] = np.nan
+        return replace(view.evidence, cosines=cosines[view.kept], occurrences=occurrences)
 
-    def _view(self, rows: _Rows, row_filter: RowFilter) -> _View:
+    def _view(self, rows: _Rows, words: Words, row_filter: RowFilter) -> _View:
         """Return the view of the filtered rows, cached until the selection for the same groups changes."""
         allowed, groups = rows.match_filter(row_filter), frozenset(row_filter.groups)
         view = self._views.get(groups)
         if view is None or view.rows is not rows or not np.array_equal(view.allowed, allowed):
-            view = _View.build(rows, allowed)
+            view = _View.build(rows, words, allowed)
             self._views = {**dict(list(self._views.items())[-MAX_VIEWS + 1 :]), groups: view}
         return view
 
@@ -259,7 +257,7 @@ class _View:
     evidence: Evidence
 
     @classmethod
-    def build(cls, rows: _Rows, allowed: NDArray[np.bool_]) -> _View:
+    def build(cls, rows: _Rows, words: Words, allowed: NDArray[np.bool_]) -> _View:
         kept = np.flatnonzero(allowed)
         seqs, speakers, since = rows.seqs[kept], rows.speakers[kept], rows.since[kept].astype(np.float64)
         conversations = number_conversations(rows.sessions[kept], seqs=seqs, speakers=speakers, since=since)
@@ -274,6 +272,7 @@ class _View:
             lengths=lengths,
             since=since[order],
             speakers=speakers[order],
+            traits=words.mark_bits(map(word_key, FIXED), places, len(kept)),
             cosines=None,
             occurrences=(),
             frame=Frame.of(conversations, lengths) if len(kept) else None,
@@ -283,8 +282,8 @@ class _View:
     @property
     def nbytes(self) -> int:
         evidence, frame = self.evidence, self.evidence.frame
-        shared = (evidence.seqs, evidence.conversations, evidence.lengths, evidence.since)
-        arrays = (self.allowed, self.kept, self.places, *shared)
+        derived = (evidence.seqs, evidence.conversations, evidence.lengths, evidence.since, evidence.traits)
+        arrays = (self.allowed, self.kept, self.places, *derived)
         return sum(int(each.nbytes) for each in arrays) + (0 if frame is None else frame.nbytes)
 
 

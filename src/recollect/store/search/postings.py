@@ -6,6 +6,7 @@ adjacent. New rows go to an unsorted tail, which is merged when it has grown too
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,6 +59,13 @@ class Words:
         if not len(at) or at.min() >= 0:
             return at, counts
         return at[at >= 0], counts[at >= 0]
+
+    def mark_bits(self, keys: Iterable[int], places: NDArray[np.int64], total: int) -> NDArray[np.uint8]:
+        """Return a number for each of `total` places, with a bit set for each of the words that occurs there."""
+        bits = np.zeros(total, np.uint8)
+        for bit, key in enumerate(keys):
+            bits[self.occurrences(key, places)[0]] |= np.uint8(1 << bit)
+        return bits
 
 
 def row_numbers(packed: Packed) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ from typing import IO, Any
 from recollect.model import BackupReport, IndexGaps, Owner, StoreState, WrongWords
 from recollect.policy.history import history_terms, step_words
 from recollect.policy.names import memory_seq
-from recollect.policy.text import terms
+from recollect.policy.text import index_terms, terms
 from recollect.store.engine import Progress, Row, Unit, Units
 from recollect.store.migrations import CreatedObject, list_created, load_migrations
 from recollect.store.search.words import encode_words, has_same_words
@@ -146,7 +146,7 @@ class CheckupRows(Units):
 
     def _index_memories(self, unit: Unit, limit: int) -> int:
         missing = [memory_from(row) for row in unit.all("unindexed_memories", tenant=unit.tenant, limit=limit)]
-        entries = self._entries([memory.text for memory in missing])
+        entries = self._entries([index_terms(memory.text) for memory in missing])
         known = [memory_values(memory, memory_seq(memory.id) or 0) for memory in missing]
         unit.run_many("index_memory", [{**row, **entry} for row, entry in zip(known, entries, strict=True)])
         return len(missing)
@@ -157,14 +157,14 @@ class CheckupRows(Units):
             return 0
         numbers = unit.one("take_shelf_numbers", tenant=unit.tenant, shelf=SHELF, count=0)
         assert numbers is not None  # a tenant with passages has a shelf
-        entries = self._entries([text for _, text, _ in missing])
+        entries = self._entries([terms(text) for _, text, _ in missing])
         known = [{"seq": seq, "category": category, "version": numbers[1]} for seq, _, category in missing]
         rows = [{"tenant_id": unit.tenant, **row, **entry} for row, entry in zip(known, entries, strict=True)]
         unit.run_many("index_chunk", rows)
         return len(missing)
 
-    def _entries(self, texts: Sequence[str]) -> Sequence[Mapping[str, Any]]:
-        return self._engine.index.encoded([terms(text) for text in texts], [None] * len(texts))
+    def _entries(self, words: Sequence[Sequence[str]]) -> Sequence[Mapping[str, Any]]:
+        return self._engine.index.encoded(words, [None] * len(words))
 
     def find_damaged_notes(self, owner: Owner) -> Sequence[str] | None:
         return None
@@ -172,7 +172,9 @@ class CheckupRows(Units):
 
 def _expected_words(shelf: str, row: Row) -> Sequence[str]:
     """Return the words an entry should hold."""
-    return history_terms(step_words(step_from(row[4:]))) if shelf == WORKFLOW else terms(row[4])
+    if shelf == WORKFLOW:
+        return history_terms(step_words(step_from(row[4:])))
+    return index_terms(row[4]) if shelf == MEMORY else terms(row[4])
 
 
 def _wrong_words_from(shelf: str, row: Row) -> WrongWords:

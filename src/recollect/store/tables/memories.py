@@ -15,7 +15,7 @@ from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.memories.lifetime import prolong
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.recall.similarity import Evidence
-from recollect.policy.text import content_hash, fold, like_literal, terms
+from recollect.policy.text import content_hash, fold, index_terms, like_literal, terms
 from recollect.ports import Aging, MemorySummary, Vector
 from recollect.store.engine import Row, Unit, Units
 from recollect.store.tables.agents import make_agent
@@ -52,7 +52,7 @@ class MemoryRows(Units):
             raise Invalid("Memories that are added together must belong to one agent.")
         # Prepare everything that needs no number here, on the caller's thread, to keep the transaction short.
         rows = [memory_values(memory, 0) for memory in memories]
-        index = self._engine.index.encoded([terms(memory.text) for memory in memories], vectors)
+        index = self._engine.index.encoded([index_terms(memory.text) for memory in memories], vectors)
 
         def add(unit: Unit) -> int:
             last = _take_numbers(unit, owner, len(memories), memories[0].created_at)
@@ -163,7 +163,7 @@ class MemoryRows(Units):
     def update_memory(self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime) -> Memory:
         owner, seq = memory.owner, memory_seq(memory.id) or 0
         row = memory_values(memory, seq)
-        (entry,) = self._engine.index.encoded([terms(memory.text)], [vector])
+        (entry,) = self._engine.index.encoded([index_terms(memory.text)], [vector])
 
         def update(unit: Unit) -> Memory:
             # Every write locks the agent's row first, to avoid deadlocks.

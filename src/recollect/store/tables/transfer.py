@@ -11,7 +11,7 @@ from recollect.errors import Conflict, Invalid, StoreError
 from recollect.model import Detail, Json
 from recollect.policy.audit import canonical_json
 from recollect.policy.history import history_terms, step_words
-from recollect.policy.text import fold, terms
+from recollect.policy.text import fold, index_terms, terms
 from recollect.policy.transfer import CONTENTS
 from recollect.ports import ContentDraft, Vector
 from recollect.store.engine import Row, Unit
@@ -160,7 +160,7 @@ class TransferRows(DetailRows):
     def _add_memories(self, unit: Unit, rows: list[dict[str, Any]], vectors: Sequence[Vector | None]) -> int:
         table = BY_NAME["memories"]
         memories = [memory_from([row[column] for column in table.columns]) for row in rows]
-        index = self._engine.index.encoded([terms(memory.text) for memory in memories], vectors)
+        index = self._engine.index.encoded([index_terms(memory.text) for memory in memories], vectors)
         highest: dict[str, int] = {}
         for row in rows:
             highest[row["agent_id"]] = max(row["seq"], highest.get(row["agent_id"], 0))

@@ -1,0 +1,199 @@
+"""Features of records for a question: what the words, the meaning, the conversation, the speaker and the time say.
+
+`policy.recall.calibration` weighs them; `tools/ranking` fits the weights. Each feature is one number per record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.model import Role
+from recollect.policy.recall.dates import Span
+from recollect.policy.recall.question import ParsedQuery
+from recollect.policy.recall.ranking import BM25_K1
+from recollect.policy.recall.similarity import SPEAKERS, Evidence, Floats, Frame, Numbers, rarity
+from recollect.policy.text import ANSWER, ASKING, FIXED, NUMBER, QUESTION, SELF, SPOKEN, TIME
+
+DOUBT = 3
+"""Number of zero cosines added to the average, because the average of few records is unreliable."""
+
+SHORT_TERMS = 20
+"""Mean length, in terms, up to which an owner's records count as short."""
+
+NAMED_DAYS = 10
+"""Longest span, in days, that counts as a specific day or week."""
+
+MIN_TURNS_SHARE = 0.1
+"""Share of the records that must begin with a name for it to be a speaker's and not a label ("Decision: …")."""
+
+FIRST_DAY = 719_163  # date(1970, 1, 1).toordinal()
+
+_USER, _ASSISTANT = SPEAKERS.index(Role.USER), SPEAKERS.index(Role.ASSISTANT)
+
+
+@dataclass(frozen=True, slots=True)
+class WordScores:
+    """Word scores of every record, relative to the score of an average record that holds every word once."""
+
+    own: Floats  # BM25
+    near: Floats  # BM25 with the words lent by neighbours
+    around: Floats  # BM25 of the whole conversation
+    cover: Floats  # share of the question's words, by rarity, that the record holds
+    near_cover: Floats  # the same, with its neighbours
+
+
+def compute_features(evidence: Evidence, question: ParsedQuery) -> dict[str, Floats]:
+    """Return the features by name; one that is the same for all records is left out."""
+    frame = evidence.frame or Frame.of(evidence.conversations, evidence.lengths)
+    found: dict[str, Floats] = {"length": frame.log_lengths}
+    words = _score_words(evidence, question, frame)
+    found |= {
+        "own": words.own,
+        "near": words.near,
+        "around": words.around,
+        "cover": words.cover,
+        "near_cover": words.near_cover,
+    }
+    if evidence.cosines is not None:
+        meaning = _score_meaning(evidence.cosines, words.near_cover)
+        found["meaning"] = meaning
+        found["near_meaning"] = _find_neighbours(meaning, evidence.conversations)
+        found["talk_meaning"] = np.maximum.reduceat(meaning, frame.talk_starts)[frame.talk]
+    found |= _find_speakers(evidence, question)
+    for name, spans in (
+        ("other_day", [span for span in question.spans if span.days <= NAMED_DAYS]),
+        ("other_time", [span for span in question.spans if span.days > NAMED_DAYS]),
+    ):
+        if spans:
+            found[name] = _find_distance(spans, evidence.since)
+    time, number = _has(evidence, TIME), _has(evidence, NUMBER)
+    asks = _has(evidence, QUESTION)
+    return found | {
+        "asks": asks,
+        "asking": _has(evidence, ASKING),
+        "echo": asks * words.cover,
+        "self": _has(evidence, SELF),
+        "asked_time" if question.asks_time else "time": time,
+        "asked_number" if question.asks_number else "number": number,
+    }
+
+
+def shortness(evidence: Evidence) -> float:
+    """Return 1 for an owner of short records and less, down to 0, the longer they are.
+
+    Neighbours and conversations say much about a turn of ten words and little about one of two hundred.
+    """
+    return float(min(1.0, SHORT_TERMS / max(float(evidence.lengths.mean()), 1e-9)))
+
+
+def _has(evidence: Evidence, trait: str) -> Floats:
+    return ((evidence.traits >> FIXED.index(trait)) & 1).astype(np.float32)
+
+
+def _score_words(evidence: Evidence, question: ParsedQuery, frame: Frame) -> WordScores:
+    total, talks = len(evidence.seqs), len(frame.talk_norms)
+    own, near, cover, near_cover = np.zeros((4, total), np.float32)
+    around, reach = np.zeros(talks, np.float32), 0.0
+    for share, (rows, counts) in zip(question.weights, merge_forms(evidence.occurrences, question.forms), strict=True):
+        weight = share * rarity(total, len(rows))
+        # A record of average length that holds the word once scores exactly its weight.
+        reach += weight
+        if not len(rows):
+            continue
+        gain = np.float32(weight * (BM25_K1 + 1))
+        own[rows] += gain * counts / (counts + frame.own_norms[rows])
+        cover[rows] += np.float32(weight)
+        lent = frame.beside.lend_rows(rows, counts, total)
+        near += gain * lent / (lent + frame.norms)
+        near_cover += np.float32(weight) * (lent > 0)
+        talk_counts = np.bincount(frame.talk[rows], counts, talks).astype(np.float32)
+        # numpy counts booleans about ten times as fast as floats.
+        weight = share * rarity(talks, int(np.count_nonzero(talk_counts != 0)))
+        around += np.float32(weight * (BM25_K1 + 1)) * talk_counts / (talk_counts + frame.talk_norms)
+    full = np.float32(1 / reach) if reach else np.float32(0)
+    return WordScores(own * full, near * full, (around * full)[frame.talk], cover * full, near_cover * full)
+
+
+def merge_forms(
+    occurrences: Sequence[tuple[Numbers, Floats]], forms: Sequence[int]
+) -> Iterator[tuple[Numbers, Floats]]:
+    """Merge the occurrences of all forms of each word."""
+    start = 0
+    for count in forms:
+        of_word = [each for each in occurrences[start : start + count] if len(each[0])]
+        start += count
+        if len(of_word) < 2:
+            yield of_word[0] if of_word else occurrences[start - 1]
+            continue
+        rows, places = np.unique(np.concatenate([rows for rows, _ in of_word]), return_inverse=True)
+        counts = np.concatenate([counts for _, counts in of_word])
+        yield rows, np.bincount(places, counts).astype(np.float32)
+
+
+def find_unknown(evidence: Evidence, question: ParsedQuery) -> tuple[float, int]:
+    """Return the share of the question's words, by rarity, that no record holds, and the number of such names."""
+    total, reach, unknown, names = len(evidence.seqs), 0.0, 0.0, 0
+    merged = merge_forms(evidence.occurrences, question.forms)
+    for share, is_name, (rows, _) in zip(question.weights, question.is_name, merged, strict=True):
+        weight = share * rarity(total, len(rows))
+        reach += weight
+        if not len(rows):
+            unknown += weight
+            names += is_name
+    return (unknown / reach if reach else 0.0), names
+
+
+def _score_meaning(cosines: Floats, near_cover: Floats) -> Floats:
+    """Return the share of the way from the owner's average cosine to 1.
+
+    A record without a vector is rated by its words, as if its meaning agreed with them.
+    """
+    known, total = cosines, float(cosines.sum())
+    # The sum is NaN if any record has no vector.
+    if total != total:
+        known = cosines[~np.isnan(cosines)]
+        total = float(known.sum())
+    average = total / (len(known) + DOUBT)
+    meaning: Floats = (cosines - np.float32(average)) / np.float32(max(1 - average, 1e-3))
+    return meaning if len(known) == len(cosines) else np.where(np.isnan(meaning), near_cover, meaning)
+
+
+def _find_neighbours(meaning: Floats, conversations: Numbers) -> Floats:
+    """Return the better meaning of the record before and the one after, at least 0."""
+    best = np.zeros(len(meaning), np.float32)
+    lent = np.where(conversations[1:] == conversations[:-1], np.float32(1), np.float32(0))
+    best[1:] = np.maximum(best[1:], meaning[:-1] * lent)
+    best[:-1] = np.maximum(best[:-1], meaning[1:] * lent)
+    return best
+
+
+def _find_speakers(evidence: Evidence, question: ParsedQuery) -> Mapping[str, Floats]:
+    """Compare the speakers with the one the question asks about, by role or by name."""
+    found: dict[str, Floats] = {}
+    if question.speaker is not None:
+        speakers = evidence.speakers
+        if not (speakers == _ASSISTANT).any():
+            # No roles were given, so go by how the texts read.
+            speakers = np.where(_has(evidence, ANSWER) > 0, np.int8(_ASSISTANT), speakers)
+        is_other = (speakers != SPEAKERS.index(question.speaker)) & (speakers != 0)
+        found["other_speaker"] = is_other.astype(np.float32)
+    named = [rows for rows, _ in evidence.occurrences[len(question.terms) :] if len(rows)]
+    if named:
+        rows, spoken = np.unique(np.concatenate(named)), _has(evidence, SPOKEN)
+        # A question that names every speaker says nothing about who said it.
+        if MIN_TURNS_SHARE * len(spoken) <= len(rows) < np.count_nonzero(spoken):
+            by_named = np.zeros(len(spoken), np.float32)
+            by_named[rows] = 1
+            found |= {"named": by_named, "other_name": spoken - by_named}
+    return found
+
+
+def _find_distance(spans: Sequence[Span], since: NDArray[np.float64]) -> Floats:
+    """Return 0 inside one of the spans and more, up to 1, the further away a record is."""
+    days = since / 86_400 + FIRST_DAY
+    distance: Floats = 1 - np.maximum.reduce([span.closeness(days) for span in spans])
+    return distance

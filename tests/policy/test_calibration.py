@@ -1,0 +1,133 @@
+"""Relevance as a probability, and the floor below which nothing is returned."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.model import Role
+from recollect.policy.recall.calibration import MEANING, WORDS, MatchFeatures, calibrate, keep_relevant, load_weights
+from recollect.policy.recall.dates import Span, spans
+from recollect.policy.recall.question import ParsedQuery, asks_history
+from recollect.policy.recall.similarity import SPEAKERS
+from recollect.policy.text import ANSWER, ASKING, NUMBER, QUESTION, SELF, SPOKEN, TIME, index_terms, terms
+from tests.policy.test_similarity import NOW, evidence, order, similarities
+
+SHARES = st.floats(0, 1)
+USERS = np.full(2, SPEAKERS.index(Role.USER), np.int8)
+
+
+@given(SHARES, st.one_of(st.none(), st.floats(-0.5, 1)), st.integers(0, 30), SHARES)
+def test_relevance_is_a_probability(cover: float, meaning: float | None, number: int, unknown: float) -> None:
+    match = MatchFeatures(cover=cover, meaning=meaning, terms=number, unknown=unknown)
+
+    assert 0 < calibrate(match) < 1
+
+
+@pytest.mark.parametrize("meaning", [None, 0.3])
+def test_more_of_the_question_is_more_relevant(meaning: float | None) -> None:
+    little, much = (MatchFeatures(cover=cover, meaning=meaning, terms=5) for cover in (0.2, 0.9))
+
+    assert calibrate(little) < 0.25 < 0.45 < calibrate(much)
+    assert calibrate(replace(much, unknown=0.5, unknown_names=1)) < calibrate(much)
+
+
+def test_words_and_meaning_never_count_against_a_memory() -> None:
+    weights = load_weights()
+
+    assert set(weights.ranking) >= WORDS | MEANING
+    assert all(min(weights.ranking[name]) >= 0 for name in WORDS | MEANING)
+    assert weights.spread > 0
+
+
+@given(st.lists(SHARES, max_size=20), SHARES)
+def test_a_strict_floor_holds_for_every_match(found: list[float], floor: float) -> None:
+    assert keep_relevant(found, floor=floor, is_strict=True) == [each >= floor for each in found]
+    assert all(keep_relevant(found, floor=0, is_strict=False))
+
+
+@pytest.mark.parametrize(
+    ("text", "traits"),
+    [
+        ("What is the name of her dog?", {QUESTION, ASKING}),
+        ("How do I plan it, now that I have 10 hours a week?", {ASKING, NUMBER, SELF}),
+        ("I moved to Oslo. Do you like it?", {SELF}),
+        ("Ann: we met yesterday", {SPOKEN, SELF, TIME, "by:ann"}),
+        ("Wo wohnt der Hund?", {QUESTION, ASKING}),
+        ("Mein Geburtstag ist am 3. März", {SELF, TIME, NUMBER}),
+        ("¿Dónde vive el perro?", {QUESTION, ASKING}),
+        ("犬の名前は何ですか？", {QUESTION, ASKING}),
+        ("Sure, here are some ideas", {ANSWER}),
+        ("note: call back", set()),
+    ],
+)
+def test_traits_of_a_text(text: str, traits: set[str]) -> None:
+    assert {term for term in index_terms(text) if ":" in term} == traits
+    assert not any(":" in term for term in terms(text))
+
+
+def test_a_stored_question_is_no_answer_to_itself() -> None:
+    found = evidence("What is my dog's name?", "What is my dog's name?", "My dog's name is Max", cosines=[1.0, 0.7])
+
+    assert order(found)[0] == 2
+    assert similarities(*found)[0] < similarities(*found)[1]
+
+
+def test_the_speaker_that_a_question_names_comes_first() -> None:
+    texts = [f"{name}: painted a lake" for name in ("Ann", "Bob", "Ann", "Bob")]
+
+    assert set(order(evidence("What did Bob paint?", *texts))[:2]) == {2, 4}
+
+
+def test_without_roles_an_answer_is_told_by_its_form() -> None:
+    texts = ("Sure, here are lamps for the desk", "the lamps for the desk I bought")
+
+    assert order(evidence("Which lamps did you recommend for the desk?", *texts, speakers=USERS))[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "asks_time", "asks_number"),
+    [
+        ("When did Ann move?", True, False),
+        ("How many cats do I have?", False, True),
+        ("Wann ist Ann umgezogen?", True, False),
+        ("Combien de chats ai-je ?", False, True),
+        ("¿Cuántos gatos tengo?", False, True),
+        ("Where is it?", False, False),
+    ],
+)
+def test_what_a_question_asks_for(query: str, asks_time: bool, asks_number: bool) -> None:
+    question = ParsedQuery.read(query, NOW)
+
+    assert (question.asks_time, question.asks_number) == (asks_time, asks_number)
+
+
+@pytest.mark.parametrize(
+    ("query", "first", "last"),
+    [
+        ("Was habe ich am 3. Januar 2026 gekauft?", date(2026, 1, 3), date(2026, 1, 3)),
+        ("Wo war ich im Mai 2025?", date(2025, 5, 1), date(2025, 5, 31)),
+        ("Was geschah letzte Woche?", date(2026, 2, 16), date(2026, 2, 22)),
+        ("Qu'ai-je fait hier ?", date(2026, 2, 28), date(2026, 2, 28)),
+        ("¿Dónde estuve el 5 de enero de 2026?", date(2026, 1, 5), date(2026, 1, 5)),
+        ("Cosa ho fatto ieri?", date(2026, 2, 28), date(2026, 2, 28)),
+    ],
+)
+def test_dates_in_other_languages(query: str, first: date, last: date) -> None:
+    assert spans(query, NOW) == [Span(first, last)]
+
+
+@pytest.mark.parametrize("query", ["Was steht hier?", "a mars bar"])
+def test_words_that_only_look_like_a_date(query: str) -> None:
+    assert spans(query, NOW) == []
+
+
+def test_history_is_asked_for_in_words() -> None:
+    assert asks_history("Show the audit log")
+    assert asks_history("what happened to m-7?")
+    assert not asks_history("What is the name of my dog?")
