@@ -189,12 +189,14 @@ class AgentContexts(AgentView):
         budget: int | None = None,
         layout: str | None = None,
         tool_results: Sequence[ToolResult] | None = None,
+        min_score: float | None = None,
     ) -> WorkingMemory:
         """Assemble everything a model should see before it answers `message`, within `budget` tokens.
 
         `system_prompt` defaults to the agent's own, `tool_results` to those the session stored, `budget` and `layout`
-        ("standard" or "cache_stable") to the settings. Everything that was shortened is listed in `truncations` and in
-        the audit log.
+        ("standard" or "cache_stable") to the settings. Only memories and passages with a similarity of at least
+        `min_score` are recalled (default: by the setting `context_floor`; 0: no limit). Everything that was shortened
+        is listed in `truncations` and in the audit log.
 
         Raises: Invalid; OverBudget when the system prompt, the skills and the message alone do not fit.
         """
@@ -206,6 +208,7 @@ class AgentContexts(AgentView):
             budget=budget,
             layout=layout,
             tool_results=tool_results,
+            min_score=min_score,
         )
 
     def context_calls(

@@ -237,6 +237,7 @@ def _build_gather(
         converse=conversations,
         memories=settings.context_memories,
         passages=settings.context_passages,
+        floor=settings.context_floor,
     )
 
 

@@ -87,3 +87,12 @@ OpenaiSummaryModel = Annotated[
 OpenaiSummaryBaseUrl = Annotated[
     str | None, typer.Option(metavar="URL", help="Another endpoint for summaries.", show_default=False)
 ]
+
+MinScore = Annotated[
+    float | None,
+    typer.Option(
+        "--min-score",
+        help="Least similarity of each result, 0 to 1; 0: no limit. By default as in the settings.",
+        show_default=False,
+    ),
+]

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from recollect.cli.options import read_text
+from recollect.cli.options import MinScore, read_text
 from recollect.cli.output import Block, Cell, Column, Indented, Line, Output, OutputNote, Styled, Table
 from recollect.cli.run import Command, Run
 from recollect.cli.text import EMPTY, json_value, local_time, one_line, plain_time, safe, shorten
@@ -31,6 +31,7 @@ def context(
     layout: Annotated[
         Layout | None, typer.Option(help="The order of the blocks; by default as in the settings.", show_default=False)
     ] = None,
+    min_score: MinScore = None,
     blocks: Annotated[bool, typer.Option("--blocks", help="Show its blocks instead of its messages.")] = False,
 ) -> None:
     """Build the prompt of the next call: memory, knowledge and conversation, fitted into a budget."""
@@ -40,6 +41,7 @@ def context(
         system_prompt=None if system_prompt is None else read_text(system_prompt),
         budget=budget,
         layout=layout,
+        min_score=min_score,
     )
 
     def find_command() -> str:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from recollect.cli.commands.memories import kind_cell, memory_spans, read_states, render_memories
-from recollect.cli.options import AsOf, MemoryId, OfKind, WithTag, read_text
+from recollect.cli.options import AsOf, MemoryId, MinScore, OfKind, WithTag, read_text
 from recollect.cli.output import Block, Cell, Column, Line, Output, OutputNote, Styled
 from recollect.cli.run import Command, Run
 from recollect.cli.text import json_record, json_value, local_time, mark, one_line, plain_time, safe, shorten
@@ -44,16 +44,6 @@ ForPurpose = Annotated[
         help=f"What it is for: {', '.join(PURPOSES)}.",
         show_default=False,
         autocompletion=lambda: list(PURPOSES),
-    ),
-]
-
-
-MinScore = Annotated[
-    float | None,
-    typer.Option(
-        "--min-score",
-        help="Least similarity of each result, 0 to 1; 0: no limit. By default as in the settings.",
-        show_default=False,
     ),
 ]
 

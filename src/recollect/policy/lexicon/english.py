@@ -160,25 +160,45 @@ ENGLISH = Lexicon(
     small_talk=split_phrases(
         """
         k, yep, yup, yeah, ya, nope, nah, right, all right, alright, alright then, fine, cool, neat, sweet, wow, oh,
-        ah, aha, hm, hmm, mhm, uh huh, lol, haha, hehe, omg, got it, i see, understood, noted, makes sense, that makes
-        sense, sounds good, sounds great, looks good, perfect, excellent, awesome, amazing, brilliant, wonderful,
-        fantastic, super, lovely, good, well done, nice one, good one, interesting, fair enough, no problem, no
-        worries, not a problem, don't worry, of course, certainly, absolutely, definitely, exactly, indeed, true,
-        agreed, same here, me too, you're welcome, you're very welcome, you are welcome, my pleasure, anytime, any
-        time, happy to help, glad to help, glad i could help, glad to hear that, glad to hear it, great to hear, how
-        are you, how are you doing, how are you today, how's it going, how is it going, what's up, i'm fine, i'm good,
-        doing well, i'm doing well, not bad, nice to meet you, pleased to meet you, see you tomorrow, see you later,
-        see you soon, see you then, talk soon, talk later, talk to you later, talk to you soon, ttyl, take care, enjoy
-        your day, enjoy your weekend, hope you are well, hope you're well, good luck, congrats, congratulations, happy
-        birthday, let me know if you need anything else, let me know if i can help, how can i help you today, how may i
-        help you, what can i do for you, sure thing, you too, same to you, i understand, good to know, take your time,
-        thanks a million, thanks a ton, i think so, i guess so, why not, my apologies, no rush, likewise, feel free to
-        ask, i'm here to help, anything else, is there anything else, appreciate it, i appreciate it, much appreciated,
-        you're the best, done, all done, all good, that's all, that's it, that works, works for me, will do, on it, one
-        moment, please, no thanks, no thank you, not now, please do, just a moment, just a second, hold on, nevermind,
-        never mind, whatever, sorry about that, my bad, oops, yay, there, everyone, everybody, team, guys, folks,
-        friend, buddy, mate, a lot, too, then, today, and you, well, see you next week, have a, hope you had, great
-        question, good question, how can i help, how can i help you
+        ah, aha, hm, hmm, mhm, uh huh, lol, haha, hehe, omg, got it, i see, understood, noted, makes sense, that
+        makes sense, sounds good, sounds great, looks good, perfect, excellent, awesome, amazing, brilliant,
+        wonderful, fantastic, super, lovely, good, well done, nice one, good one, interesting, fair enough, no
+        problem, no worries, not a problem, don't worry, of course, certainly, absolutely, definitely, exactly,
+        indeed, true, agreed, same here, me too, you're welcome, you're very welcome, you are welcome, my pleasure,
+        anytime, any time, happy to help, glad to help, glad i could help, glad to hear that, glad to hear it, great
+        to hear, how are you, how are you doing, how are you today, how's it going, how is it going, what's up, i'm
+        fine, i'm good, doing well, i'm doing well, not bad, nice to meet you, pleased to meet you, see you
+        tomorrow, see you later, see you soon, see you then, talk soon, talk later, talk to you later, talk to you
+        soon, ttyl, take care, enjoy your day, enjoy your weekend, hope you are well, hope you're well, good luck,
+        congrats, congratulations, happy birthday, let me know if you need anything else, let me know if i can help,
+        how can i help you today, how may i help you, what can i do for you, sure thing, you too, same to you, i
+        understand, good to know, take your time, thanks a million, thanks a ton, i think so, i guess so, why not,
+        my apologies, no rush, likewise, feel free to ask, i'm here to help, anything else, is there anything else,
+        appreciate it, i appreciate it, much appreciated, you're the best, done, all done, all good, that's all,
+        that's it, that works, works for me, will do, on it, one moment, please, no thanks, no thank you, not now,
+        please do, just a moment, just a second, hold on, nevermind, never mind, whatever, sorry about that, my bad,
+        oops, yay, there, everyone, everybody, team, guys, folks, friend, buddy, mate, a lot, too, then, today, and
+        you, well, see you next week, have a, hope you had, great question, good question, how can i help, how can i
+        help you, can you help me, could you help me, help me, i need help, what can you do, what can you do for me,
+        what do you do, who are you, what are you, what's your name, what is your name, are you a bot, are you a
+        robot, are you human, are you real, are you there, are you still there, is anybody there, is anyone there,
+        can you hear me, do you hear me, who am i talking to, which model are you, what model are you, how does this
+        work, how do you work, what do you mean, what does that mean, i don't understand, i didn't understand, i
+        don't get it, i didn't get that, say that again, can you say that again, could you say that again, say it
+        again, come again, repeat that, repeat it, can you repeat that, could you repeat that, rephrase that, could
+        you rephrase that, try again, can you try again, could you try again, do it again, make it shorter, shorter,
+        explain that, explain it, tell me more, go on, go ahead, continue, carry on, keep going, next, stop, wait,
+        hang on, hang on a second, hang on a minute, give me a second, give me a minute, one second, let me think,
+        let me think about it, let me see, i'm not sure, i'm not sure yet, not sure, not sure yet, i don't know,
+        maybe, maybe later, later, good point, fair point, i agree, i disagree, fine by me, fine with me, sounds
+        good to me, that's wrong, that's not right, that's not what i asked, that's not what i meant, i'm back, i'm
+        here, i'm off, i have to go, i have to go now, i must go, i've got to go, gotta go, i'll be back, i'll get
+        back to you, let's wrap up, let's stop here, let's continue, let's continue tomorrow, let's go on, let's
+        start, let's begin, let's get started, just testing, testing, test, lgtm, phew, ugh, tell me a joke, tell me
+        something, any questions, any news, hurry up, can i ask you something, can i ask a question, i have a
+        question, quick question, i'd like to speak to a human, i want to talk to a human, talk to a human, speak to
+        a human, that's it for today, that's all for today, that's all for now, i have everything i need, that's all
+        i need, tomorrow, happy new year, merry christmas, how was your day, how was your weekend, to me, to you
         """
     ),
     courtesies=COURTESIES,

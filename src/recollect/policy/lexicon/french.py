@@ -64,9 +64,12 @@ FRENCH = Lexicon(
     ),
     greetings=split_phrases("merci, bonjour, salut, bonsoir, coucou"),
     small_talk=split_phrases("""
-        merci beaucoup, merci bien, de rien, je vous en prie, bonne nuit, bonne journée, bonne soirée, au revoir,
-        à bientôt, à demain, à plus, ça va, comment ça va, oui, non, d'accord, parfait, pas de problème, très bien,
-        ça marche, bon week-end, bonne chance, tout à fait, exactement, bravo, félicitations, quoi de neuf, à tous,
+        merci beaucoup, merci bien, de rien, je vous en prie, bonne nuit, bonne journée, bonne soirée, au revoir, à
+        bientôt, à demain, à plus, ça va, comment ça va, oui, non, d'accord, parfait, pas de problème, très bien, ça
+        marche, bon week-end, bonne chance, tout à fait, exactement, bravo, félicitations, quoi de neuf, à tous,
+        peux-tu m'aider, pouvez-vous m'aider, aide-moi, que peux-tu faire, qui es-tu, comment t'appelles-tu, tu es
+        là, vous êtes là, tu m'entends, que veux-tu dire, je ne comprends pas, répète, répétez, encore une fois,
+        continue, continuez, un instant, attends, je dois y aller, c'est tout, ce sera tout, une question, bien vu,
         on fait comme ça, s'il te plaît, s'il vous plaît
     """),
     fillers=split_words("le la les un une des du de l d aussi donc alors"),

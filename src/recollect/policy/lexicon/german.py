@@ -71,7 +71,11 @@ GERMAN = Lexicon(
         danke schön, vielen dank, dankeschön, bitte, bitte schön, gern geschehen, gerne, kein problem, alles klar,
         bis morgen, bis später, bis bald, bis dann, wie geht's, wie geht es dir, ja, nein, prima, genau, verstanden,
         passt, schönes wochenende, schönen feierabend, herzlichen glückwunsch, was gibt's neues, machen wir so,
-        so machen wir das, schlaf gut, viel spaß, viel erfolg, viel glück, klingt gut, super, toll, okay, ok
+        kannst du mir helfen, hilf mir, was kannst du, wer bist du, wie heißt du, bist du da, bist du noch da, hörst
+        du mich, was meinst du, das verstehe ich nicht, nochmal bitte, noch einmal bitte, mach weiter, weiter,
+        moment, ich bin zurück, ich muss los, das war's, das war alles, das wär's, das ist alles, eine frage, nur
+        ein test, guter punkt, stimmt, einverstanden, so machen wir das, schlaf gut, viel spaß, viel erfolg, viel
+        glück, klingt gut, super, toll, okay, ok
     """),
     fillers=split_words(
         """

@@ -63,9 +63,12 @@ ITALIAN = Lexicon(
     ),
     greetings=split_phrases("grazie, ciao, salve, buongiorno, buonasera, buonanotte"),
     small_talk=split_phrases("""
-        grazie mille, prego, di niente, arrivederci, a presto, a domani, a dopo, come stai, come va, sì, no, va bene,
-        certo, perfetto, molto bene, capito, d'accordo, ottimo lavoro, buon fine settimana, buona fortuna,
-        in bocca al lupo, complimenti, auguri, un abbraccio, a tutti, per favore, esatto, facciamo così, che si dice
+        grazie mille, prego, di niente, arrivederci, a presto, a domani, a dopo, come stai, come va, sì, no, va
+        bene, certo, perfetto, molto bene, capito, d'accordo, ottimo lavoro, buon fine settimana, buona fortuna,
+        puoi aiutarmi, mi puoi aiutare, aiutami, cosa sai fare, chi sei, come ti chiami, ci sei, mi senti, cosa vuoi
+        dire, non capisco, ripeti, ancora una volta, continua, un momento, aspetta, devo andare, è tutto, basta
+        così, una domanda, in bocca al lupo, complimenti, auguri, un abbraccio, a tutti, per favore, esatto,
+        facciamo così, che si dice
     """),
     fillers=split_words("il lo la i gli le un uno una del della dei delle anche pure"),
     cues={

@@ -60,9 +60,11 @@ PORTUGUESE = Lexicon(
     ),
     greetings=split_phrases("obrigado, obrigada, olá, oi, bom dia, boa tarde, boa noite"),
     small_talk=split_phrases("""
-        muito obrigado, muito obrigada, de nada, tchau, adeus, até logo, até amanhã, até já, tudo bem, como estás, sim,
-        não, claro, certo, perfeito, muito bem, entendido, está bem, combinado, bom trabalho, bom fim de semana,
-        boa sorte, parabéns, um abraço, a todos, por favor, exatamente, fazemos assim
+        muito obrigado, muito obrigada, de nada, tchau, adeus, até logo, até amanhã, até já, tudo bem, como estás,
+        sim, não, claro, certo, perfeito, muito bem, entendido, está bem, combinado, bom trabalho, bom fim de
+        semana, podes ajudar-me, pode me ajudar, ajuda-me, o que podes fazer, quem és, quem é você, como te chamas,
+        estás aí, não entendo, repete, outra vez, continua, um momento, espera, tenho de ir, é tudo, é só isso, uma
+        pergunta, boa sorte, parabéns, um abraço, a todos, por favor, exatamente, fazemos assim
     """),
     fillers=split_words("o a os as um uma uns umas do da dos das também pois"),
     cues={

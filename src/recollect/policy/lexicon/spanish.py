@@ -65,7 +65,10 @@ SPANISH = Lexicon(
     small_talk=split_phrases("""
         muchas gracias, de nada, adiós, hasta luego, hasta mañana, hasta pronto, qué tal, cómo estás, sí, no, vale,
         claro, perfecto, muy bien, entendido, genial, de acuerdo, buen trabajo, buen fin de semana, mucha suerte,
-        felicidades, enhorabuena, un abrazo, a todos, qué hay de nuevo, por favor, exacto, así lo hacemos
+        puedes ayudarme, me puedes ayudar, ayúdame, qué puedes hacer, quién eres, cómo te llamas, estás ahí, me
+        oyes, qué quieres decir, no entiendo, repite, otra vez, sigue, continúa, un momento, espera, tengo que irme,
+        eso es todo, nada más, una pregunta, buen punto, felicidades, enhorabuena, un abrazo, a todos, qué hay de
+        nuevo, por favor, exacto, así lo hacemos
     """),
     fillers=split_words("el la los las un una unos unas de del también pues"),
     cues={

@@ -11,7 +11,7 @@ import recollect.model
 from recollect.model import Appearance, Explanation, Hit, Kind, Outcome, Source
 from recollect.server.http.auth import CurrentAgent
 from recollect.server.http.routing import READ, Router
-from recollect.server.rest.shapes import ModeName, Moment, PurposeName, RecordBody, RequestBody
+from recollect.server.rest.shapes import MinScore, ModeName, Moment, PurposeName, RecordBody, RequestBody
 from recollect.services.recall.recall import MAX_LIMIT
 
 
@@ -27,14 +27,7 @@ class RecallBody(RequestBody):
     ] = None
     purpose: Annotated[PurposeName | None, Field(description="The purpose, which selects a filter and weights.")] = None
     as_of: Annotated[Moment | None, Field(description="Recall as of this time; null: now.")] = None
-    min_score: Annotated[
-        float | None,
-        Strict(),
-        Field(
-            description="Least similarity of each hit; null: by the setting `recall_floor`; 0: no limit.",
-            json_schema_extra={"minimum": 0, "maximum": 1},
-        ),
-    ] = None
+    min_score: MinScore = None
 
 
 class ExplainBody(RecallBody):

@@ -35,6 +35,13 @@ def _iso_text(value: object) -> object:
 
 Moment = Annotated[datetime, BeforeValidator(_iso_text)]
 Number = Annotated[float, Strict()]
+MinScore = Annotated[
+    Number | None,
+    Field(
+        description="Least similarity of each hit; null: by the settings; 0: no limit.",
+        json_schema_extra={"minimum": 0, "maximum": 1},
+    ),
+]
 KindName = Annotated[str, one_of(Kind)]
 ScopeName = Annotated[str, one_of(Scope)]
 RoleName = Annotated[str, one_of(Role)]

@@ -24,6 +24,7 @@ from recollect.services.prompt.gather import Gather, PromptRequest, ToolResult
 from recollect.services.prompt.prompt_log import ContextCalls
 from recollect.services.prompt.references import OffloadPieces
 from recollect.services.recall.marks import RetrievalMarks
+from recollect.services.recall.recall import check_min_score
 
 REMEMBERED = (PromptPart.CORE, PromptPart.JOURNAL, PromptPart.NOTES, PromptPart.MEMORIES, PromptPart.KNOWLEDGE)
 """Parts that come from memory; the loop guard recognises their text when it comes back."""
@@ -69,11 +70,13 @@ class Assemble:
         budget: int | None = None,
         layout: str | None = None,
         tool_results: Sequence[ToolResult] | None = None,
+        min_score: float | None = None,
     ) -> WorkingMemory:
         """Assemble working memory for the next message of a session.
 
         Raises: Invalid; OverBudget when the parts that are never cut do not fit.
         """
+        check_min_score(min_score)
         if isinstance(tool_results, str):
             raise Invalid("The tool results must be a list with one entry per result.")
         request = PromptRequest(
@@ -84,6 +87,7 @@ class Assemble:
             tool_results=tool_results,
             layout=parse_layout(self._layout if layout is None else layout),
             now=self._now(),
+            min_score=min_score,
         )
         return self._assemble(request, check_budget(self._budget if budget is None else budget))
 

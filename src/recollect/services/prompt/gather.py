@@ -57,6 +57,7 @@ class PromptRequest:
     tool_results: Sequence[ToolResult] | None
     layout: Layout
     now: datetime
+    min_score: float | None = None  # least similarity of what is recalled; None: by the setting `context_floor`
 
     @property
     def is_asking(self) -> bool:
@@ -78,14 +79,16 @@ class Gather:
         converse: Converse,
         memories: int,
         passages: int,
+        floor: float,
     ) -> None:
-        """Set up the service to show at most `memories` recalled memories and `passages` passages."""
+        """Set up the service to show at most `memories` recalled memories and `passages` passages above `floor`."""
         self._store = store
         self._judge = judge
         self._inject = inject
         self._recall = recall
         self._skills = skills
         self._converse = converse
+        self._floor = floor
         self._limits = {PromptPart.MEMORIES: memories, PromptPart.KNOWLEDGE: passages}
 
     def __call__(self, request: PromptRequest) -> Window:
@@ -111,7 +114,8 @@ class Gather:
         left_out: dict[PromptPart, tuple[LeftOut, ...]] = {}
         if request.is_asking:
             limit = min(MAX_LIMIT, SPARE * max(1, *self._limits.values()))
-            hits = self._recall.rank(owner, RecallRequest(query=request.message, limit=limit)).hits
+            wanted = RecallRequest(query=request.message, limit=limit, min_score=request.min_score, floor=self._floor)
+            hits = self._recall.rank(owner, wanted).hits
             passages = sorted((hit for hit in hits if hit.source is Source.KNOWLEDGE), key=_dissimilarity)
             known = _ShownPieces(pieces)
             for part, found in (

@@ -67,7 +67,8 @@ class RecallRequest:
     sources: Collection[Source] | None = None
     purpose: Purpose | None = None
     as_of: datetime | None = None
-    min_score: float | None = None  # least similarity of each hit; None: by the setting `recall_floor`; 0: no limit
+    min_score: float | None = None  # least similarity of each hit; None: by the floor; 0: no limit
+    floor: float | None = None  # least similarity of the best hit of a source; None: the setting `recall_floor`
 
     def list_sources(self) -> Sequence[Source]:
         """Return the sources to search."""
@@ -251,7 +252,8 @@ class Recall:
         """Merge the candidates of all sources into one ranking; leave out duplicates and those outside the purpose."""
         purpose = request.purpose
         weights = self._weights if purpose is None else purpose.weights
-        floor, is_strict = (self._floor, False) if request.min_score is None else (request.min_score, True)
+        floor, is_strict = (request.min_score, True) if request.min_score is not None else (request.floor, False)
+        floor = self._floor if floor is None else floor
         if request.min_score is None and floor and is_small_talk(request.query):
             # "Thanks, that's all" asks for nothing.
             floor = 1.0
