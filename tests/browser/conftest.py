@@ -51,6 +51,7 @@ class Console:
     def log_in(self) -> None:
         """Type the key into the form, and send it with the Enter key."""
         self.open("/admin/login")
+        self.page.locator("#key:focus").wait_for()  # the browser gives it the focus a moment after the page is loaded
         self.page.keyboard.type(self.key)
         self.page.keyboard.press("Enter")
         self.page.wait_for_url(f"{self.address}/admin")
