@@ -144,7 +144,8 @@ def read_conversations(path: Path) -> Iterator[dict[str, Any]]:
     raw = path.read_bytes()
     text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode()
     if not text.startswith("["):
-        yield from map(json.loads, text.splitlines())
+        # Not splitlines: a JSON string may hold other line separators.
+        yield from map(json.loads, filter(None, text.split("\n")))
         return
     for sample in json.loads(text):
         yield _read_locomo(sample) if "qa" in sample else _read_longmemeval(sample)
@@ -208,7 +209,7 @@ def read_keywords(stores: Sequence[Store], number: int) -> Iterator[Asked]:
 def read_relevance(paths: Sequence[Path], *, split: str) -> Iterator[Asked]:
     """Ask the questions of files with and without an answer."""
     for path in paths:
-        lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        lines = [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
         memories = [
             {
                 "id": each["id"],
