@@ -390,9 +390,14 @@ class TenantKnowledge(TenantView):
         """
         self._services.ingest.delete(self.id, id)
 
-    def search_knowledge(self, query: str, *, categories: Collection[str] = (), limit: int = 5) -> Sequence[Hit]:
+    def search_knowledge(
+        self, query: str, *, categories: Collection[str] = (), limit: int = 5, min_score: float | None = None
+    ) -> Sequence[Hit]:
         """Search published documents by words and meaning; return the best passages. Empty `categories` means all.
+
+        A score is the probability that a person would call the passage relevant. None below `min_score` is returned;
+        the default keeps unrelated questions unanswered, 0 returns the best passages in any case.
 
         Raises: Invalid.
         """
-        return self._services.search_knowledge(self.id, query, categories=categories, limit=limit)
+        return self._services.search_knowledge(self.id, query, categories=categories, limit=limit, min_score=min_score)

@@ -7,11 +7,17 @@ database.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
+
+HEADING_SEPARATOR = " > "
+"""Separator of the headings in the first line of a passage."""
+
+_PAGES = re.compile(r" \(pages? ([0-9]{1,9})(?:–[0-9]{1,9})?\)$")
 
 
 class Kind(StrEnum):
@@ -351,6 +357,33 @@ class Hit:
     memory: Memory | None = None  # set when the source is memory
     agent_id: str | None = None  # owner or actor
     document: Document | None = None  # set when the source is knowledge
+
+    @property
+    def title(self) -> str:
+        """Title of a passage's document; empty for other sources."""
+        return "" if self.document is None else self.document.title
+
+    @property
+    def heading(self) -> str:
+        """Headings above a passage, from the highest, without the title: "Fees > EU". Empty for other sources."""
+        return self._heading_line[0]
+
+    @property
+    def page(self) -> int | None:
+        """Page on which a passage of a PDF begins."""
+        return self._heading_line[1]
+
+    @property
+    def _heading_line(self) -> tuple[str, int | None]:
+        if self.document is None:
+            return "", None
+        # A passage begins with its line of headings, written by `policy.chunking`.
+        line = self.text.partition("\n\n")[0]
+        pages = _PAGES.search(line)
+        line = line if pages is None else line[: pages.start()]
+        title = " ".join(self.document.title.split())
+        below = line.removeprefix(title) if line.startswith(title) else "".join(line.partition(HEADING_SEPARATOR)[1:])
+        return below.removeprefix(HEADING_SEPARATOR), None if pages is None else int(pages[1])
 
     @property
     def explain(self) -> str:

@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from recollect.errors import Invalid
 from recollect.model import Kind, Match, Owner
+from recollect.policy.passages import PassageEvidence
 from recollect.policy.recall.similarity import Evidence
 from recollect.ports import Vector
 
@@ -101,13 +102,9 @@ class SearchIndex(Protocol):
         They include at least all live ones. Return None if the database has to search.
         """
 
-    def search_chunks(
-        self, tenant: str, terms: Sequence[str], *, categories: Collection[str], limit: int
-    ) -> Sequence[Match]: ...
-
-    def nearest_chunks(
-        self, tenant: str, vector: Vector, *, categories: Collection[str], limit: int
-    ) -> Sequence[Match]: ...
+    def weigh_chunks(
+        self, tenant: str, terms: Sequence[str], vector: Vector | None, *, categories: Collection[str]
+    ) -> PassageEvidence: ...
 
 
 class Engine(Protocol):

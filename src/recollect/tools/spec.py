@@ -10,7 +10,14 @@ from recollect.errors import Invalid
 from recollect.model import Json
 from recollect.policy.json_values import check_json
 
-_TYPES: Mapping[str, type] = {"string": str, "integer": int, "array": list, "object": dict, "boolean": bool}
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "array": (list,),
+    "object": (dict,),
+    "boolean": (bool,),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +82,7 @@ class Tool:
 
 
 def _check(name: str, value: Any, parameter: Parameter) -> None:
-    if type(value) is not _TYPES[parameter.type]:
+    if type(value) not in _TYPES[parameter.type]:
         raise Invalid(f"The argument {name!r} must be of type {parameter.type}.")
     if isinstance(value, list) and not all(isinstance(item, str) for item in value):
         raise Invalid(f"The argument {name!r} must be a list of strings.")

@@ -1,4 +1,4 @@
-"""Search of memories in the cached indexes and texts, on any engine."""
+"""Search of memories and passages in the cached indexes and texts, on any engine."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from datetime import datetime
 from typing import Any
 
 from recollect.model import Kind, Match, Owner
+from recollect.policy.passages import PassageEvidence
 from recollect.policy.recall.similarity import Evidence
 from recollect.ports import Vector
 from recollect.store.engine import RegisteredEmbedder
 from recollect.store.search.encoding import Encoding
-from recollect.store.search.index import RowFilter
+from recollect.store.search.index import ALWAYS, RowFilter
 from recollect.store.search.index_cache import NO_EMBEDDER, IndexCache, IndexKey, Read
 from recollect.store.search.texts import Texts
 
 
 class MemorySearch:
-    """Implementation of the part of `engine.SearchIndex` that concerns memories."""
+    """Implementation of the part of `engine.SearchIndex` that searches in memory."""
 
     def __init__(
         self, read: Read, *, encoding: Encoding, numbers: Callable[[Sequence[int]], Any], max_bytes: int
@@ -64,6 +65,12 @@ class MemorySearch:
     ) -> Evidence:
         row_filter = RowFilter(kinds, now.timestamp(), until=int(now.timestamp()) if is_past else None)
         return self._indexes.current(IndexKey(owner.tenant, owner.agent)).evidence(terms, vector, row_filter)
+
+    def weigh_chunks(
+        self, tenant: str, terms: Sequence[str], vector: Vector | None, *, categories: Collection[str]
+    ) -> PassageEvidence:
+        index = self._indexes.current(IndexKey(tenant))
+        return PassageEvidence.of_shelf(index.evidence(terms, vector, RowFilter(categories, ALWAYS)))
 
     def numbers_holding(self, owner: Owner, needle: str) -> Iterator[int] | None:
         return self._texts.holding(owner, needle)

@@ -11,7 +11,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,15 +20,13 @@ import apsw
 
 from recollect.deadline import is_read_overdue
 from recollect.errors import StoreError
-from recollect.model import Match
 from recollect.ports import Vector
 from recollect.store import adopt_chat_tables
 from recollect.store.engine import CLOSED, FORKED, RegisteredEmbedder, Unit
 from recollect.store.migrations import Migration, check_applied, load_migrations
 from recollect.store.queries import as_numbered, load_queries
 from recollect.store.search.encoding import COMPACT_ENCODING, encode_terms, encode_vector, has_same_terms
-from recollect.store.search.index import ALWAYS, RowFilter
-from recollect.store.search.index_cache import IndexKey, Read
+from recollect.store.search.index_cache import Read
 from recollect.store.search.memory_search import MemorySearch
 from recollect.store.snapshots import Snapshots
 from recollect.store.sqlite import scrub
@@ -225,16 +223,6 @@ class SqliteIndex(MemorySearch):
 
     def has_words(self, stored: Any, terms: Sequence[str]) -> bool:
         return has_same_terms(stored, terms)
-
-    def search_chunks(
-        self, tenant: str, terms: Sequence[str], *, categories: Collection[str], limit: int
-    ) -> Sequence[Match]:
-        return self._indexes.current(IndexKey(tenant)).search(terms, RowFilter(categories, ALWAYS), limit)
-
-    def nearest_chunks(
-        self, tenant: str, vector: Vector, *, categories: Collection[str], limit: int
-    ) -> Sequence[Match]:
-        return self._indexes.current(IndexKey(tenant)).nearest(vector, RowFilter(categories, ALWAYS), limit)
 
 
 def migrate(connection: apsw.Connection) -> None:
