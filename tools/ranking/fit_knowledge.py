@@ -52,8 +52,8 @@ POOL = 60
 
 MAX_SETS, MAX_QUESTIONS = 2, 150
 PENALTY = 1.0
-SILENCE = 0.9
-"""Share of unanswerable questions that must get no passage."""
+MAX_COST = 0.01
+"""Share of the answerable questions that the floor may leave without their passage."""
 
 SMALL_TALK = Path(__file__).with_name("small_talk.txt")
 
@@ -315,9 +315,11 @@ def ndcg(judged: Judged, unseen: float, ranking: Mapping[str, float]) -> float:
 
 
 def choose_floor(questions: Sequence[Judged], weights: PassageWeights) -> float:
-    """Return the lowest floor that leaves most unanswerable questions without a passage."""
-    tops = [each.rate(weights).max() for each in questions if not each.relevant and each.is_article]
-    return float(np.quantile(tops, SILENCE)) if tops else 0.0
+    """Return the highest floor that costs at most `MAX_COST` of the answerable questions their passage."""
+    asked = [each for each in questions if each.relevant and each.is_article and not each.is_keyword]
+    least = recall_shown(asked, weights, 0.0) - MAX_COST
+    tops = sorted(float(each.rate(weights).max()) for each in asked)
+    return max((floor for floor in (0.0, *tops) if recall_shown(asked, weights, floor) >= least), default=0.0)
 
 
 def report(questions: Sequence[Judged], weights: PassageWeights, floor: float) -> None:

@@ -299,8 +299,7 @@ class TenantKnowledge(TenantView):
         Raises: Invalid, SecretRejected; for a folder only when it cannot be read.
         """
         wishes = DocumentOptions(title=title, category=category, is_published=is_published)
-        ingest = self._services.ingest
-        if not ingest.is_folder(path_or_text):
+        if not (ingest := self._services.ingest).is_folder(path_or_text):
             return IngestReport(documents=(ingest(self.id, path_or_text, wishes),))
         return ingest.folder(
             self.id,
@@ -380,8 +379,8 @@ class TenantKnowledge(TenantView):
 
         Raises: NotFound, Invalid, SecretRejected, Conflict.
         """
-        wishes = DocumentOptions(title=title, category=category, is_published=is_published)
-        return self._services.ingest.update(self.id, id, wishes)
+        changes = DocumentOptions(title=title, category=category, is_published=is_published)
+        return self._services.ingest.update(self.id, id, changes)
 
     def delete_document(self, id: str) -> None:
         """Delete a document and its passages permanently.
@@ -393,10 +392,7 @@ class TenantKnowledge(TenantView):
     def search_knowledge(
         self, query: str, *, categories: Collection[str] = (), limit: int = 5, min_score: float | None = None
     ) -> Sequence[Hit]:
-        """Search published documents by words and meaning; return the best passages. Empty `categories` means all.
-
-        A score is the probability that a person would call the passage relevant. None below `min_score` is returned;
-        the default keeps unrelated questions unanswered, 0 returns the best passages in any case.
+        """Search published documents for passages. Empty `categories` means all; `min_score` replaces the floor.
 
         Raises: Invalid.
         """

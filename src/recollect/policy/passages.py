@@ -36,6 +36,9 @@ HIT_SHARE = 0.1
 An answer often needs several passages, and all but the best are less certain.
 """
 
+WITHOUT_WORDS = 0.5
+"""Floor for a best passage with no word of the question: more likely relevant than not."""
+
 Floats = NDArray[np.float32]
 
 
@@ -112,7 +115,8 @@ def find_best_passages(evidence: PassageEvidence, *, limit: int, floor: float | 
     order = candidates[np.lexsort((-seqs[candidates], -scores[candidates]))[:limit]]
     probabilities = 1 / (1 + np.exp(-(logit + weights.spread * (scores[order] - scores[best]))))
     least = floor if floor is not None else HIT_SHARE * weights.floor
-    is_any = floor is not None or (len(order) and probabilities[0] >= weights.floor)
+    bar = weights.floor if features["coverage"][best] else max(weights.floor, WITHOUT_WORDS)
+    is_any = floor is not None or (len(order) > 0 and probabilities[0] >= bar)
     found = dict(zip(seqs[order].tolist(), probabilities.tolist(), strict=True)) if is_any else {}
     return {seq: each for seq, each in found.items() if each >= least}
 

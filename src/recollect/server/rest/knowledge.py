@@ -135,9 +135,8 @@ class PassageHit(BaseModel):
     def of(cls, hit: Hit) -> Self:
         assert hit.document is not None
         document = {"document_id": hit.document.id, "title": hit.document.title, "category": hit.document.category}
-        document |= {"heading": hit.heading, "page": hit.page}
         found = {"source": hit.source, "id": hit.id, "text": hit.text, "score": hit.score, "parts": dict(hit.parts)}
-        return cls.model_validate(found | document)
+        return cls.model_validate(found | document | {"heading": hit.heading, "page": hit.page})
 
 
 class SearchAnswer(BaseModel):

@@ -85,7 +85,8 @@ class PostgresIndex(MemorySearch):
         """Weigh the best passages by words and by meaning, with the statistics of the whole shelf."""
         some = {"tenant": unit.tenant, **_category_params(categories)}
         total, length = unit.all("chunk_sizes", **some)[0]
-        holding = dict(unit.all("count_holding", terms=list(terms), **some)) if terms else {}
+        counted = unit.all("count_holding", terms=list(terms), **some) if terms else ()
+        holding: dict[str, int] = {lexeme: count for lexeme, count in counted}
         seqs = set[int]()
         if terms:
             seqs.update(row[0] for row in unit.all("search_chunks", terms=list(terms), limit=DEPTH, **_BM25, **some))
