@@ -154,8 +154,10 @@ BY_A_TENANT: dict[str, Attempt] = {
     "delete_document": lambda store, me, it: store.delete_document(me.tenant, it.document_id),
     "list_chunks": lambda store, me, it: store.list_chunks(me.tenant, it.document_id),
     "find_chunks": lambda store, me, it: store.find_chunks(me.tenant, [it.seq]),
-    "search_chunks": lambda store, me, it: search_chunks(store, me.tenant, "secret"),
-    "nearest_chunks": lambda store, me, it: nearest_chunks(store, me.tenant, vector(1)),
+    "weigh_chunks": lambda store, me, it: [
+        search_chunks(store, me.tenant, "secret"),
+        nearest_chunks(store, me.tenant, vector(1)),
+    ],
     "add_session": lambda store, me, it: replace(store.add_session(session(it.session_id, me)), id=""),
     "find_tenant_session": lambda store, me, it: store.find_tenant_session(me.tenant, it.session_id),
     "list_tenant_sessions": lambda store, me, it: store.list_tenant_sessions(me.tenant),

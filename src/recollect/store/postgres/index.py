@@ -86,7 +86,7 @@ class PostgresIndex(MemorySearch):
         some = {"tenant": unit.tenant, **_category_params(categories)}
         total, length = unit.all("chunk_sizes", **some)[0]
         counted = unit.all("count_holding", terms=list(terms), **some) if terms else ()
-        holding: dict[str, int] = {lexeme: count for lexeme, count in counted}
+        holding: dict[str, int] = {each[0]: each[1] for each in counted}
         seqs = set[int]()
         if terms:
             seqs.update(row[0] for row in unit.all("search_chunks", terms=list(terms), limit=DEPTH, **_BM25, **some))
