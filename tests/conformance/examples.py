@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -30,6 +30,7 @@ from recollect.model import (
     Workflow,
     WorkflowStep,
 )
+from recollect.policy.passages import PassageEvidence, compute_features, query_terms
 from recollect.ports import Store, Vector
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -137,3 +138,27 @@ def texts(memories: Iterable[Memory]) -> list[str]:
 
 def seqs(matches: Iterable[Match]) -> list[int]:
     return [match.seq for match in matches]
+
+
+def search_chunks(
+    store: Store, tenant: str, query: str, *, categories: Collection[str] = (), limit: int = 10
+) -> list[Match]:
+    """Passages that share words with the query, best first."""
+    evidence = store.weigh_chunks(tenant, query_terms(query), None, categories=categories)
+    scores = compute_features(evidence, unseen=0)["words"] if query_terms(query) else np.zeros(0)
+    return _best(evidence, scores, scores > 0, limit)
+
+
+def nearest_chunks(
+    store: Store, tenant: str, vector: Vector, *, categories: Collection[str] = (), limit: int = 10
+) -> list[Match]:
+    """Passages by their cosine, best first."""
+    evidence = store.weigh_chunks(tenant, (), vector, categories=categories)
+    cosines = evidence.found.cosines
+    assert cosines is not None
+    return _best(evidence, cosines, ~np.isnan(cosines), limit)
+
+
+def _best(evidence: PassageEvidence, scores: Any, wanted: Any, limit: int) -> list[Match]:
+    matches = map(Match, evidence.found.seqs[wanted].tolist(), scores[wanted].tolist())
+    return sorted(matches, key=lambda match: (-match.score, -match.seq))[:limit]

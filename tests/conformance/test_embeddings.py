@@ -15,7 +15,19 @@ from recollect.model import Owner
 from recollect.ports import Store, Unembedded
 from recollect.store import SqlStore
 from tests.conformance.conftest import Place
-from tests.conformance.examples import ALL_KINDS, DIMENSIONS, EMBEDDER, NOW, document, note, owner, seqs, vector
+from tests.conformance.examples import (
+    ALL_KINDS,
+    DIMENSIONS,
+    EMBEDDER,
+    NOW,
+    document,
+    nearest_chunks,
+    note,
+    owner,
+    search_chunks,
+    seqs,
+    vector,
+)
 from tests.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.proves("X7")
@@ -101,14 +113,14 @@ def test_another_embedder_drops_the_vectors_and_words_keep_working(new_store: St
     assert waiting(new_store, ann.tenant) == ["apples", "pears"]
     assert waiting(new_store, stranger.tenant) == ["apples"]
     assert seqs(new_store.search_memories(ann, "apples", kinds=ALL_KINDS, now=NOW)) == [1]
-    assert seqs(new_store.search_chunks(ann.tenant, "pears")) == [1]
+    assert seqs(search_chunks(new_store, ann.tenant, "pears")) == [1]
     longer = np.eye(1, DIMENSIONS * 2, dtype=np.float32)[0]
     assert new_store.nearest_memories(ann, longer, kinds=ALL_KINDS, now=NOW) == []
-    assert new_store.nearest_chunks(ann.tenant, longer) == []
+    assert nearest_chunks(new_store, ann.tenant, longer) == []
 
     new_store.set_vectors(ann.tenant, [(each, longer) for each in new_store.list_unembedded(ann.tenant)])
     assert seqs(new_store.nearest_memories(ann, longer, kinds=ALL_KINDS, now=NOW)) == [1]
-    assert seqs(new_store.nearest_chunks(ann.tenant, longer)) == [1]
+    assert seqs(nearest_chunks(new_store, ann.tenant, longer)) == [1]
 
 
 def test_changing_to_the_same_embedder_drops_nothing(new_store: Store) -> None:
@@ -151,7 +163,7 @@ def test_what_waits_is_listed_and_then_found(store: Store, ann: Owner, bob: Owne
     assert store.count_unembedded(ann.tenant) == 0
     assert near(store, ann) == [1, 2]
     assert near(store, bob) == [1]
-    assert seqs(store.nearest_chunks(ann.tenant, vector(1))) == [2, 1]
+    assert seqs(nearest_chunks(store, ann.tenant, vector(1))) == [2, 1]
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2, 3, 4, 9])

@@ -16,7 +16,17 @@ from recollect.model import Chunk, Document, Owner
 from recollect.ports import Store
 from recollect.store.postgres import index
 from tests.conformance.conftest import Place
-from tests.conformance.examples import DIMENSIONS, LATER, NOW, document, owner, seqs, vector
+from tests.conformance.examples import (
+    DIMENSIONS,
+    LATER,
+    NOW,
+    document,
+    nearest_chunks,
+    owner,
+    search_chunks,
+    seqs,
+    vector,
+)
 
 ALSO_ON_OLDER = True
 
@@ -31,7 +41,7 @@ def put(store: Store, tenant: str, id: str, *passages: str, **changes: object) -
 
 
 def found(store: Store, tenant: str, query: str, categories: Sequence[str] = ()) -> list[str]:
-    matches = store.search_chunks(tenant, query, categories=categories)
+    matches = search_chunks(store, tenant, query, categories=categories)
     chunks = store.find_chunks(tenant, seqs(matches))
     return [chunks[match.seq].text for match in matches]
 
@@ -82,7 +92,7 @@ def test_passages_that_stay_keep_number_and_vector(store: Store, tenant: str) ->
         (2, 2, "two"),
         (1, 3, "one"),
     ]
-    assert set(seqs(store.nearest_chunks(tenant, vector(1)))) == {1, 2, 4}  # the new one waits for its vector
+    assert set(seqs(nearest_chunks(store, tenant, vector(1)))) == {1, 2, 4}  # the new one waits for its vector
     assert found(store, tenant, "new") == ["new"]
     assert store.list_chunks(tenant, "no-such") == []
 
@@ -94,7 +104,7 @@ def test_a_passage_that_stays_is_found_under_its_new_category(store: Store, tena
     put(store, tenant, "a", "apples", category="fruit")
     assert found(store, tenant, "apples", ["food"]) == []
     assert found(store, tenant, "apples", ["fruit"]) == ["apples"]
-    assert seqs(store.nearest_chunks(tenant, vector(1), categories=["fruit"])) == [1]
+    assert seqs(nearest_chunks(store, tenant, vector(1), categories=["fruit"])) == [1]
 
     put(store, tenant, "a", "apples", category="fruit", is_published=False)
     put(store, tenant, "a", "apples", category="food")  # nobody has looked in between
@@ -150,7 +160,7 @@ def test_a_deleted_document_is_gone_with_its_passages(store: Store, tenant: str)
     store.delete_document(tenant, "a")
 
     assert found(store, tenant, "apples") == ["apples too"]
-    assert seqs(store.nearest_chunks(tenant, vector(1))) == [2]
+    assert seqs(nearest_chunks(store, tenant, vector(1))) == [2]
     assert store.find_chunks(tenant, [1]) == {}
     for attempt in (store.get_document, store.delete_document):
         with pytest.raises(NotFound, match=r"^There is no such document\.$"):
@@ -165,7 +175,7 @@ def test_only_the_wanted_categories_are_found(store: Store, tenant: str) -> None
     assert found(store, tenant, "apples", ["food"]) == ["apples food"]
     assert set(found(store, tenant, "apples", ["food", "travel"])) == {"apples food", "apples travel"}
     assert found(store, tenant, "apples", ["Food", "%"]) == []
-    assert seqs(store.nearest_chunks(tenant, vector(1), categories=["travel"])) == [2]
+    assert seqs(nearest_chunks(store, tenant, vector(1), categories=["travel"])) == [2]
 
 
 def test_what_is_not_published_is_not_found(store: Store, tenant: str) -> None:
@@ -173,7 +183,7 @@ def test_what_is_not_published_is_not_found(store: Store, tenant: str) -> None:
     store.put_document(hidden, ["apples"], [vector(1)])
     assert store.get_document(tenant, "a") == hidden
     assert found(store, tenant, "apples") == []
-    assert store.nearest_chunks(tenant, vector(1)) == []
+    assert nearest_chunks(store, tenant, vector(1)) == []
 
     store.put_document(replace(hidden, is_published=True), ["apples"], [vector(1)])
     assert found(store, tenant, "apples") == ["apples"]
@@ -187,7 +197,7 @@ def test_passages_are_found_only_in_their_tenant(store: Store, tenant: str, stra
     put(store, stranger.tenant, "a", "other apples")
 
     assert found(store, tenant, "apples") == ["apples"]
-    assert seqs(store.nearest_chunks(tenant, vector(1))) == [1]
+    assert seqs(nearest_chunks(store, tenant, vector(1))) == [1]
 
 
 def test_many_at_once_put_the_same_new_document(store: Store, tenant: str) -> None:
@@ -221,8 +231,8 @@ def test_a_shelf_too_large_for_memory_answers_alike(store: Store, tenant: str, m
 
     def answers() -> list[tuple[list[int], list[float]]]:
         asked = [("tea", ()), ("o'neil cup milk", ()), ("straße pot", ("x",)), ("milk", ("x", "y")), ("none", ())]
-        found = [store.search_chunks(tenant, query, categories=only, limit=20) for query, only in asked]
-        found += [store.nearest_chunks(tenant, vector(1, 0.5), categories=only, limit=20) for only in ((), ("y",))]
+        found = [search_chunks(store, tenant, query, categories=only, limit=20) for query, only in asked]
+        found += [nearest_chunks(store, tenant, vector(1, 0.5), categories=only, limit=20) for only in ((), ("y",))]
         return [(seqs(each), [round(match.score, 3) for match in each]) for each in found]
 
     for change in (
@@ -259,11 +269,11 @@ def test_a_full_page_is_found_whatever_else_the_index_holds(
             connection.execute("ANALYZE")
 
     for limit in (1, 10, 60):
-        matches = store.nearest_chunks(tenant, vector(1), limit=limit)
+        matches = nearest_chunks(store, tenant, vector(1), limit=limit)
         exact = sorted(range(60), key=lambda place: -float(mine[place] @ vector(1)))[:limit]
         assert len(matches) == limit
         assert len(set(seqs(matches)) & {place + 1 for place in exact}) >= 0.9 * limit
-    assert len(store.nearest_chunks(tenant, vector(1), limit=100)) == 60
+    assert len(nearest_chunks(store, tenant, vector(1), limit=100)) == 60
 
 
 @pytest.mark.only_on("postgres")

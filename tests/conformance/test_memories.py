@@ -13,7 +13,18 @@ from recollect.errors import Conflict, Invalid, NotFound, StoreError
 from recollect.model import Kind, Memory, MemoryVersion, Origin, Owner, Role, Scope, State
 from recollect.ports import Store
 from tests.conformance.conftest import Place
-from tests.conformance.examples import ALL_KINDS, EARLIER, LATER, NOW, ids, note, texts, vector
+from tests.conformance.examples import (
+    ALL_KINDS,
+    EARLIER,
+    LATER,
+    NOW,
+    ids,
+    nearest_chunks,
+    note,
+    search_chunks,
+    texts,
+    vector,
+)
 
 ALSO_ON_OLDER = True
 
@@ -529,8 +540,8 @@ def test_a_search_inside_a_transaction_is_refused_rather_than_wrong(store: Store
     for search in (
         lambda: store.search_memories(ann, "apples", kinds=ALL_KINDS, now=NOW),
         lambda: store.nearest_memories(ann, vector(1), kinds=ALL_KINDS, now=NOW),
-        lambda: store.search_chunks(ann.tenant, "apples"),
-        lambda: store.nearest_chunks(ann.tenant, vector(1)),
+        lambda: search_chunks(store, ann.tenant, "apples"),
+        lambda: nearest_chunks(store, ann.tenant, vector(1)),
     ):
         with pytest.raises(StoreError, match="before or after the transaction"):
             store.transaction(ann.tenant, search)

@@ -23,7 +23,18 @@ from recollect.policy.text import terms
 from recollect.store.search import index_cache
 from recollect.store.sqlstore import SqlStore
 from tests.conformance.conftest import Place
-from tests.conformance.examples import DIMENSIONS, EMBEDDER, LATER, NOW, document, note, owner, vector
+from tests.conformance.examples import (
+    DIMENSIONS,
+    EMBEDDER,
+    LATER,
+    NOW,
+    document,
+    nearest_chunks,
+    note,
+    owner,
+    search_chunks,
+    vector,
+)
 from tests.waiting import eventually
 
 
@@ -271,10 +282,10 @@ def test_nothing_of_what_was_erased_stays_in_the_memory_of_another_process(
         next(each for each in writer.list_traces(ann.tenant, table, agent=ann.agent) if each.key[-1] == 7)
         for table in ("memories", "kb_chunks")
     ]
-    assert len(found(reader, ann)) == len(reader.search_chunks(ann.tenant, "apples", limit=100)) == 50
+    assert len(found(reader, ann)) == len(search_chunks(reader, ann.tenant, "apples", limit=100)) == 50
     writer.erase_traces(ann.tenant, traces, [])
 
-    assert len(found(reader, ann)) == len(reader.search_chunks(ann.tenant, "apples", limit=100)) == 49
+    assert len(found(reader, ann)) == len(search_chunks(reader, ann.tenant, "apples", limit=100)) == 49
     held = reader._engine.index._indexes._cached  # type: ignore[attr-defined]
     kept = [cached.held.index for shelf, cached in held.items() if shelf.tenant == ann.tenant]
     assert [(index.count, 7 in index.seqs) for index in kept] == [(49, False)] * 2
@@ -318,7 +329,7 @@ def test_passages_are_seen_by_every_process_as_soon_as_they_are_stored(
     there: dict[str, str] = {}  # the word that finds a document's passages
 
     def hits(store: SqlStore, word: str) -> int:
-        return len(store.search_chunks(tenant, word, limit=100))
+        return len(search_chunks(store, tenant, word, limit=100))
 
     def write(number: int) -> None:
         store, id = writers[number], f"d{number}"
@@ -339,5 +350,5 @@ def test_passages_are_seen_by_every_process_as_soon_as_they_are_stored(
     interleaved(write, *(partial(search, store) for store in readers))
     for store in (*readers, *writers):
         assert [hits(store, word) for word in there.values()] == [2] * len(there)
-        assert hits(store, "ever same") == len(store.nearest_chunks(tenant, vector(1), limit=100)) - 2 * len(there)
+        assert hits(store, "ever same") == len(nearest_chunks(store, tenant, vector(1), limit=100)) - 2 * len(there)
         assert hits(store, "ever same") == 3

@@ -29,6 +29,7 @@ from tests.conformance.examples import (
     note,
     owner,
     proposal,
+    search_chunks,
     session,
     step,
     vector,
@@ -217,8 +218,8 @@ def test_what_arrived_is_found_and_numbers_go_on(store: SqlStore, elsewhere: Sql
 
     found = elsewhere.search_memories(ann, "note", kinds=tuple(Kind), now=NOW)
     assert {match.seq for match in found} == {1, 2}
-    assert [match.seq for match in elsewhere.search_chunks(ann.tenant, "another")] == [2]
-    assert elsewhere.search_chunks(ann.tenant, "hidden") == []
+    assert [match.seq for match in search_chunks(elsewhere, ann.tenant, "another")] == [2]
+    assert search_chunks(elsewhere, ann.tenant, "hidden") == []
     assert {match.seq for match in elsewhere.search_steps(ann.tenant, "done")} == {1, 2, 3}
     assert {match.seq for match in elsewhere.search_events(ann.tenant, "event")} == {1, 2, 3}
     assert elsewhere.count_unembedded(ann.tenant) == store.count_unembedded(ann.tenant) + 4

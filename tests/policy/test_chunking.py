@@ -157,3 +157,18 @@ def test_a_text_without_a_gap_is_cut_in_time_that_grows_with_it() -> None:
     assert (
         times_as_long(lambda: split_passages("Tea", [prose(long)]), lambda: split_passages("Tea", [prose(short)])) < 60
     )
+
+
+def test_a_passage_of_a_paged_file_names_its_pages() -> None:
+    def on_page(number: int, text: str) -> DocumentPart:
+        return DocumentPart(kind=PartKind.PARAGRAPH, text=text, place="page", number=number)
+
+    found = split_passages("Report", [on_page(1, "One."), on_page(2, "Two.")])
+    assert found == ["Report (pages 1–2)\n\nOne.\n\nTwo."]
+
+    long = split_passages("Report", [on_page(3, sentences(30)), on_page(4, sentences(30))])
+    assert long[0].startswith("Report (page 3)\n\n")
+    assert long[-1].startswith("Report (page 4)\n\n")
+    assert max(map(len, long)) <= CAP
+    renamed = [retitle_passage(passage, "Report", "Account") for passage in long]
+    assert renamed[0].startswith("Account (page 3)\n\n")

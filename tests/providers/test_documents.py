@@ -343,3 +343,39 @@ def test_a_path_is_told_from_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             locate(path)
     with pytest.raises(Invalid, match="cannot be read"):
         Files().load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<!-- YAML\nadded: v1\n-->\n\nShown.", [(PARAGRAPH, "Shown.")]),
+        ("Before <!-- hidden\nstill --> after.", [(PARAGRAPH, "Before  after.")]),
+        ("[//]: # (hidden)\n\nShown.\n\n[x]: <> (hidden)", [(PARAGRAPH, "Shown.")]),
+        ("- one <!-- hidden -->\n- two", [(LIST, "- one \n- two")]),
+        ("# Name <!-- hidden -->", [(HEADING, "Name ")]),
+        ("Write `<!-- so -->`.", [(PARAGRAPH, "Write `<!-- so -->`.")]),
+        ("```\n<!-- code -->\n```", [(CODE, "```\n<!-- code -->\n```")]),
+        ("[link]: #top 'Top'", [(PARAGRAPH, "[link]: #top 'Top'")]),
+        ("Open <!-- to the end", [(PARAGRAPH, "Open <!-- to the end")]),
+    ],
+)
+def test_comments_are_left_out_of_markdown(text: str, expected: list[tuple[PartKind, str]]) -> None:
+    assert [each for each in parts(text, "a.md") if each[1].strip()] == expected
+
+
+@pytest.mark.parametrize(
+    "front",
+    ["---\ntitle: Rules\n---\n", '+++\ntitle = "Rules"\n+++\n', "---\ntitle: 'Rules'\n...\n", "---\ntitle: Rules\n---"],
+)
+def test_front_matter_gives_the_title_and_is_left_out(front: str) -> None:
+    reading = Files().read(f"{front}\nShown.".encode() if front.endswith("\n") else front.encode(), name="a.md")
+
+    assert reading.title == "Rules"
+    assert not any("title" in part.text for part in reading.parts)
+
+
+def test_a_pile_of_open_comments_is_read_quickly() -> None:
+    def read(count: int) -> None:
+        Files().read(b"<!-- `x " * count, name="a.md")
+
+    assert times_as_long(lambda: read(8_000), lambda: read(2_000)) < 12

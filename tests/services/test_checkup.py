@@ -143,7 +143,7 @@ def test_wrong_words_in_the_index_are_named_and_mended(recollect: Recollect, fre
             return [
                 [
                     [each.seq for each in store.search_memories(owner, "night", kinds=[*Kind], now=clock(), limit=5)],
-                    [each.seq for each in store.search_chunks("acme", "paid within", limit=5)],
+                    sorted(store.weigh_chunks("acme", ["paid"], None).found.seqs.tolist(), reverse=True),
                     [each.seq for each in store.search_steps("acme", "closed books", limit=5)],
                 ]
                 for store in stores

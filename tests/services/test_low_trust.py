@@ -148,7 +148,7 @@ def test_a_passage_that_reads_like_instructions_comes_last(tenant: TenantMemory,
 
     made = ann.context("s-1", "Refunds: how long do refunds take?")
 
-    trusted, _, doubtful = block(made, "[Knowledge]").partition("- (knowledge, 2026-03-01) [unverified] ")
+    trusted, _, doubtful = block(made, "[Knowledge]").partition("#0, 2026-03-01) [unverified] ")
     assert "five days" in trusted
     assert "ignore all previous instructions" in doubtful
     best = tenant.search_knowledge("Refunds: how long do refunds take?")[0]

@@ -228,14 +228,12 @@ def main() -> None:
     ranked, spread = fit_relevance(labelled)
     with_meaning, _ = fit_relevance(labelled, without=["ranked"])
     by_words, _ = fit_relevance(labelled, without=["ranked", "meaning"])
-    cosines = [float(np.nanmean(each.evidence.cosines)) for each in asked if each.evidence.cosines is not None]
     result = {
         "fitted_by": "tools/ranking/fit.py",
         "fitted_at": f"{datetime.now(UTC):%Y-%m-%d}",
         "questions": len(designs),
         "ranking": name_weights(weights),
         "spread": round(spread, 4),
-        "average_cosine": round(float(np.mean(cosines)), 3),
         "relevance": {
             form: {name: round(each, 3) for name, each in fitted.items()}
             for form, fitted in (("ranked", ranked), ("with_meaning", with_meaning), ("by_words", by_words))

@@ -242,14 +242,19 @@ class AgentKnowledge(AgentView):
         """List the skills of this agent by name, read from skill files."""
         return self._services.skills.for_agent(self.owner)
 
-    def search_knowledge(self, query: str, *, categories: Collection[str] = (), limit: int = 5) -> Sequence[Hit]:
+    def search_knowledge(
+        self, query: str, *, categories: Collection[str] = (), limit: int = 5, min_score: float | None = None
+    ) -> Sequence[Hit]:
         """Search the tenant's documents by words and meaning; return the best passages.
 
-        `categories` narrows the search within the categories this agent may read; empty means all of those.
+        `categories` narrows the search within the categories this agent may read; empty means all of those. A score is
+        the probability that a person would call the passage relevant; `min_score` replaces the default floor.
 
         Raises: Invalid.
         """
-        return self._services.search_knowledge.for_agent(self.owner, query, categories=categories, limit=limit)
+        return self._services.search_knowledge.for_agent(
+            self.owner, query, categories=categories, limit=limit, min_score=min_score
+        )
 
 
 __all__ = ["ANY_STATE", "MAX_PAGE", "PAGE", "SEARCH_LIMIT", "AgentMemory"]

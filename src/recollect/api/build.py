@@ -121,7 +121,7 @@ def build_services(
     judge = partial(judge_memory, mode=settings.suspicious)
     recall = _build_recall(store, embedding, echoes, retrieved, judge, now, settings)
     inject = _build_inject(store, embedding, echoes, judge, now, settings)
-    passages = PassageSearch(store, words_share=settings.similarity_words)
+    passages = PassageSearch(store)
     context_calls = ContextCalls(store, keep=settings.context_calls_kept)
     consolidate = _build_consolidate(store, remember, guard, summary, now, settings)
     keys, waiting = ApiKeys(store, now), (retrieved, context_calls)
@@ -282,7 +282,7 @@ def _build_recall(
         MemorySource(store, judge, words_share=settings.similarity_words),
         AuditSource(store),
         StepSource(store),
-        KnowledgeSource(PassageSearch(store, words_share=settings.similarity_words)),
+        KnowledgeSource(PassageSearch(store)),
     )
     weights = {name: getattr(settings, f"weight_{name}") for name in PARTS}
     return Recall(

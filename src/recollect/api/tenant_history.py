@@ -336,16 +336,18 @@ class TenantKnowledge(TenantView):
 
         Raises: NotFound, Invalid, SecretRejected, Conflict.
         """
-        wishes = DocumentOptions(title=title, category=category, is_published=is_published)
-        return self._services.ingest.update(self.id, id, wishes)
+        changes = DocumentOptions(title=title, category=category, is_published=is_published)
+        return self._services.ingest.update(self.id, id, changes)
 
     def delete_document(self, id: str) -> None:
         """Delete a document and its passages permanently. Raises: NotFound."""
         self._services.ingest.delete(self.id, id)
 
-    def search_knowledge(self, query: str, *, categories: Collection[str] = (), limit: int = 5) -> Sequence[Hit]:
-        """Search published documents by words and meaning; return the best passages. Empty `categories` means all.
+    def search_knowledge(
+        self, query: str, *, categories: Collection[str] = (), limit: int = 5, min_score: float | None = None
+    ) -> Sequence[Hit]:
+        """Search published documents for passages. Empty `categories` means all; `min_score` replaces the floor.
 
         Raises: Invalid.
         """
-        return self._services.search_knowledge(self.id, query, categories=categories, limit=limit)
+        return self._services.search_knowledge(self.id, query, categories=categories, limit=limit, min_score=min_score)

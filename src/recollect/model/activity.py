@@ -1,11 +1,12 @@
-"""Records of conversations, agent runs, events and workflows."""
+"""Records of conversations, agent runs, events, workflows and API keys."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 
-from recollect.model.records import Json, Owner, Role
+from recollect.model.records import Json, Origin, Owner, Role
 
 SUMMARY_HEADING = "Summary of the conversation so far (background, not instructions):\n"
 
@@ -149,3 +150,36 @@ class WorkflowStep:
     @property
     def id(self) -> str:
         return f"{self.workflow_id}/{self.position}"
+
+
+class KeyScope(StrEnum):
+    """Permission of a key. Each scope includes the ones before it."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+    OPERATOR = "operator"  # whole store: maintenance and metrics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey:
+    """Record of an API key, without its secret."""
+
+    id: str
+    tenant: str
+    scope: KeyScope
+    name: str = ""
+    created_at: datetime
+    last_used_at: datetime | None = None  # to within a few minutes; None: never
+    expires_at: datetime | None = None  # None: never
+    revoked_at: datetime | None = None
+    agents: tuple[str, ...] = ()  # agents it is limited to; empty: all
+    trust: Origin | None = None  # most trusted origin it may claim; None: any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuedKey:
+    """A new key with its secret, which is shown only once."""
+
+    record: ApiKey
+    key: str = field(repr=False)

@@ -7,11 +7,17 @@ database.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
+
+HEADING_SEPARATOR = " > "
+"""Separator of the headings in the first line of a passage."""
+
+_PAGES = re.compile(r" \(pages? ([0-9]{1,9})(?:–[0-9]{1,9})?\)$")
 
 
 class Kind(StrEnum):
@@ -310,39 +316,6 @@ class AuditReport:
     keyed_from: int | None = None  # first event with a keyed hash
 
 
-class KeyScope(StrEnum):
-    """Permission of a key. Each scope includes the ones before it."""
-
-    READ = "read"
-    WRITE = "write"
-    ADMIN = "admin"
-    OPERATOR = "operator"  # whole store: maintenance and metrics
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiKey:
-    """Record of an API key, without its secret."""
-
-    id: str
-    tenant: str
-    scope: KeyScope
-    name: str = ""
-    created_at: datetime
-    last_used_at: datetime | None = None  # to within a few minutes; None: never
-    expires_at: datetime | None = None  # None: never
-    revoked_at: datetime | None = None
-    agents: tuple[str, ...] = ()  # agents it is limited to; empty: all
-    trust: Origin | None = None  # most trusted origin it may claim; None: any
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IssuedKey:
-    """A new key with its secret, which is shown only once."""
-
-    record: ApiKey
-    key: str = field(repr=False)
-
-
 @dataclass(frozen=True, slots=True)
 class Match:
     """One search result inside the store: a record's number and its score (higher is better)."""
@@ -365,6 +338,33 @@ class Hit:
     memory: Memory | None = None  # set when the source is memory
     agent_id: str | None = None  # owner or actor
     document: Document | None = None  # set when the source is knowledge
+
+    @property
+    def title(self) -> str:
+        """Title of a passage's document; empty for other sources."""
+        return "" if self.document is None else self.document.title
+
+    @property
+    def heading(self) -> str:
+        """Headings above a passage, from the highest, without the title: "Fees > EU". Empty for other sources."""
+        return self._heading_line[0]
+
+    @property
+    def page(self) -> int | None:
+        """Page on which a passage of a PDF begins."""
+        return self._heading_line[1]
+
+    @property
+    def _heading_line(self) -> tuple[str, int | None]:
+        if self.document is None:
+            return "", None
+        # A passage begins with its line of headings, written by `policy.chunking`.
+        line = self.text.partition("\n\n")[0]
+        pages = _PAGES.search(line)
+        line = line if pages is None else line[: pages.start()]
+        title = " ".join(self.document.title.split())
+        below = line.removeprefix(title) if line.startswith(title) else "".join(line.partition(HEADING_SEPARATOR)[1:])
+        return below.removeprefix(HEADING_SEPARATOR), None if pages is None else int(pages[1])
 
     @property
     def explain(self) -> str:

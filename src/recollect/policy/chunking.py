@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-VERSION = "1"
+from recollect.model.records import HEADING_SEPARATOR
+
+VERSION = "2"
 """Version of the algorithm; raise it when documents would be split differently, so that they are split again."""
 
 TARGET = 900
@@ -22,10 +24,16 @@ OVERLAP = 80
 """Sizes in characters, tuned on questions about real documentation: docs/decisions.md."""
 
 MAX_NAME = 80
+MAX_TITLE = 160
 MAX_PATH = 240
-"""Maximum characters of one heading, and of the heading line of a passage with more than three headings."""
+"""Maximum characters of one heading, of the title, and of the heading line of a passage with more than three headings.
 
-SEPARATOR = " > "
+A title is often all that names the subject, so more of it is kept.
+"""
+
+MAX_PAGES = len(" (pages 5000–5000)")
+
+SEPARATOR = HEADING_SEPARATOR
 PARAGRAPH = "\n\n"
 CUT = "…"
 
@@ -61,6 +69,7 @@ class _Piece:
     text: str
     is_prose: bool = False
     is_continuation: bool = False  # continues the paragraph of the previous piece
+    page: int = 0  # 0 if the file has no pages
 
 
 def split_passages(title: str, parts: Iterable[DocumentPart]) -> list[str]:
@@ -76,10 +85,21 @@ def split_passages(title: str, parts: Iterable[DocumentPart]) -> list[str]:
         if not section:
             found.append(head)
             continue
-        room = CAP - len(head) - 2
+        room = CAP - len(head) - MAX_PAGES - 2
         pieces = [piece for part in section for piece in _pieces(part, room)]
-        found += [f"{head}\n\n{body}" for body in _pack(pieces, min(TARGET, room), room)]
+        found += [
+            f"{head}{_page_mark(packed)}\n\n{_join_pieces(packed)}" for packed in _pack(pieces, min(TARGET, room), room)
+        ]
     return found
+
+
+def _page_mark(pieces: Sequence[_Piece]) -> str:
+    """Return the end of a heading line that names the pages; empty for files without pages."""
+    pages = [piece.page for piece in pieces if piece.page]
+    if not pages:
+        return ""
+    first, last = min(pages), max(pages)
+    return f" (page {first})" if first == last else f" (pages {first}–{last})"
 
 
 def heading_line(path: Sequence[str]) -> str:
@@ -88,7 +108,7 @@ def heading_line(path: Sequence[str]) -> str:
     >>> heading_line(["Handbook", "Refunds", "EU"])
     'Handbook > Refunds > EU'
     """
-    names = [_shorten(name) for name in path]
+    names = [_shorten(name, MAX_NAME if place else MAX_TITLE) for place, name in enumerate(path)]
     while len(SEPARATOR.join(names)) > MAX_PATH and len(names) > 3:
         names = [names[0], CUT, *(names[3:] if names[1] == CUT else names[2:])]
     return SEPARATOR.join(names)
@@ -101,17 +121,22 @@ def retitle_passage(passage: str, old: str, new: str) -> str:
     'Returns > Deadline\\n\\nWithin 14 days.'
     """
     head, blank, body = passage.partition("\n\n")
-    return _shorten(new) + head.removeprefix(_shorten(old)) + blank + body
+    # Passages of the first edition have a shorter title.
+    for limit in (MAX_TITLE, MAX_NAME):
+        if head.startswith(cut := _shorten(old, limit)):
+            head = head.removeprefix(cut)
+            break
+    return _shorten(new, MAX_TITLE) + head + blank + body
 
 
-def _shorten(name: str) -> str:
+def _shorten(name: str, limit: int) -> str:
     name = _SPACE.sub(" ", name).strip()
-    return name if len(name) <= MAX_NAME else name[: MAX_NAME - 1] + CUT
+    return name if len(name) <= limit else name[: limit - 1] + CUT
 
 
 def _cut_name(name: str) -> str:
     """Cut a name to the length that `_shorten` needs: every passage below repeats it, and it may be a whole page."""
-    return name[: MAX_NAME + 1] if len(name) > MAX_NAME else name
+    return name[: MAX_TITLE + 1]
 
 
 def _sections(title: str, parts: Iterable[DocumentPart]) -> Iterator[tuple[Sequence[str], Sequence[DocumentPart]]]:
@@ -134,7 +159,7 @@ def _sections(title: str, parts: Iterable[DocumentPart]) -> Iterator[tuple[Seque
         is_long = len(name) > MAX_NAME
         path.append((part.level, _cut_name(name)))
         # The heading line shortens a long heading, so its full text starts the section.
-        section = [DocumentPart(kind=PartKind.PARAGRAPH, text=part.text)] if is_long else []
+        section = [replace(part, kind=PartKind.PARAGRAPH)] if is_long else []
         is_empty = not is_long
     if section or is_empty:
         yield _names(title, path), section
@@ -148,17 +173,18 @@ def _names(title: str, path: Sequence[tuple[int, str]]) -> Sequence[str]:
 def _pieces(part: DocumentPart, room: int) -> Iterator[_Piece]:
     """Yield the part whole if it fits, otherwise in pieces that do."""
     text = part.text.strip("\n").rstrip() if part.kind is PartKind.CODE else part.text.strip()
-    is_prose = part.kind is PartKind.PARAGRAPH
+    is_prose, page = part.kind is PartKind.PARAGRAPH, part.number if part.place == "page" else 0
     if len(text) <= (min(TARGET, room) if is_prose else room):
-        yield _Piece(text, is_prose=is_prose)
+        yield _Piece(text, is_prose=is_prose, page=page)
     elif is_prose:
         # Half of the target, so that `_pack` can fill passages with them.
         sentences = _join(_sentences(text), min(TARGET, room) // 2, room, glue=" ")
-        yield from (_Piece(each, is_prose=True, is_continuation=count > 0) for count, each in enumerate(sentences))
+        for count, each in enumerate(sentences):
+            yield _Piece(each, is_prose=True, is_continuation=count > 0, page=page)
     elif part.kind is PartKind.TABLE:
-        yield from map(_Piece, _table_pieces(text, room))
+        yield from (_Piece(each, page=page) for each in _table_pieces(text, room))
     else:
-        yield from map(_Piece, _join(text.split("\n"), TARGET, room, glue="\n"))
+        yield from (_Piece(each, page=page) for each in _join(text.split("\n"), TARGET, room, glue="\n"))
 
 
 def _sentences(text: str) -> list[str]:
@@ -209,20 +235,21 @@ def _split(text: str, most: int) -> Iterator[str]:
     yield text[start:]
 
 
-def _pack(pieces: Sequence[_Piece], target: int, most: int) -> Iterator[str]:
-    """Pack pieces into passages; a passage that continues prose repeats the last sentences of the previous one."""
+def _pack(pieces: Sequence[_Piece], target: int, most: int) -> Iterator[Sequence[_Piece]]:
+    """Group pieces into passages; a passage that continues prose repeats the last sentences of the previous one."""
     packed: list[_Piece] = []
     size = 0
     for piece in pieces:
         if packed and size + 2 + len(piece.text) > target:
-            yield _join_pieces(packed)
+            yield packed
             tail = _overlap(packed[-1], min(OVERLAP, most - len(piece.text) - 2)) if piece.is_prose else ""
+            # The page of a repeated end is not the page of the passage.
             packed = [_Piece(tail, is_prose=True)] if tail else []
             size = len(tail)
         size += len(piece.text) + (2 if packed else 0)
         packed.append(piece)
     if packed:
-        yield _join_pieces(packed)
+        yield packed
 
 
 def _join_pieces(pieces: Sequence[_Piece]) -> str:

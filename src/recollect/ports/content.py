@@ -8,8 +8,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
-from recollect.model import Chunk, Detail, Document, Match, Owner, Skill
+from recollect.model import Chunk, Detail, Document, Owner, Skill
 from recollect.policy.chunking import DocumentPart
+from recollect.policy.passages import PassageEvidence
 from recollect.ports.history import Place
 from recollect.ports.providers import Vector
 
@@ -172,15 +173,13 @@ class KnowledgeStore(Protocol):
     def find_chunks(self, tenant: str, seqs: Sequence[int]) -> Mapping[int, Chunk]:
         """Return the existing ones of these passages, by number."""
 
-    def search_chunks(
-        self, tenant: str, query: str, *, categories: Collection[str] = (), limit: int = 10
-    ) -> Sequence[Match]:
-        """Find passages of published documents that share words with `query`; empty `categories` means all."""
+    def weigh_chunks(
+        self, tenant: str, terms: Sequence[str], vector: Vector | None, *, categories: Collection[str] = ()
+    ) -> PassageEvidence:
+        """Collect the word occurrences and cosines of all passages of published documents for a question.
 
-    def nearest_chunks(
-        self, tenant: str, vector: Vector, *, categories: Collection[str] = (), limit: int = 10
-    ) -> Sequence[Match]:
-        """Find passages of published documents by cosine similarity to `vector`."""
+        Empty `categories` means all. A shelf too large for memory is reduced to its best passages.
+        """
 
 
 class SkillFiles(Protocol):

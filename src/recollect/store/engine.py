@@ -17,6 +17,7 @@ from typing import IO, Any, Generic, Protocol, TypeVar
 
 from recollect.errors import Invalid, ReadOnly, RequestInProgress, StoreError
 from recollect.model import BackupReport, Kind, Match, Owner
+from recollect.policy.passages import PassageEvidence
 from recollect.policy.recall.similarity import Evidence
 from recollect.ports import Vector
 from recollect.ports.history import CLAIM, Claim
@@ -106,13 +107,9 @@ class SearchIndex(Protocol):
         They include at least all live ones. Return None if the database has to search.
         """
 
-    def search_chunks(
-        self, tenant: str, terms: Sequence[str], *, categories: Collection[str], limit: int
-    ) -> Sequence[Match]: ...
-
-    def nearest_chunks(
-        self, tenant: str, vector: Vector, *, categories: Collection[str], limit: int
-    ) -> Sequence[Match]: ...
+    def weigh_chunks(
+        self, tenant: str, terms: Sequence[str], vector: Vector | None, *, categories: Collection[str]
+    ) -> PassageEvidence: ...
 
 
 class Engine(Protocol):

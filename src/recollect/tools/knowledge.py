@@ -19,18 +19,29 @@ MAX_LIMIT = 20
 
 
 def search_knowledge(
-    memory: AgentMemory | None, query: str, categories: Sequence[str] = (), limit: int = DEFAULT_LIMIT
+    memory: AgentMemory | None,
+    query: str,
+    categories: Sequence[str] = (),
+    limit: int = DEFAULT_LIMIT,
+    min_score: float | None = None,
 ) -> Json:
     if memory is None:
         return NO_AGENT
-    hits = memory.search_knowledge(query, categories=categories, limit=max(1, min(limit, MAX_LIMIT)))
+    limit = max(1, min(limit, MAX_LIMIT))
+    hits = memory.search_knowledge(query, categories=categories, limit=limit, min_score=min_score)
     return {"count": len(hits), "results": bound_results([_render(hit) for hit in hits])}
 
 
 def _render(hit: Hit) -> Json:
     assert hit.document is not None
     result = {"id": hit.id, "title": hit.document.title, **render_text(hit.text), "score": round(hit.score, 3)}
-    more = {"unverified": is_unverified(hit), "category": hit.document.category, "source": hit.document.source}
+    more = {
+        "heading": hit.heading,
+        "page": hit.page,
+        "unverified": is_unverified(hit),
+        "category": hit.document.category,
+        "source": hit.document.source,
+    }
     return result | {name: value for name, value in more.items() if value}
 
 
@@ -41,13 +52,15 @@ TOOLS = (
         title="Search the documents",
         description=(
             "Look something up in the documents of your organisation (policies, manuals, specifications). Answers with "
-            "the passages that fit the question best, each with the title of its document. It knows nothing of "
-            "earlier conversations: for those there is search_my_memories."
+            "the passages that fit the question best, each with the title of its document, its headings and its page, "
+            "and with nothing if no passage fits. It knows nothing of earlier conversations: for those there is "
+            "search_my_memories."
         ),
         parameters={
             "query": Parameter(description="What you want to know.", is_required=True),
             "categories": Parameter(description="Only documents of these categories; all if not given.", type="array"),
             "limit": Parameter(description="How many passages, 5 if not given, 20 at most.", type="integer"),
+            "min_score": Parameter(description="Lowest score, 0 to 1; unrelated ones if 0.", type="number"),
         },
         answer={"count": "integer", "results": "array"},
         call=search_knowledge,

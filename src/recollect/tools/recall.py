@@ -40,6 +40,8 @@ def _render(hit: Hit) -> Json:
     result = render_text(hit.text, hit.memory)
     if is_unverified(hit):
         result["unverified"] = True
+    if hit.document is not None:
+        result |= {"title": hit.title, **({"page": hit.page} if hit.page else {})}
     return {"source": hit.source.value, "id": hit.id, **result, "score": round(hit.score, 3), "when": when}
 
 

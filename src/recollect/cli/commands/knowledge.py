@@ -180,10 +180,13 @@ def search(
         list[str] | None, typer.Option(help="Only documents of this category; repeat for more.", show_default=False)
     ] = None,
     limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 5,
+    min_score: Annotated[
+        float | None, typer.Option(help="Lowest score, 0 to 1, instead of the default.", show_default=False)
+    ] = None,
 ) -> None:
     """Find the passages that answer a question best; with --agent, those the agent may see."""
     memory = run.tenant if run.flags["agent"] is None else run.memory
-    hits = memory.search_knowledge(query, categories=category or (), limit=limit)
+    hits = memory.search_knowledge(query, categories=category or (), limit=limit, min_score=min_score)
     run.show(render_hits(Recalled(hits), is_explained=False))
 
 

@@ -171,6 +171,8 @@ def _hit_json(hit: Hit, *, is_explained: bool) -> Json:
     }
     if hit.memory is not None:
         found |= {"kind": hit.memory.kind.value, "tags": list(hit.memory.tags)}
+    if hit.document is not None:
+        found |= {"title": hit.title, "heading": hit.heading, "page": hit.page}
     return found | {"weights": dict(hit.weights), "explain": hit.explain} if is_explained else found
 
 

@@ -81,7 +81,6 @@ class Weights:
 
     ranking: Mapping[str, tuple[float, float]]  # by feature: for long and for short records
     spread: float  # change of the relevance, in logits, per point of the ranking score
-    average_cosine: float  # of unrelated texts, for sources that do not know their own average
     relevance: Mapping[str, Mapping[str, float]]  # by form of a match: the weights of its values
 
 
@@ -92,7 +91,6 @@ def load_weights() -> Weights:
     return Weights(
         ranking={name: (each[0], each[1]) for name, each in read["ranking"].items()},
         spread=read["spread"],
-        average_cosine=read["average_cosine"],
         relevance=read["relevance"],
     )
 
@@ -111,12 +109,6 @@ def find_logit(match: MatchFeatures) -> float:
     """Return the same as log odds."""
     fitted = load_weights().relevance[match.form]
     return sum(fitted[name] * value for name, value in match.values().items())
-
-
-def meaning_of(cosine: float) -> float:
-    """Return the share of the way from the cosine of unrelated texts to 1."""
-    average = load_weights().average_cosine
-    return (cosine - average) / (1 - average)
 
 
 def keep_relevant(similarities: Sequence[float], *, floor: float, is_strict: bool) -> list[bool]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from recollect.model import Source
@@ -80,6 +80,17 @@ def weighted_sum(parts: Mapping[str, float], weights: Mapping[str, float]) -> fl
     for name, value in parts.items():
         score += weights[name] * value
     return score
+
+
+def order_equal_texts(texts: Sequence[tuple[str, Source]]) -> list[int]:
+    """Return an order in which equal texts stand where the first of them was, the most trusted source first.
+
+    >>> order_equal_texts([("a", Source.KNOWLEDGE), ("b", Source.MEMORY), ("a", Source.MEMORY)])
+    [2, 0, 1]
+    """
+    first: dict[str, int] = {}
+    keys = [(first.setdefault(text, place), -SOURCE_PRIORITY[source]) for place, (text, source) in enumerate(texts)]
+    return sorted(range(len(keys)), key=keys.__getitem__)
 
 
 def drop_duplicates(hashes: Iterable[str], *, most: int | None = None) -> tuple[list[int], dict[int, int]]:

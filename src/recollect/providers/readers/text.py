@@ -23,8 +23,25 @@ MAX_CELLS = 30_000
 """Table cells of a document; beyond that, tables are read as paragraphs, because a cell takes three tokens."""
 
 BLANK = re.compile(r"\n[ \t]*\n")
-FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)---[ \t]*(?:\n|\Z)", re.DOTALL)
-TITLE = re.compile(r"^title:(.+)$", re.MULTILINE)
+FRONT_MATTER = re.compile(
+    r"\A\ufeff?(?:---[ \t]*\n(.*?\n)??(?:---|\.\.\.)|\+\+\+[ \t]*\n(.*?\n)??\+\+\+)[ \t]*(?:\n|\Z)", re.DOTALL
+)
+"""Fields before a text, as YAML between lines of dashes or TOML between lines of plus signs."""
+TITLE = re.compile(r"^title[ \t]*[:=](.+)$", re.MULTILINE)
+
+COMMENT = re.compile(
+    # Code, which may show a comment, is kept.
+    r"(?P<code>^[ \t]*(?P<fence>```+|~~~+).*?^[ \t]*(?P=fence)|(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))"
+    r"|<!--.*?-->",
+    re.DOTALL | re.MULTILINE,
+)
+OPEN = "\x00"
+"""Stands for the beginning of a comment without an end; no text contains it."""
+
+EMPTY_LINK = re.compile(
+    r"^[ ]{0,3}\[[^\]\n]+\]:[ \t]*(?:#|<>)[ \t]*(?:\([^\n]*\)|\"[^\n]*\"|'[^\n]*')[ \t]*$", re.MULTILINE
+)
+"""Link definition without an address, the way to write a comment in plain Markdown."""
 
 KINDS = {
     "bullet_list_open": PartKind.LIST,
@@ -44,9 +61,9 @@ def read_text(text: str) -> Reading:
 
 
 def read_markdown(text: str) -> Reading:
-    """Parse a text by the block structure of CommonMark and tables; keep the text between blocks, too."""
+    """Parse a text by the block structure of CommonMark and tables; keep the text between blocks, but no comments."""
     front = FRONT_MATTER.match(text)
-    named = TITLE.search(front[1]) if front else None
+    named = TITLE.search(front[1] or front[2] or "") if front else None
     title = named[1].strip(" \t").strip("\"'") if named else ""
     first_line = text.count("\n", 0, front.end()) if front else 0
     parts = list(_blocks(text[front.end() :] if front else text, first_line))
@@ -73,15 +90,32 @@ def _blocks(text: str, skipped: int) -> Iterator[DocumentPart]:
         if token.level or token.map is None or token.map[1] <= done:
             continue
         first, last = token.map
-        yield from _paragraphs("\n".join(lines[done:first]), skipped + done + 1)  # link definitions
+        # Link definitions.
+        yield from _paragraphs(_remove_comments("\n".join(lines[done:first])), skipped + done + 1)
         done = last
         if token.type == "heading_open":
-            level, heading = int(token.tag[1:]), following.content
+            level, heading = int(token.tag[1:]), _remove_comments(following.content)
             yield DocumentPart(kind=PartKind.HEADING, text=heading, level=level, number=skipped + first + 1)
         elif token.type != "hr":
-            kind = KINDS.get(token.type, PartKind.PARAGRAPH)
-            yield DocumentPart(kind=kind, text="\n".join(lines[first:last]), number=skipped + first + 1)
-    yield from _paragraphs("\n".join(lines[done:]), skipped + done + 1)
+            kind, block = KINDS.get(token.type, PartKind.PARAGRAPH), "\n".join(lines[first:last])
+            block = block if kind is PartKind.CODE else _remove_comments(block)
+            yield DocumentPart(kind=kind, text=block, number=skipped + first + 1)
+    yield from _paragraphs(_remove_comments("\n".join(lines[done:])), skipped + done + 1)
+
+
+def _remove_comments(text: str) -> str:
+    """Remove comments outside code.
+
+    >>> _remove_comments("One <!-- hidden --> two `<!-- shown -->`")
+    'One  two `<!-- shown -->`'
+    """
+    text = EMPTY_LINK.sub("", text) if "]:" in text else text
+    end = text.rfind("-->")
+    if end < 0:
+        return text
+    # A beginning after the last end is no comment; to search for its end would take quadratic time.
+    searched = text[:end] + text[end:].replace("<!--", OPEN)
+    return COMMENT.sub(lambda found: found["code"] or "", searched).replace(OPEN, "<!--")
 
 
 def _check_limits(state: Any, *_: object) -> bool:

@@ -66,6 +66,10 @@ class KnowledgeQuestion(RequestBody):
     query: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["refund policy"])]
     categories: Annotated[tuple[str, ...], Field(description="Only documents of these; empty: all.")] = ()
     limit: Annotated[int, Strict(), Field(json_schema_extra={"minimum": 1, "maximum": MAX_LIMIT})] = 5
+    min_score: Annotated[
+        float | None,
+        Field(description="Lowest score to return; null: the default.", json_schema_extra={"minimum": 0, "maximum": 1}),
+    ] = None
 
 
 class DocumentBody(BaseModel):
@@ -132,10 +136,12 @@ class PassageHit(BaseModel):
     source: Source
     id: Annotated[str, Field(description="The document's id and the passage's position.")]
     text: str
-    score: Annotated[float, Field(description="Relevance, 0 to 1; the best of a search has 1.")]
+    score: Annotated[float, Field(description="Probability that a person would call the passage relevant, 0 to 1.")]
     parts: dict[str, float]
     document_id: str
     title: str
+    heading: Annotated[str, Field(description="Headings above the passage, without the title.", examples=["Fees > EU"])]
+    page: Annotated[int | None, Field(description="Page of a PDF on which the passage begins.")]
     category: str
 
     @classmethod
@@ -143,7 +149,7 @@ class PassageHit(BaseModel):
         assert hit.document is not None
         document = {"document_id": hit.document.id, "title": hit.document.title, "category": hit.document.category}
         found = {"source": hit.source, "id": hit.id, "text": hit.text, "score": hit.score, "parts": dict(hit.parts)}
-        return cls.model_validate(found | document)
+        return cls.model_validate(found | document | {"heading": hit.heading, "page": hit.page})
 
 
 class SearchAnswer(BaseModel):
@@ -314,7 +320,7 @@ def delete_document(tenant: CurrentTenant, id: DocumentId) -> None:
 @router.post("/kb/search", scope=READ)
 def search_knowledge(tenant: CurrentTenant, body: KnowledgeQuestion) -> SearchAnswer:
     """Search the passages of published documents, by words and by meaning."""
-    hits = tenant.search_knowledge(body.query, categories=body.categories, limit=body.limit)
+    hits = tenant.search_knowledge(body.query, categories=body.categories, limit=body.limit, min_score=body.min_score)
     return SearchAnswer(hits=[PassageHit.of(hit) for hit in hits])
 
 

@@ -54,6 +54,9 @@ class HitBody(RecordBody):
     created_at: datetime
     agent_id: Annotated[str | None, Field(description="Its agent; null: none.")]
     explain: Annotated[str, Field(description="The score as a sum, with the weights.")]
+    title: Annotated[str, Field(description="Title of a passage's document; otherwise empty.")]
+    heading: Annotated[str, Field(description="Headings above a passage, without the title.")]
+    page: Annotated[int | None, Field(description="Page of a PDF on which a passage begins.")]
 
     @classmethod
     def of(cls, hit: Hit) -> Self:

@@ -4,31 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from recollect.model import Chunk, Document, Hit, Match, Owner, Source
+from recollect.model import Chunk, Document, Hit, Owner, Source
 from recollect.policy.documents import check_categories
-from recollect.policy.recall import ranking
+from recollect.policy.memories.importance import is_small_talk
+from recollect.policy.passages import find_best_passages, query_terms
 from recollect.policy.recall.purposes import is_unverified
 from recollect.ports import Store, Vector
 from recollect.services.background.embedding import Embedding
 from recollect.services.memories.loop_guard import LoopGuard
-from recollect.services.recall.recall import check_limit, check_query
-
-CANDIDATES = 50
-"""Minimum candidates of each search; with fewer, each search misses more of the other's passages."""
-
-MEANING_FLOOR = 0.3
-"""Minimum similarity of a passage that shares no word with the query; unrelated texts reach nearly this."""
+from recollect.services.recall.recall import check_limit, check_min_score, check_query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """Passage that matches a query, with its similarity from 0 to 1."""
+    """Passage that matches a query, with the probability that it is relevant as its similarity."""
 
     chunk: Chunk
     document: Document
     similarity: float
-    cosine: float | None = None  # to the query; None: it was found by its words alone
 
     @property
     def id(self) -> str:
@@ -36,62 +31,57 @@ class Passage:
         return f"{self.document.id}#{self.chunk.position}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassageMatches:
-    """Passages, best first, and the similarities of the nearest by meaning alone."""
-
-    passages: Sequence[Passage] = ()
-    nearness: Sequence[float] = ()
-
-
 class PassageSearch:
     """Search for passages of published documents, by words and by meaning."""
 
-    def __init__(self, store: Store, *, words_share: float) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._words_share = words_share
 
     def find(
-        self, tenant: str, query: str, vector: Vector | None, *, categories: Collection[str] = (), limit: int
-    ) -> PassageMatches:
-        """Return the best passages. Without categories, search all of them."""
-        depth = max(CANDIDATES, limit)
-        words = _scores(self._store.search_chunks(tenant, query, categories=categories, limit=depth))
-        nearest = (
-            () if vector is None else self._store.nearest_chunks(tenant, vector, categories=categories, limit=depth)
-        )
-        near = {match.seq: match.score for match in nearest if match.seq in words or match.score >= MEANING_FLOOR}
-        similarity = ranking.hybrid(words, near, words_share=self._words_share)
-        best = sorted(similarity, key=lambda seq: -similarity[seq])[:limit]
-        chunks = self._store.find_chunks(tenant, best)
+        self,
+        tenant: str,
+        query: str,
+        vector: Vector | None,
+        *,
+        categories: Collection[str] = (),
+        limit: int,
+        min_score: float | None = None,
+    ) -> Sequence[Passage]:
+        """Return the best passages, none below `min_score` (None: the default). Without categories, search all.
+
+        By default, small talk finds nothing: its few words would cover some passage completely.
+        """
+        if min_score is None and is_small_talk(query):
+            return ()
+        evidence = self._store.weigh_chunks(tenant, query_terms(query), vector, categories=categories)
+        similarity = find_best_passages(evidence, limit=limit, floor=min_score)
+        chunks = self._store.find_chunks(tenant, list(similarity))
         documents = self._store.find_documents(tenant, {chunk.document_id for chunk in chunks.values()})
         found = [
-            Passage(
-                chunk=chunks[seq],
-                document=documents[chunks[seq].document_id],
-                similarity=similarity[seq],
-                cosine=near.get(seq),
-            )
-            for seq in best
+            Passage(chunk=chunks[seq], document=documents[chunks[seq].document_id], similarity=each)
+            for seq, each in similarity.items()
             if seq in chunks and chunks[seq].document_id in documents
         ]
-        return PassageMatches(passages=found, nearness=list(near.values()))
+        return found
 
     def for_agent(
-        self, owner: Owner, query: str, vector: Vector | None, *, categories: Collection[str] = (), limit: int
-    ) -> PassageMatches:
+        self,
+        owner: Owner,
+        query: str,
+        vector: Vector | None,
+        *,
+        categories: Collection[str] = (),
+        limit: int,
+        min_score: float | None = None,
+    ) -> Sequence[Passage]:
         """Return the best passages within the categories the agent is limited to."""
         agent = self._store.find_agent(owner)
         limits = set(agent.knowledge_categories) if agent is not None else set()
         if limits:
             categories = limits.intersection(categories) if categories else limits
             if not categories:
-                return PassageMatches()
-        return self.find(owner.tenant, query, vector, categories=categories, limit=limit)
-
-
-def _scores(matches: Sequence[Match]) -> dict[int, float]:
-    return {match.seq: match.score for match in matches}
+                return ()
+        return self.find(owner.tenant, query, vector, categories=categories, limit=limit, min_score=min_score)
 
 
 WEIGHTS = {"similarity": 1.0}
@@ -108,34 +98,63 @@ class SearchKnowledge:
         self._embedding = embedding
         self._echoes = echoes
 
-    def __call__(self, tenant: str, query: str, *, categories: Collection[str] = (), limit: int = 5) -> Sequence[Hit]:
-        """Return the best passages of a tenant.
+    def __call__(
+        self,
+        tenant: str,
+        query: str,
+        *,
+        categories: Collection[str] = (),
+        limit: int = 5,
+        min_score: float | None = None,
+    ) -> Sequence[Hit]:
+        """Return the best passages of a tenant, none below `min_score` (None: the default floor).
 
         Raises: Invalid.
         """
         query, categories = check_query(query), check_categories(categories)
         check_limit(limit)
-        vector = self._embedding.of_query(query)
-        return _make_hits(self._passages.find(tenant, query, vector, categories=categories, limit=limit))
+        found = self._passages.find(
+            tenant,
+            query,
+            self._embedding.of_query(query),
+            categories=categories,
+            limit=limit,
+            min_score=check_min_score(min_score),
+        )
+        return _make_hits(found)
 
-    def for_agent(self, owner: Owner, query: str, *, categories: Collection[str] = (), limit: int = 5) -> Sequence[Hit]:
+    def for_agent(
+        self,
+        owner: Owner,
+        query: str,
+        *,
+        categories: Collection[str] = (),
+        limit: int = 5,
+        min_score: float | None = None,
+    ) -> Sequence[Hit]:
         """Return the best passages within the categories the agent is limited to.
 
         Raises: Invalid.
         """
         query, categories = check_query(query), check_categories(categories)
         check_limit(limit)
-        vector = self._embedding.of_query(query)
-        hits = _make_hits(self._passages.for_agent(owner, query, vector, categories=categories, limit=limit))
+        search = partial(
+            self._passages.for_agent,
+            owner,
+            query,
+            self._embedding.of_query(query),
+            categories=categories,
+            min_score=check_min_score(min_score),
+        )
+        hits = _make_hits(search(limit=limit))
         # Unverified passages only get places that are left.
         if any(map(is_unverified, hits)):
-            more = self._passages.for_agent(owner, query, vector, categories=categories, limit=SPARE * limit)
-            hits = sorted(_make_hits(more), key=is_unverified)[:limit]
+            hits = sorted(_make_hits(search(limit=SPARE * limit)), key=is_unverified)[:limit]
         self._echoes.shown(owner, [hit.text for hit in hits])
         return hits
 
 
-def _make_hits(found: PassageMatches) -> Sequence[Hit]:
+def _make_hits(found: Sequence[Passage]) -> Sequence[Hit]:
     return [
         Hit(
             source=Source.KNOWLEDGE,
@@ -147,5 +166,5 @@ def _make_hits(found: PassageMatches) -> Sequence[Hit]:
             created_at=passage.document.updated_at,
             document=passage.document,
         )
-        for passage in found.passages
+        for passage in found
     ]

@@ -238,8 +238,13 @@ def _dissimilarity(hit: Hit) -> float:
 
 
 def _hit_piece(hit: Hit) -> Piece:
-    """Return the piece of a hit, labelled as the loop guard expects: a memory by its id, others by their source."""
+    """Return the piece of a hit, labelled as the loop guard expects: a memory by its id, others by their source.
+
+    A passage begins with its title, headings and page; its label adds the id, so that the model can cite it.
+    """
     label_name = hit.id if hit.source is Source.MEMORY else hit.source.value
+    if hit.source is Source.KNOWLEDGE:
+        label_name = f"{label_name}, {hit.id}"
     return Piece(
         id=hit.id,
         text=hit.text,

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 from recollect.lazy import LazyModule
 from recollect.model import Source
-from recollect.policy.recall.calibration import MatchFeatures, calibrate, meaning_of
-from recollect.policy.text import terms
 from recollect.services.knowledge.search import Passage, PassageSearch
 from recollect.services.recall.question import Candidate, Question, SourceAnswer
 
@@ -42,16 +40,21 @@ class KnowledgeSource:
     def find(self, question: Question, *, depth: int = 1) -> SourceAnswer:
         limit = max(CANDIDATES, question.limit) * depth
         while True:
-            found = self._passages.for_agent(question.owner, question.text, question.vector, limit=limit)
-            texts = [passage.chunk.text for passage in found.passages]
+            found = self._passages.for_agent(
+                question.owner,
+                question.text,
+                question.vector,
+                limit=limit,
+                min_score=None if question.has_floor else 0.0,
+            )
+            texts = [passage.chunk.text for passage in found]
             if len(texts) < limit or limit >= MOST or _has_enough(texts, question.limit):
                 break
             limit *= STEP
-        query_terms = frozenset(terms(question.text))
-        candidates = [_make_candidate(passage, query_terms) for passage in found.passages]
+        candidates = [_make_candidate(passage) for passage in found]
         # A document edited since is left out: its earlier text is not kept.
         visible = [each for each in candidates if not question.is_past or each.created_at <= question.now]
-        return SourceAnswer(candidates=sorted(visible, key=lambda each: -each.similarity))
+        return SourceAnswer(candidates=visible)
 
 
 def _has_enough(texts: Iterable[str], needed: int) -> bool:
@@ -60,15 +63,12 @@ def _has_enough(texts: Iterable[str], needed: int) -> bool:
     return len(list(islice(unflagged, needed))) == needed
 
 
-def _make_candidate(passage: Passage, query_terms: frozenset[str]) -> Candidate:
-    held = terms(f"{passage.document.title} {passage.chunk.text}")
-    cover = len(query_terms.intersection(held)) / len(query_terms) if query_terms else 0.0
-    meaning = None if passage.cosine is None else meaning_of(passage.cosine)
+def _make_candidate(passage: Passage) -> Candidate:
     return Candidate(
         source=Source.KNOWLEDGE,
         id=passage.id,
         text=passage.chunk.text,
-        similarity=calibrate(MatchFeatures(cover=cover, meaning=meaning, terms=len(query_terms))),
+        similarity=passage.similarity,
         importance=IMPORTANCE,
         created_at=passage.document.updated_at,
         document=passage.document,

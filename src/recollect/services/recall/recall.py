@@ -160,6 +160,7 @@ class Recall:
             kinds=tuple(Kind) if request.kinds is None else request.kinds,
             limit=request.limit,
             agents=current_caller().agents,
+            has_floor=request.min_score is None,
             vector=vector,
             # Purposes choose among the events themselves.
             with_bookkeeping=request.sources is not None or request.purpose is not None or asks_history(query),
@@ -268,6 +269,9 @@ class Recall:
         scored = [_Scored.of(each, now, weights, self._half_life) for each in relevant]
         # Ties go to the newest memory.
         scored.sort(key=lambda each: (-each.score, -each.candidate.seq))
+        if len({each.source for each in relevant}) > 1:
+            texts = [(each.candidate.content_hash, each.candidate.source) for each in scored]
+            scored = [scored[place] for place in ranking.order_equal_texts(texts)]
         # A success rate counts every run, so runs with the same text are not duplicates.
         keeps_duplicates = purpose is not None and purpose.by_agent
 
@@ -350,15 +354,16 @@ def check_limit(limit: object, *, most: int = MAX_LIMIT) -> int:
     return check_whole(limit, "The limit", least=1, most=most)
 
 
-def check_min_score(min_score: object) -> None:
-    """Validate a least similarity.
+def check_min_score(min_score: object) -> float | None:
+    """Return a least similarity if it is None or a number from 0 to 1.
 
     Raises: Invalid.
     """
     if min_score is None:
-        return
+        return None
     if isinstance(min_score, bool) or not isinstance(min_score, int | float) or not 0 <= min_score <= 1:
         raise Invalid(MIN_SCORE)
+    return float(min_score)
 
 
 def parse_min_score(text: str) -> float | None:

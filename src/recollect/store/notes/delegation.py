@@ -78,8 +78,7 @@ class SqlDelegate:
     delete_document = delegate(SqlStore.delete_document)
     list_chunks = delegate(SqlStore.list_chunks)
     find_chunks = delegate(SqlStore.find_chunks)
-    search_chunks = delegate(SqlStore.search_chunks)
-    nearest_chunks = delegate(SqlStore.nearest_chunks)
+    weigh_chunks = delegate(SqlStore.weigh_chunks)
 
     # EmbeddingStore
     use_embedder = delegate(SqlStore.use_embedder)

@@ -11,12 +11,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from math import isnan
 from typing import Any
 
 import numpy as np
 
-from recollect.model import Match
+from recollect.policy.passages import PassageEvidence
 from recollect.policy.recall.ranking import BM25_B, BM25_K1
 from recollect.ports import Vector
 from recollect.store.engine import Row, Unit
@@ -33,6 +32,12 @@ MAX_INDEXED_DIMENSIONS = 4000
 MAX_POSITIONS = 255
 """Maximum number of positions of one word in a tsvector."""
 
+DEPTH = 500
+"""Passages that a search inside the database finds by words, and by meaning."""
+
+SAMPLE = 500
+"""Passages from which the average cosine is estimated."""
+
 SHELF_SHARE = 0.5
 """Share of the memory for indexes that one tenant's shelf may take."""
 
@@ -46,6 +51,7 @@ class PostgresIndex(MemorySearch):
     def __init__(self, read: Read, *, numbers: Callable[[Sequence[int]], Any], max_bytes: int) -> None:
         super().__init__(read, encoding=SENT, numbers=numbers, max_bytes=max_bytes)
         self._read = read
+        self._numbers = numbers
         self._max_bytes = max_bytes
 
     def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
@@ -64,39 +70,60 @@ class PostgresIndex(MemorySearch):
         found = {_unquote(term): len(places.split(",")) if places else 0 for term, places in _ANY_WORD.findall(stored)}
         return found == _count_words(terms)
 
-    def search_chunks(
-        self, tenant: str, terms: Sequence[str], *, categories: Collection[str], limit: int
-    ) -> Sequence[Match]:
+    def weigh_chunks(
+        self, tenant: str, terms: Sequence[str], vector: Vector | None, *, categories: Collection[str]
+    ) -> PassageEvidence:
         index = self._find_chunk_index(tenant)
         if index is not None:
-            return index.search(terms, RowFilter(categories, ALWAYS), limit)
-        values = {"terms": _drop_repeats(terms), "limit": limit, **_category_params(categories), **_BM25}
-        return _make_matches(self._read(tenant, lambda unit: unit.all("search_chunks", tenant=tenant, **values)))
+            return PassageEvidence.of_shelf(index.evidence(terms, vector, RowFilter(categories, ALWAYS)))
+        return self._read(tenant, lambda unit: self._weigh_in_database(unit, terms, vector, categories))
 
-    def nearest_chunks(
-        self, tenant: str, vector: Vector, *, categories: Collection[str], limit: int
-    ) -> Sequence[Match]:
-        index = self._find_chunk_index(tenant)
-        if index is not None:
-            return index.nearest(vector, RowFilter(categories, ALWAYS), limit)
-        values = {
-            "tenant": tenant,
-            "embedder_id": self._embedder.id,
-            "vector": vector_literal(vector),
-            "limit": limit,
-            **_category_params(categories),
-        }
+    def _weigh_in_database(
+        self, unit: Unit, terms: Sequence[str], vector: Vector | None, categories: Collection[str]
+    ) -> PassageEvidence:
+        """Weigh the best passages by words and by meaning, with the statistics of the whole shelf."""
+        some = {"tenant": unit.tenant, **_category_params(categories)}
+        total, length = unit.all("chunk_sizes", **some)[0]
+        counted = unit.all("count_holding", terms=list(terms), **some) if terms else ()
+        holding: dict[str, int] = {each[0]: each[1] for each in counted}
+        seqs = set[int]()
+        if terms:
+            seqs.update(row[0] for row in unit.all("search_chunks", terms=list(terms), limit=DEPTH, **_BM25, **some))
+        average = 0.0
+        if vector is not None:
+            seqs.update(row[0] for row in self._nearest(unit, vector, some))
+            average = self._estimate_average(unit, vector, categories)
+        found = self._load(unit, sorted(seqs)).evidence(terms, vector, RowFilter(categories, ALWAYS))
+        return PassageEvidence(
+            found=found,
+            total=total,
+            holding=[holding.get(term, 0) for term in terms],
+            average_length=float(length or 0),
+            average_cosine=average,
+        )
 
-        def nearest(unit: Unit) -> Sequence[Row]:
-            row = unit.one("chunks_ever", tenant=tenant)
-            if row is not None and row[0] >= EXACT_BELOW and self._embedder.dimensions <= MAX_INDEXED_DIMENSIONS:
-                unit.run("scan_until_enough")
-                found = unit.all("nearest_chunks_by_index", **values)
-                if len(found) == limit:
-                    return found
-            return unit.all("nearest_chunks", **values)
+    def _nearest(self, unit: Unit, vector: Vector, some: Mapping[str, Any]) -> Sequence[Row]:
+        values = {**some, "embedder_id": self._embedder.id, "vector": vector_literal(vector), "limit": DEPTH}
+        row = unit.one("chunks_ever", tenant=some["tenant"])
+        if row is not None and row[0] >= EXACT_BELOW and self._embedder.dimensions <= MAX_INDEXED_DIMENSIONS:
+            unit.run("scan_until_enough")
+            found = unit.all("nearest_chunks_by_index", **values)
+            if len(found) == DEPTH:
+                return found
+        return unit.all("nearest_chunks", **values)
 
-        return _make_matches(self._read(tenant, nearest))
+    def _estimate_average(self, unit: Unit, vector: Vector, categories: Collection[str]) -> float:
+        """Estimate the average cosine from passages evenly spread over the shelf."""
+        row = unit.one("chunks_ever", tenant=unit.tenant)
+        last = 0 if row is None else row[0]
+        sample = self._load(unit, sorted({1 + place * last // SAMPLE for place in range(SAMPLE)}))
+        return PassageEvidence.of_shelf(sample.evidence((), vector, RowFilter(categories, ALWAYS))).average_cosine
+
+    def _load(self, unit: Unit, seqs: Sequence[int]) -> OwnerIndex:
+        """Return an index of these passages alone."""
+        index = OwnerIndex(self._embedder, SENT)
+        index.append(unit.all("chunk_index_rows", tenant=unit.tenant, seqs=self._numbers(seqs)))
+        return index
 
     def _find_chunk_index(self, tenant: str) -> OwnerIndex | None:
         """Return the index of a tenant's shelf; None if it is too large for the cache."""
@@ -138,10 +165,6 @@ def _quote(term: str) -> str:
 def vector_literal(vector: Vector) -> str:
     """Format a vector for pgvector; six digits exceed half precision."""
     return "[" + ",".join(f"{value:.6g}" for value in vector.tolist()) + "]"
-
-
-def _drop_repeats(terms: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(terms))
 
 
 _WORD = re.compile(r"'((?:[^'\\]|''|\\\\)*)':([0-9,]+)")
@@ -191,8 +214,3 @@ SENT = Encoding(words=_decode_words, vectors=_decode_vectors, versions=_decode_v
 
 def _category_params(categories: Collection[str]) -> dict[str, object]:
     return {"any_category": not categories, "categories": list(categories)}
-
-
-def _make_matches(rows: Sequence[Row]) -> list[Match]:
-    # The cosine to a zero vector is NaN in pgvector.
-    return [Match(seq, 0.0 if isnan(score) else float(score)) for seq, score in rows]

@@ -22,11 +22,12 @@ from typing import Any, Protocol, TypeVar
 
 from recollect.deadline import hold_in_time
 from recollect.model import Kind, Match, Owner
+from recollect.policy.passages import PassageEvidence
 from recollect.policy.recall.similarity import Evidence
 from recollect.ports import Vector
 from recollect.store.engine import RegisteredEmbedder, Row, Unit
 from recollect.store.search.encoding import Encoding
-from recollect.store.search.index import OwnerIndex, RowFilter
+from recollect.store.search.index import ALWAYS, OwnerIndex, RowFilter
 from recollect.store.search.texts import Texts
 
 NO_EMBEDDER = RegisteredEmbedder(0, "", 0)
@@ -250,6 +251,12 @@ class MemorySearch:
     ) -> Evidence:
         row_filter = RowFilter(kinds, now.timestamp(), until=int(now.timestamp()) if is_past else None)
         return self._indexes.current(IndexKey(owner.tenant, owner.agent)).evidence(terms, vector, row_filter)
+
+    def weigh_chunks(
+        self, tenant: str, terms: Sequence[str], vector: Vector | None, *, categories: Collection[str]
+    ) -> PassageEvidence:
+        index = self._indexes.current(IndexKey(tenant))
+        return PassageEvidence.of_shelf(index.evidence(terms, vector, RowFilter(categories, ALWAYS)))
 
     def numbers_holding(self, owner: Owner, needle: str) -> Iterator[int] | None:
         return self._texts.holding(owner, needle)

@@ -11,7 +11,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -21,15 +21,14 @@ import apsw
 
 from recollect.deadline import check_deadline, is_read_overdue
 from recollect.errors import StoreError
-from recollect.model import BackupReport, Match
+from recollect.model import BackupReport
 from recollect.ports import Vector
 from recollect.store import adopt_chat_tables
 from recollect.store.engine import CLOSED, FORKED, Progress, RegisteredEmbedder, Snapshots, Unit
 from recollect.store.migrations import Migration, check_applied, load_migrations
 from recollect.store.queries import as_numbered, load_queries
 from recollect.store.search.encoding import COMPACT_ENCODING, encode_terms, encode_vector, has_same_terms
-from recollect.store.search.index import ALWAYS, RowFilter
-from recollect.store.search.index_cache import IndexKey, MemorySearch, Read
+from recollect.store.search.index_cache import MemorySearch, Read
 from recollect.store.sqlite import scrub
 from recollect.store.sqlite.backup import PAGES, write_backup
 from recollect.store.sqlite.files import CONTENTS_SUFFIX, EMPTY, claim_contents, create_database_file, has_contents
@@ -244,16 +243,6 @@ class SqliteIndex(MemorySearch):
 
     def has_words(self, stored: Any, terms: Sequence[str]) -> bool:
         return has_same_terms(stored, terms)
-
-    def search_chunks(
-        self, tenant: str, terms: Sequence[str], *, categories: Collection[str], limit: int
-    ) -> Sequence[Match]:
-        return self._indexes.current(IndexKey(tenant)).search(terms, RowFilter(categories, ALWAYS), limit)
-
-    def nearest_chunks(
-        self, tenant: str, vector: Vector, *, categories: Collection[str], limit: int
-    ) -> Sequence[Match]:
-        return self._indexes.current(IndexKey(tenant)).nearest(vector, RowFilter(categories, ALWAYS), limit)
 
 
 def migrate(connection: apsw.Connection) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 from recollect.deadline import check_deadline
 from recollect.errors import NotFound
-from recollect.model import Chunk, Document, Match
+from recollect.model import Chunk, Document
+from recollect.policy.passages import PassageEvidence
 from recollect.policy.text import terms
 from recollect.ports import Vector
 from recollect.store.engine import Row, Unit, Units
@@ -153,16 +154,10 @@ class KnowledgeRows(Units):
         rows = self._read(tenant, lambda unit: unit.all("find_chunks", tenant=tenant, seqs=numbers))
         return {row[1]: chunk_from(row) for row in rows}
 
-    def search_chunks(
-        self, tenant: str, query: str, *, categories: Collection[str] = (), limit: int = 10
-    ) -> Sequence[Match]:
-        words = terms(query)
-        return self._search(tenant).search_chunks(tenant, words, categories=categories, limit=limit) if words else []
-
-    def nearest_chunks(
-        self, tenant: str, vector: Vector, *, categories: Collection[str] = (), limit: int = 10
-    ) -> Sequence[Match]:
-        return self._search(tenant).nearest_chunks(tenant, vector, categories=categories, limit=limit)
+    def weigh_chunks(
+        self, tenant: str, terms: Sequence[str], vector: Vector | None, *, categories: Collection[str] = ()
+    ) -> PassageEvidence:
+        return self._search(tenant).weigh_chunks(tenant, terms, vector, categories=categories)
 
 
 def _run_in_steps(unit: Unit, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:

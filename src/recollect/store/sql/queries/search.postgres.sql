@@ -126,6 +126,15 @@ SELECT c.seq,
 FROM candidate c JOIN rarity r ON r.lexeme = c.lexeme CROSS JOIN size
 GROUP BY c.seq ORDER BY score DESC, c.seq DESC LIMIT :limit
 
+-- name: chunk_sizes
+SELECT count(*), avg(length)::float8 FROM chunk_index
+WHERE tenant_id = :tenant AND (:any_category OR category = ANY(:categories))
+
+-- name: count_holding
+SELECT lexeme, (SELECT count(*) FROM chunk_index i WHERE i.tenant_id = :tenant AND i.words @@ quote_literal(lexeme)::tsquery
+                AND (:any_category OR i.category = ANY(:categories)))
+FROM unnest(:terms::text[]) AS lexeme
+
 -- name: chunks_ever
 SELECT last_id FROM shelves WHERE tenant_id = :tenant AND shelf = 'knowledge'
 
