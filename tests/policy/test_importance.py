@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.model import Role
+from recollect.policy.lexicon.cues import CUES
 from recollect.policy.memories.categories import LIFETIMES, Category, make_lifetimes
 from recollect.policy.memories.chatter import is_small_talk
 from recollect.policy.memories.importance import LOW, judge, rate_importance
@@ -849,6 +850,13 @@ def test_a_category_given_by_the_caller_is_believed() -> None:
 def test_a_text_without_words_is_small_talk(text: str) -> None:
     assert is_small_talk(text)
     assert judge(text, Role.USER).importance < LOW
+
+
+def test_every_cue_is_a_valid_pattern() -> None:
+    cues = {cue for table in CUES.values() for cues in table.by_trigger.values() for cue in cues}
+    cues |= {cue for table in CUES.values() for _, cue in table.by_sign}
+    assert len(cues) > 100
+    assert all(cue.pattern.search("") is None for cue in cues)
 
 
 @given(st.text(max_size=300), st.sampled_from(Role))

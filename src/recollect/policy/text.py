@@ -14,12 +14,12 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 
 import Stemmer
 
 from recollect.errors import Invalid
 from recollect.policy.lexicon.recall_words import NUMBER_WORDS, SELF_WORDS, TIME_WORDS
+from recollect.text_cache import cache_text
 
 MAX_TERM_CHARS = 64
 """Maximum length of a term; longer runs of letters are data and are found by their first characters."""
@@ -168,7 +168,7 @@ def join_terms(words: Iterable[str]) -> list[str]:
 
 
 # Cached because a store's vocabulary is small compared with its text. Words must be short: the cache keeps them.
-@lru_cache(maxsize=65536)
+@cache_text(65536)
 def _split_terms(word: str) -> tuple[str, ...]:
     """Return the terms of one run of letters; empty for a stopword."""
     head, mark, tail = word.replace("’", "'").partition("'")

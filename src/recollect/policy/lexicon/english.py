@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from recollect.policy.lexicon.english_cues import CUES, NEGATIONS
 from recollect.policy.lexicon.entries import Lexicon, split_phrases, split_words
 
 FIRST_PERSON = split_words("i my mine our ours i'm i've i'd i'll im ive")
 SECOND_PERSON = split_words("you your yours yourself you're you've you'd you'll u ur youre yourselves")
+
+NEGATIONS = split_words(
+    """
+    not no never none nobody nothing without neither nor cannot hardly barely zero 0 isn't aren't wasn't weren't don't
+    doesn't didn't haven't hasn't hadn't won't wouldn't can't couldn't shouldn't needn't mustn't
+    """
+)
 
 COURTESIES = split_words(
     """
@@ -203,7 +209,6 @@ ENGLISH = Lexicon(
     ),
     courtesies=COURTESIES,
     fillers=frozenset(),
-    cues=CUES,
 )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from recollect.policy.lexicon.entries import merge_cues, parse_cues, split_words
+from recollect.policy.lexicon.english import NEGATIONS
+from recollect.policy.lexicon.entries import merge_cues, parse_cues
 
 _DONE = """
 finished, completed, deployed, shipped, merged, fixed, resolved, released, published, delivered, sent, submitted,
@@ -59,12 +60,6 @@ _PARTS = {
     "AMOUNT": r"\d[\d.,]{0,15} ?(?:k|m|bn|million|billion)?",
 }
 
-NEGATIONS = split_words(
-    """
-    not no never none nobody nothing without neither nor cannot hardly barely zero 0 isn't aren't wasn't weren't don't
-    doesn't didn't haven't hasn't hadn't won't wouldn't can't couldn't shouldn't needn't mustn't
-    """
-)
 _UNREAL = """
     if whether unless until before once should could would might may must can will shall needs need want wants hope
     wish yet pending awaiting try trying tried i'll we'll you'll they'll it'll he'll she'll

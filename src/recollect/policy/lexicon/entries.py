@@ -13,17 +13,23 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import cached_property
 
 SIGN = "*"
 """Start of a trigger that is no whole word."""
 
 
-class Cue(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Cue:
     """One pattern, and the words that cancel it when they stand before it."""
 
-    pattern: re.Pattern[str]
+    source: str
     blockers: frozenset[str]
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """The compiled pattern. Compiling all of them takes far longer than loading the lists."""
+        return re.compile(self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,7 @@ class Lexicon:
     courtesies: frozenset[str] = frozenset()  # words that add nothing to small talk: "thanks *for your help*"
     fillers: frozenset[str]  # words that do not change what a statement says
     has_capital_nouns: bool = False  # a capital letter does not mark a name
-    cues: Mapping[str, CueTable] = field(default_factory=dict)  # by what they express
+    cues: Mapping[str, CueTable] = field(default_factory=dict)  # by what they express; English has a module for them
 
 
 def split_words(*lists: str) -> frozenset[str]:
@@ -84,7 +90,7 @@ def parse_cues(table: str, blockers: Collection[str], parts: Mapping[str, str] |
     known, by_trigger, by_sign = frozenset(blockers), dict[str, list[Cue]](), list[tuple[str, Cue]]()
     for line in table.strip("\n").replace("\n    ", "").splitlines():
         triggers, pattern = (_fill(part, parts or {}) for part in line.split(": ", 1))
-        cue = Cue(re.compile(pattern), known)
+        cue = Cue(pattern, known)
         for trigger in triggers.split():
             if trigger.startswith(SIGN):
                 by_sign.append((trigger.removeprefix(SIGN), cue))

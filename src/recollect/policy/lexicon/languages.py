@@ -6,14 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TypeAlias
 
 from recollect.policy.lexicon.english import ENGLISH
-from recollect.policy.lexicon.entries import Lexicon, merge_cues, split_words
+from recollect.policy.lexicon.entries import Lexicon, split_words
 from recollect.policy.lexicon.french import FRENCH
 from recollect.policy.lexicon.german import GERMAN
 from recollect.policy.lexicon.italian import ITALIAN
 from recollect.policy.lexicon.portuguese import PORTUGUESE
 from recollect.policy.lexicon.spanish import SPANISH
 
-__all__ = ["ANY", "CUES", "LEXICONS", "find_language", "index_phrases", "match_phrase"]
+__all__ = ["ANY", "LEXICONS", "find_language", "index_phrases", "match_phrase"]
 
 LEXICONS = (ENGLISH, GERMAN, FRENCH, SPANISH, PORTUGUESE, ITALIAN)
 
@@ -111,10 +111,6 @@ ANY = Lexicon(
     fillers=frozenset(),
 )
 """All lists in one, for texts too short to tell their language."""
-
-CUES = {name: merge_cues(lexicon.cues[name] for lexicon in LEXICONS if name in lexicon.cues) for name in ENGLISH.cues}
-"""Cues of all languages; their words are too different to be confused."""
-
 
 PhraseIndex: TypeAlias = Mapping[str, Sequence[Sequence[str]]]
 """Words of phrases by their first word, longest first."""

@@ -16,13 +16,13 @@ from recollect.policy.memories.categories import Category
 from recollect.policy.memories.gist import ANSWERING, is_long_answer
 
 if TYPE_CHECKING:
-    from recollect.policy.lexicon import english_cues, languages
+    from recollect.policy.lexicon import cues, english_cues
     from recollect.policy.lexicon.entries import CueTable
     from recollect.policy.memories import chatter
 else:
     chatter = LazyModule("recollect.policy.memories.chatter")
+    cues = LazyModule("recollect.policy.lexicon.cues")
     english_cues = LazyModule("recollect.policy.lexicon.english_cues")
-    languages = LazyModule("recollect.policy.lexicon.languages")
 
 LOW = 0.2
 """Importance below which an episode is evicted first."""
@@ -158,7 +158,7 @@ def _is_instruction_later(text: str) -> bool:
 
 def _is_instruction(normalized: str, words: set[str]) -> bool:
     """Return True if a text asks to remember something."""
-    explicit, remember = languages.CUES["explicit"], languages.CUES["remember"]
+    explicit, remember = cues.CUES["explicit"], cues.CUES["remember"]
     if words.isdisjoint(explicit.triggers) and words.isdisjoint(remember.triggers):
         return False
     for sentence in _SENTENCE_END.split(normalized):
@@ -172,7 +172,7 @@ def _is_instruction(normalized: str, words: set[str]) -> bool:
 
 def _sounds_like(normalized: str, words: set[str]) -> Category | None:
     """Return the category with the longest lifetime that a sentence sounds like."""
-    tables = [languages.CUES[category] for category in BY_CATEGORY]
+    tables = [cues.CUES[category] for category in BY_CATEGORY]
     if not any(table.may_match(normalized, words) for table in tables):
         return None
     found: Category | None = None
@@ -187,21 +187,21 @@ def _sounds_like(normalized: str, words: set[str]) -> Category | None:
 
 
 def _categorise_sentence(sentence: str, words: list[str]) -> Category | None:
-    known, cues = set(words), languages.CUES
+    known, tables = set(words), cues.CUES
     if not sentence.endswith("?"):
-        if _has_cue(cues["decision"], sentence, known):
+        if _has_cue(tables["decision"], sentence, known):
             return Category.DECISION
-        if _has_cue(cues["task_completion"], sentence, known) and not english_cues.COUNTED_FAILURES.search(sentence):
+        if _has_cue(tables["task_completion"], sentence, known) and not english_cues.COUNTED_FAILURES.search(sentence):
             return Category.TASK_COMPLETION
     elif words[0] in english_cues.YES_NO_STARTS or english_cues.DEFINITION.search(sentence):
         return None
-    return Category.ERROR if _has_cue(cues["error"], sentence, known) else None
+    return Category.ERROR if _has_cue(tables["error"], sentence, known) else None
 
 
-def _has_cue(cues: CueTable, sentence: str, words: set[str]) -> bool:
+def _has_cue(table: CueTable, sentence: str, words: set[str]) -> bool:
     """Return True if a cue occurs in the sentence without a blocker before it in its clause."""
-    tried = [cue for trigger in words & cues.triggers for cue in cues.by_trigger[trigger]]
-    tried += [cue for sign, cue in cues.by_sign if sign in sentence]
+    tried = [cue for trigger in words & table.triggers for cue in table.by_trigger[trigger]]
+    tried += [cue for sign, cue in table.by_sign if sign in sentence]
     return any(
         not _is_blocked(sentence, match.start(), cue.blockers)
         for cue in dict.fromkeys(tried)

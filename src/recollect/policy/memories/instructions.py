@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
-from functools import lru_cache
 
 from recollect.policy.secrets.text import fold
+from recollect.text_cache import cache_text
 
 _FEW = r"\b[^.!?;]{0,30}?\b"  # a few words
 _AI = r"(?:ai|ki|ia|llm|chatbot|bot|assistant|assistent|asistente|language model|model|modele|modelo|agent|dan|hacker)"
@@ -170,7 +170,7 @@ _ROLE_LINE = re.compile(
 
 
 # Cached because texts are judged every time they are shown.
-@lru_cache(maxsize=1024)
+@cache_text(1024)
 def find_instruction(text: str) -> str | None:
     """Return the name of the first rule that `text` matches, or None if it reads like plain information.
 

@@ -11,7 +11,6 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
-from functools import lru_cache
 
 from recollect.errors import Invalid
 from recollect.model import Memory, State
@@ -20,6 +19,7 @@ from recollect.policy.names import memory_seq
 from recollect.policy.prompt.escaping import escape_line
 from recollect.policy.recall import ranking
 from recollect.policy.text import fold
+from recollect.text_cache import cache_text
 
 MAX_INJECT_CHARS = 2000
 """Maximum characters of notes in a prompt."""
@@ -81,7 +81,7 @@ def parse_mode(mode: str) -> InjectMode:
 
 
 # Cached because every message is compared with the same notes.
-@lru_cache(maxsize=8192)
+@cache_text(8192)
 def keywords(text: str) -> frozenset[str]:
     """Return the words of a text that count when a note is compared with a message.
 

@@ -28,6 +28,8 @@ BATCH = 64
 """Number of texts per call of the embedder."""
 
 MAX_RECENT = 64
+"""Number of texts whose vectors are kept."""
+
 FIRST_RETRY = 1.0
 LONGEST_RETRY = 300.0
 """Seconds between a failed pass and the next; the pause doubles from the first value to the second."""
@@ -98,9 +100,10 @@ class Embedding:
         if not self.is_remote:
             try:
                 vectors = list(self._embed(texts))
-                self._recent.update(zip(texts[-MAX_RECENT:], vectors[-MAX_RECENT:], strict=True))
-                while len(self._recent) > MAX_RECENT:
-                    self._recent.popitem(last=False)
+                with self._lock:
+                    self._recent.update(zip(texts[-MAX_RECENT:], vectors[-MAX_RECENT:], strict=True))
+                    while len(self._recent) > MAX_RECENT:
+                        self._recent.popitem(last=False)
                 return vectors
             except ModelError as error:
                 log.warning("Stored without vectors; embedding is retried later: %s", error)
@@ -112,6 +115,11 @@ class Embedding:
             return None
         known = self._recent.get(text)
         return self.of_texts([text])[0] if known is None else known
+
+    def forget(self, tenant: str) -> None:
+        """Drop the texts and vectors of the latest writes. They are few, and kept without their tenant."""
+        with self._lock:
+            self._recent.clear()
 
     def of_query(self, text: str) -> Vector | None:
         """Return the vector of a query; None, for a search by words alone, without an embedder or when it fails.

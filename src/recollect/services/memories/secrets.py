@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from recollect.errors import Invalid, SecretRejected
 from recollect.lazy import LazyModule
 from recollect.model import Memory
 from recollect.ports import AllowanceStore, Clock
+from recollect.text_cache import cache_text
 
 if TYPE_CHECKING:
     from recollect.policy.secrets import scan
@@ -126,7 +126,7 @@ class SecretGuard:
         return len(pieces)
 
 
-@lru_cache(maxsize=MAX_KNOWN_NAMES)
+@cache_text(MAX_KNOWN_NAMES)
 def _is_clean(name: str) -> bool:
     """Return True if nothing in `name` looks like a secret. Ids are written again and again."""
     return not scan.find_secrets(name)

@@ -20,7 +20,7 @@ from recollect.caller import current_caller
 from recollect.deadline import limit_reads
 from recollect.errors import Invalid, RecollectError, SchemaMismatch, StoreError, StoreTimeout, TimedOut
 from recollect.model import Hit, Kind, Owner, Recalled, Source, Unanswered
-from recollect.policy.memories.chatter import is_small_talk
+from recollect.policy.memories.importance import is_small_talk
 from recollect.policy.memories.trust import Judge
 from recollect.policy.names import memory_seq
 from recollect.policy.numbers import check_whole

@@ -21,6 +21,7 @@ from recollect.ports import Clock, Store
 from recollect.services.memories.consolidate import Consolidate
 from recollect.services.upkeep.traces import ERASE_EVENT, OF_AGENTS, FindTraces, SubjectTraces, iter_findings
 from recollect.services.walk import iter_owners
+from recollect.text_cache import clear_text_caches
 
 ROUNDS = 5
 """Maximum number of rounds, to remove rows written in the meantime."""
@@ -156,6 +157,7 @@ class Erase:
         for cache in self._caches:
             cache.forget(receipt.tenant)
         self._store.forget_cached(receipt.tenant)
+        clear_text_caches()
         remnants += self._store.scrub(compact=compact)
         removed = add_counts(receipt.removed, {"detail_contents": swept})
         return replace(receipt, removed=removed, remnants=tuple(remnants))

@@ -9,7 +9,6 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.store.engine import Row
+from recollect.text_cache import cache_text
 
 MAX_COUNT = 255
 """Maximum count of a word in one record: counts are stored in 8 bits."""
@@ -36,7 +36,7 @@ class Encoding:
     versions: Callable[[Sequence[Row]], Numbers]  # one row (seq, version, embedder or 0) per record
 
 
-@lru_cache(maxsize=65536)
+@cache_text(65536)
 def word_key(term: str) -> int:
     """Return a 32-bit hash of a word. A collision is rare and costs one weak false match."""
     key: int = zlib.crc32(term.encode())
@@ -69,7 +69,7 @@ def word_code(term: str, count: int) -> int:
     return word_key(term) << 32 | min(count, MAX_COUNT)
 
 
-@lru_cache(maxsize=65536)
+@cache_text(65536)
 def single_word_code(term: str) -> int:
     """Return the code of a word that occurs once. Cached, because most words do."""
     return word_code(term, 1)
