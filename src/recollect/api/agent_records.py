@@ -21,7 +21,6 @@ from recollect.model import (
     Kind,
     KindName,
     Memory,
-    MemoryVersion,
     OriginName,
     Owner,
     Recalled,
@@ -33,10 +32,9 @@ from recollect.model import (
 )
 from recollect.policy.memories.kinds import check_kind
 from recollect.policy.names import check_owner, memory_seq
-from recollect.policy.numbers import check_before
 from recollect.policy.recall.purposes import check_purpose
 from recollect.policy.text import check_text
-from recollect.services.memories.drafts import Draft, check_moment
+from recollect.services.memories.drafts import Draft, check_filter, check_moment
 from recollect.services.recall.explain import Explain
 from recollect.services.recall.recall import RecallRequest, check_limit, parse_sources
 
@@ -206,6 +204,11 @@ class AgentRecords(AgentView):
         kind: KindName | None = None,
         tag: str = "",
         query: str = "",
+        session_id: str | None = None,
+        scope: ScopeName | None = None,
+        origin: OriginName | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
         state: StateName = State.LIVE,
         as_of: datetime | None = None,
         before: str | None = None,
@@ -213,8 +216,9 @@ class AgentRecords(AgentView):
     ) -> Sequence[Memory]:
         """List memories, newest first.
 
-        `query` matches anywhere in the text, `tag` a whole tag, both ignoring case. `state` is live, expired, archived,
-        held or all. `as_of` lists what was true at that time. `before` (an id) continues a listing.
+        `query` matches anywhere in the text, `tag` a whole tag, both ignoring case. `since` and `until` limit the time
+        at which it was written, `until` excluded. `state` is live, expired, archived, held or all. `as_of` lists what
+        was true at that time. `before` (an id) continues a listing.
 
         Raises: Invalid.
         """
@@ -223,7 +227,8 @@ class AgentRecords(AgentView):
             kind=None if kind is None else check_kind(kind),
             needle=check_text(query, what="query"),
             tag=check_text(tag, what="tag").strip(),
-            state=_parse_state(state),
+            only=check_filter(session_id, scope, origin, since, until),
+            state=parse_state(state),
             now=self._services.now() if as_of is None else check_moment(as_of, "as_of"),
             is_past=as_of is not None,
             before=None if before is None else _parse_seq(before),
@@ -233,10 +238,35 @@ class AgentRecords(AgentView):
 
     @trace_operation("search_memory")
     def search(
-        self, query: str = "", *, tag: str = "", kind: KindName | None = None, limit: int = SEARCH_LIMIT
+        self,
+        query: str = "",
+        *,
+        tag: str = "",
+        kind: KindName | None = None,
+        session_id: str | None = None,
+        scope: ScopeName | None = None,
+        origin: OriginName | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = SEARCH_LIMIT,
     ) -> Sequence[Memory]:
-        """List live memories that contain `query` and have the tag, ignoring case, newest first. Raises: Invalid."""
-        return self.list(kind=kind, tag=tag, query=query, limit=limit)
+        """List live memories that contain `query` and have the tag, ignoring case, newest first.
+
+        The other filters are those of `list`.
+
+        Raises: Invalid.
+        """
+        return self.list(
+            kind=kind,
+            tag=tag,
+            query=query,
+            session_id=session_id,
+            scope=scope,
+            origin=origin,
+            since=since,
+            until=until,
+            limit=limit,
+        )
 
     @trace_operation("search_memory")
     def recall(
@@ -296,21 +326,6 @@ class AgentRecords(AgentView):
         """
         return [self._services.judge(each) for each in self._services.similar(self.owner, memory)]
 
-    def review(self) -> Sequence[Memory]:
-        """List memories that await a person's decision: held for lack of trust, or marked as suspicious."""
-        return self._store.list_for_review(self.owner, limit=MAX_PAGE)
-
-    def approve(self, id: str) -> Memory:
-        """Approve a memory from the review for use. Raises: NotFound."""
-        return self._services.remember.approve(self.owner, id)
-
-    def approve_workspace(self) -> int:
-        """Trust the notes that came with the workspace file like the user's own; return how many there were.
-
-        Raises: Invalid when the agent has no such file.
-        """
-        return self._services.remember.approve_workspace(self.owner)
-
     @trace_operation("update_memory")
     def update(
         self,
@@ -330,16 +345,6 @@ class AgentRecords(AgentView):
         return self._services.remember.update(
             self.owner, id, text=text, tags=tags, importance=importance, version=version
         )
-
-    def history(self, id: str, *, before: int | None = None, limit: int | None = None) -> Sequence[MemoryVersion]:
-        """List earlier versions of a memory, newest first.
-
-        `before` (a version) and `limit` page through them; by default all are returned.
-
-        Raises: NotFound, Invalid.
-        """
-        most = None if limit is None else check_limit(limit, most=MAX_PAGE)
-        return self._store.list_versions(self.owner, id, before=check_before(before), limit=most)
 
     @trace_operation("delete_memory")
     def forget(self, id: str) -> None:
@@ -382,7 +387,7 @@ def _parse_draft(item: object) -> Draft:
     return Draft(**item)
 
 
-def _parse_state(state: str) -> State | None:
+def parse_state(state: str) -> State | None:
     if state == ANY_STATE:
         return None
     try:

@@ -25,6 +25,7 @@ from recollect.services.knowledge.skills import Skills
 from recollect.services.memories.consolidate import Consolidate
 from recollect.services.memories.loop_guard import LoopGuard
 from recollect.services.memories.remember import Remember
+from recollect.services.memories.restoring import RestoreMemories
 from recollect.services.memories.secret_scan import SecretScan
 from recollect.services.memories.secrets import SecretGuard
 from recollect.services.memories.similar import Similar
@@ -64,6 +65,7 @@ class Services:
     judge: Judge
     rested_models: Sequence[GuardedModel]
     remember: Remember
+    restore: RestoreMemories
     transcripts: TranscriptWriter
     conversations: Conversations
     recall: Recall
@@ -133,6 +135,7 @@ def build_services(
         judge=judge,
         rested_models=tuple(dict.fromkeys(model for model in (summary, fast) if model is not None)),
         remember=remember,
+        restore=RestoreMemories(store, embedding, judge, now, lifetimes=_read_lifetimes(settings)),
         transcripts=transcripts,
         conversations=conversations,
         recall=recall,

@@ -42,6 +42,29 @@ class AgentStore(Protocol):
         """Count them for many agents in one query; the result has an entry for each agent."""
 
 
+class RecordFilter(NamedTuple):
+    """Filter of a listing of memories. An empty field matches every memory."""
+
+    session_id: str = ""
+    scope: str = ""
+    origin: str = ""
+    since: datetime | None = None  # written then or later
+    until: datetime | None = None  # written before then
+
+    def matches(self, memory: Memory) -> bool:
+        """Return True if the memory passes the filter."""
+        return (
+            self.session_id in ("", memory.session_id)
+            and self.scope in ("", memory.scope)
+            and self.origin in ("", memory.origin)
+            and (self.since is None or memory.created_at >= self.since)
+            and (self.until is None or memory.created_at < self.until)
+        )
+
+
+NO_FILTER = RecordFilter()
+
+
 class MemorySummary(NamedTuple):
     """Fields of a memory that ranking needs. Whole records are built only for the few that are returned."""
 
@@ -81,13 +104,14 @@ class MemoryStore(Protocol):
         kind: Kind | None = None,
         needle: str = "",
         tag: str = "",
+        only: RecordFilter = NO_FILTER,
         state: State | None = State.LIVE,
         now: datetime,
         is_past: bool = False,
         before: int | None = None,
         limit: int = 20,
     ) -> Sequence[Memory]:
-        """List memories, newest first.
+        """List memories that pass the filter `only`, newest first.
 
         `needle` matches anywhere in the text and `tag` a whole tag, both ignoring case; `state` None means any;
         `is_past` leaves out what was not yet true at `now`; `before` starts after that number.

@@ -243,7 +243,8 @@ class Settings:
         "trusted enough (never a core memory worded by a model).",
     )
     tool_sets: tuple[str, ...] = setting(
-        ("notes", "recall"), "Sets of tools that the MCP server offers: `notes`, `journal`, `recall`, `details`."
+        ("notes", "recall"),
+        "Sets of tools that the MCP server offers: `notes`, `journal`, `recall`, `details`, `admin`.",
     )
     agent_tool_sets: tuple[str, ...] = setting(
         ("notes", "journal", "recall", "details"), "Sets of tools that the reference agent offers to its model."

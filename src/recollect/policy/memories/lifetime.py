@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from recollect.model import Memory
+from recollect.model import Kind, Memory
 from recollect.policy.memories.categories import LIFETIMES, Category, Lifetimes, find_category
 from recollect.policy.memories.gist import ANSWERING, is_long_answer, make_gist
 
@@ -134,6 +134,20 @@ def _end_after(created_at: datetime, recalled_at: datetime, lifetime: timedelta)
     # Rounded up to whole days, so that an end moves at most once a day.
     days = -((created_at - recalled_at - lifetime) // DAY)
     return created_at + days * DAY
+
+
+def renew(
+    kind: Kind, category: str | None, created_at: datetime, *, now: datetime, lifetimes: Lifetimes = LIFETIMES
+) -> datetime | None:
+    """Return the end of a memory that is restored at `now`, as if an episode were recalled then; None: never.
+
+    >>> renew(Kind.EPISODE, "error", datetime(2026, 1, 1), now=datetime(2026, 3, 1))
+    datetime.datetime(2026, 3, 15, 0, 0)
+    """
+    if kind is Kind.JOURNAL:
+        return now + JOURNAL_WINDOW
+    lifetime = find_lifetime(category, lifetimes) if kind is Kind.EPISODE else None
+    return None if lifetime is None else _end_after(created_at, now, lifetime)
 
 
 def is_set_by_rule(

@@ -11,6 +11,8 @@ SELECT {memory} FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AN
                        WHEN expires_at <= :now OR valid_to <= :now THEN 'expired' ELSE 'live' END)
   AND (NOT :is_past OR COALESCE(valid_from, created_at) <= :now)
   AND folded LIKE :needle ESCAPE '!' AND folded_tags LIKE :tag ESCAPE '!'
+  AND :session_id IN ('', session_id) AND :scope IN ('', scope) AND :origin IN ('', origin)
+  AND created_at >= :since AND created_at < :until
 ORDER BY seq DESC LIMIT :limit
 
 -- name: list_memories
