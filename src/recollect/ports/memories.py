@@ -217,6 +217,12 @@ class MaintenanceStore(Protocol):
     def end_lease(self, name: str, holder: str) -> None:
         """Release a lease."""
 
+    def put_record(self, name: str, value: str, *, at: datetime) -> None:
+        """Store a value about the whole store under a name that no lease has, such as the last maintenance run."""
+
+    def find_record(self, name: str) -> tuple[str, datetime] | None:
+        """Return the value under a name, and its time."""
+
     def count_bytes(self) -> int:
         """Return the size of the whole database."""
 

@@ -19,6 +19,9 @@ DECAY_PER_WEEK = 0.95
 ARCHIVE_BELOW = 0.1
 """Decayed importance below which an episode is archived."""
 
+FADES_AFTER = timedelta(weeks=1)
+"""Time without retrieval before which no episode is archived for its decayed importance."""
+
 EARLY_BELOW = 0.2
 """Initial importance below which episodes are evicted first."""
 
@@ -79,7 +82,11 @@ def decide_fate(
         return Fate.EXPIRED
     if find_category(category) in SPARED:
         return Fate.KEPT
-    left = decay_importance(importance, retrieved_at=last_retrieved_at or created_at, now=now)
+    used_at = last_retrieved_at or created_at
+    # Otherwise small talk, whose importance is 0.1, would be archived by the next hourly run.
+    if now - used_at < FADES_AFTER:
+        return Fate.KEPT
+    left = decay_importance(importance, retrieved_at=used_at, now=now)
     return Fate.FADED if left < ARCHIVE_BELOW else Fate.KEPT
 
 

@@ -43,6 +43,7 @@ def show_overview(
         more=found.end or "",
         is_first=not after,
         problems=find_problems(recollect, tenant),
+        maintenance=recollect.maintenance.refresh(),
     )
 
 

@@ -132,6 +132,8 @@ class SqlDelegate:
     mark_retrieved = delegate(SqlStore.mark_retrieved)
     take_lease = delegate(SqlStore.take_lease)
     end_lease = delegate(SqlStore.end_lease)
+    put_record = delegate(SqlStore.put_record)
+    find_record = delegate(SqlStore.find_record)
     count_bytes = delegate(SqlStore.count_bytes)
 
     # CheckupStore

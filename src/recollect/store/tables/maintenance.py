@@ -71,6 +71,14 @@ class MaintenanceRows(Units):
         values = {"name": name, "holder": holder, "now": now, "until": until}
         return self._write(NO_OWNER, lambda unit: unit.run("take_lease", **values)) > 0
 
+    def put_record(self, name: str, value: str, *, at: datetime) -> None:
+        values = {"name": name, "holder": value, "until": at}
+        self._write(NO_OWNER, lambda unit: unit.run("put_lease", **values))
+
+    def find_record(self, name: str) -> tuple[str, datetime] | None:
+        row = self._read(NO_OWNER, lambda unit: unit.one("find_lease_row", name=name))
+        return None if row is None else (row[0], moment(row[1]))
+
     def count_bytes(self) -> int:
         ((count,),) = self._read(NO_OWNER, lambda unit: unit.all("count_bytes"))
         return int(count)

@@ -23,6 +23,13 @@ WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq
 -- name: find_lease
 SELECT holder FROM leases WHERE name = :name
 
+-- name: find_lease_row
+SELECT holder, until FROM leases WHERE name = :name
+
+-- name: put_lease
+INSERT INTO leases (name, holder, until) VALUES (:name, :holder, :until)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
+
 -- name: add_lease
 INSERT INTO leases (name, holder, until) VALUES (:name, :holder, :until) ON CONFLICT (name) DO NOTHING
 
