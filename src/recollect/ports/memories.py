@@ -203,6 +203,9 @@ class MaintenanceStore(Protocol):
     def list_aging(self, owner: Owner, *, after: int = 0, limit: int = 1000) -> Sequence[Aging]:
         """List episodes that are not archived, by number, starting after `after`."""
 
+    def count_aging(self, owner: Owner, *, now: datetime) -> tuple[int, int]:
+        """Count the episodes that are live at `now`, and those that have expired but are not archived."""
+
     def archive_memories(self, owner: Owner, seqs: Sequence[int], *, now: datetime) -> int:
         """Archive memories: remove them from every search without deleting them; return how many."""
 

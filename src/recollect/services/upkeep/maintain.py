@@ -141,12 +141,15 @@ class Maintain:
         return report
 
     def maintain_agent(self, owner: Owner, *, is_stopped: IsStopped = lambda: False) -> MaintenanceReport:
-        """Run maintenance on the memories of one agent, under a separate lease.
+        """Run maintenance on the memories of one agent, under a separate lease, if some expired or exceed the quota.
 
         Raises: Conflict while another process does; Cancelled once `is_stopped` returns True.
         """
         lease = _Lease(self._store, self._now, f"{LEASE} {owner.tenant} {owner.agent}", is_stopped)
         report = MaintenanceReport()
+        live, expired = self._store.count_aging(owner, now=self._now())
+        if live <= self._quota and not expired:
+            return report
         lease.renew()
         try:
             self._maintain_agent(owner, lease, report)

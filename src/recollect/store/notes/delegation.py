@@ -127,6 +127,7 @@ class SqlDelegate:
 
     # MaintenanceStore
     list_aging = delegate(SqlStore.list_aging)
+    count_aging = delegate(SqlStore.count_aging)
     archive_memories = delegate(SqlStore.archive_memories)
     find_last_episode = delegate(SqlStore.find_last_episode)
     mark_retrieved = delegate(SqlStore.mark_retrieved)

@@ -34,6 +34,12 @@ class MaintenanceRows(Units):
             for seq, importance, created_at, last_retrieved_at, expires_at, valid_to, category in rows
         ]
 
+    def count_aging(self, owner: Owner, *, now: datetime) -> tuple[int, int]:
+        ((live, expired),) = self._read(
+            owner.tenant, lambda unit: unit.all("count_aging", **owner_params(owner), now=now)
+        )
+        return int(live), int(expired)
+
     def archive_memories(self, owner: Owner, seqs: Sequence[int], *, now: datetime) -> int:
         numbers = self._engine.numbers(seqs)
 
