@@ -47,7 +47,8 @@ def test_an_archived_memory_lives_again(fresh_place: Place, clock: Clock) -> Non
         assert (back.archived_at, back.expires_at, back.version) == (None, clock() + 7 * DAY, 2)
         assert [(each.version, each.text) for each in ann.history(chat.id)] == [(1, chat.text)]
         assert ann.get(faded.id).expires_at == START + 4000 * DAY  # an end of the caller's own stays
-        assert {hit.id for hit in ann.recall("great tram", sources=["memory"])} == {chat.id, faded.id}
+        for query, id in (("What sounds great?", chat.id), ("Was the tram late?", faded.id)):
+            assert ann.recall(query, sources=["memory"], min_score=0)[0].id == id
         assert recollect.maintain().archived == 0
         events = [event for event in recollect.tenant().audit_events() if event.action == "memory.restore"]
         assert [(event.message, event.meta) for event in events] == [
@@ -155,3 +156,27 @@ def test_lists_are_filtered_by_session_scope_origin_and_time(ann: AgentMemory, c
     ):
         with pytest.raises(Invalid):
             ann.list(**wrong)
+
+
+def test_recall_filters_before_it_chooses_the_best(ann: AgentMemory, clock: Clock) -> None:
+    """The hundred that match better are of another conversation."""
+    better = {"text": "Which tea does Ann like? Ann likes green tea", "kind": "episode", "session_id": "s-2"}
+    ann.remember_many([{**better, "text": f"{better['text']} {number}"} for number in range(100)])
+    clock.forward(days=1)
+    wanted = [
+        ann.remember(f"Tea number {number}", kind="episode", session_id="s-1", tags=["Food"], origin="agent").id
+        for number in range(10)
+    ]
+    asked: dict[str, Any] = {"limit": 10, "min_score": 0}
+
+    def found(**filters: Any) -> set[str]:
+        return {hit.id for hit in ann.recall("Which tea does Ann like?", **asked, **filters)}
+
+    assert found() & {*wanted} != {*wanted}
+    for filters in ({"session_id": "s-1"}, {"tag": "food"}, {"origin": "agent"}, {"since": START + DAY}):
+        assert found(**filters) == {*wanted}, filters
+    assert found(session_id="s-2", tag="food") == found(until=START) == set()
+    explained = ann.explain("Which tea does Ann like?", wanted[0], session_id="s-2", **asked)
+    assert (explained.outcome, explained.sentence) == ("filtered", "It does not pass the filters of the question.")
+    with pytest.raises(Invalid):
+        ann.recall("tea", scope="galaxy")  # type: ignore[arg-type]

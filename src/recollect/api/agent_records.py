@@ -8,7 +8,7 @@ configured it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -17,26 +17,21 @@ from recollect.api.build import Services
 from recollect.caller import current_caller
 from recollect.errors import Invalid, RecollectError
 from recollect.model import (
-    Explanation,
     Kind,
     KindName,
     Memory,
     OriginName,
     Owner,
-    Recalled,
     RoleName,
     ScopeName,
-    SourceName,
     State,
     StateName,
 )
 from recollect.policy.memories.kinds import check_kind
 from recollect.policy.names import check_owner, memory_seq
-from recollect.policy.recall.purposes import check_purpose
 from recollect.policy.text import check_text
 from recollect.services.memories.drafts import Draft, check_filter, check_moment
-from recollect.services.recall.explain import Explain
-from recollect.services.recall.recall import RecallRequest, check_limit, parse_sources
+from recollect.services.recall.recall import check_limit
 
 NAME = "recollect"
 
@@ -268,57 +263,6 @@ class AgentRecords(AgentView):
             limit=limit,
         )
 
-    @trace_operation("search_memory")
-    def recall(
-        self,
-        query: str,
-        *,
-        limit: int = 5,
-        kinds: Collection[KindName] | None = None,
-        sources: Collection[SourceName] | None = None,
-        purpose: str | None = None,
-        as_of: datetime | None = None,
-        min_score: float | None = None,
-    ) -> Recalled:
-        """Find what answers a question best; each hit carries the parts of its score.
-
-        Searches the agent's own memories and the tenant's audit log, workflow steps and knowledge. `sources` limits
-        that to some of memory, audit, workflow and knowledge, `kinds` to memories of these kinds. `purpose` tunes the
-        result for task_intake, tool_selection, decision_memo, content or delegation. `as_of` recalls as if asked at
-        that time. `min_score` is the least similarity of each hit (the chance that it is relevant); by default the
-        setting `recall_floor` decides, and 0 returns everything. Sources that did not answer in time are listed in the
-        result's `unanswered`.
-
-        Raises: Invalid; StoreError when no source answered.
-        """
-        request = _build_request(
-            query, limit=limit, kinds=kinds, sources=sources, purpose=purpose, as_of=as_of, min_score=min_score
-        )
-        return self._services.recall(self.owner, request)
-
-    def explain(
-        self,
-        query: str,
-        id: str,
-        *,
-        limit: int = 5,
-        kinds: Collection[KindName] | None = None,
-        sources: Collection[SourceName] | None = None,
-        purpose: str | None = None,
-        as_of: datetime | None = None,
-        min_score: float | None = None,
-    ) -> Explanation:
-        """Explain why `recall` with these arguments returns the memory, event, step or passage `id`, or omits it.
-
-        Raises: Invalid; StoreError when no source answered.
-        """
-        request = _build_request(
-            query, limit=limit, kinds=kinds, sources=sources, purpose=purpose, as_of=as_of, min_score=min_score
-        )
-        services = self._services
-        explain = Explain(self._store, services.recall, services.context_calls, now=services.now)
-        return explain(self.owner, request, id)
-
     def similar(self, memory: str | Memory) -> Sequence[Memory]:
         """List live near-duplicates of a memory, given itself or by id, most similar first: candidates for merging.
 
@@ -350,29 +294,6 @@ class AgentRecords(AgentView):
     def forget(self, id: str) -> None:
         """Delete a memory and its history permanently. Raises: NotFound."""
         self._services.remember.forget(self.owner, id)
-
-
-def _build_request(
-    query: str,
-    *,
-    limit: int,
-    kinds: Collection[KindName] | None,
-    sources: Collection[SourceName] | None,
-    purpose: str | None,
-    as_of: datetime | None,
-    min_score: float | None,
-) -> RecallRequest:
-    if isinstance(kinds, str):
-        raise Invalid(f"The kinds are a list of names, such as {[str(kinds)[:40]]!r}.")
-    return RecallRequest(
-        query=query,
-        limit=limit,
-        kinds=None if kinds is None else tuple(check_kind(kind) for kind in kinds),
-        sources=parse_sources(sources),
-        purpose=check_purpose(purpose),
-        as_of=None if as_of is None else check_moment(as_of, "as_of"),
-        min_score=min_score,
-    )
 
 
 def _parse_draft(item: object) -> Draft:

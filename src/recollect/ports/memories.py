@@ -117,6 +117,9 @@ class MemoryStore(Protocol):
         `is_past` leaves out what was not yet true at `now`; `before` starts after that number.
         """
 
+    def find_filtered(self, owner: Owner, *, tag: str = "", only: RecordFilter = NO_FILTER) -> Collection[int]:
+        """Return the numbers of the memories that have the tag and pass the filter, without archived ones."""
+
     def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
         """List held and flagged memories, newest first."""
 

@@ -98,6 +98,12 @@ def recall(
     explain: Annotated[bool, typer.Option("--explain", help="Explain each score.")] = False,
     as_of: AsOf = None,
     min_score: MinScore = None,
+    tag: WithTag = "",
+    session: OfSession = None,
+    scope: OfScope = None,
+    origin: OfOrigin = None,
+    since: Since = None,
+    until: Until = None,
 ) -> None:
     """Find what answers a question best, by meaning and by words."""
     hits = run.memory.recall(
@@ -108,6 +114,12 @@ def recall(
         purpose=purpose,
         as_of=as_of,
         min_score=min_score,
+        tag=tag,
+        session_id=session,
+        scope=scope,
+        origin=origin,
+        since=since,
+        until=until,
     )
     run.show(render_hits(hits, is_explained=explain))
 
@@ -122,6 +134,12 @@ def explain(
     purpose: ForPurpose = None,
     as_of: AsOf = None,
     min_score: MinScore = None,
+    tag: WithTag = "",
+    session: OfSession = None,
+    scope: OfScope = None,
+    origin: OfOrigin = None,
+    since: Since = None,
+    until: Until = None,
 ) -> None:
     """Explain why a question finds a record, or why it does not."""
     explanation = run.memory.explain(
@@ -133,6 +151,12 @@ def explain(
         purpose=purpose,
         as_of=as_of,
         min_score=min_score,
+        tag=tag,
+        session_id=session,
+        scope=scope,
+        origin=origin,
+        since=since,
+        until=until,
     )
     run.show(render_explanation(explanation))
 

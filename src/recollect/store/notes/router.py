@@ -39,6 +39,9 @@ T = TypeVar("T")
 
 NOT_EDITED = "A note that lives in a file is not edited in place; delete it and store the new text."
 MEMORIES = "memories"
+MAX_LISTED = 1_000_000
+"""More notes than a file holds."""
+
 AFTER_MEMORIES = tuple(KEYS)[tuple(KEYS).index(MEMORIES) + 1 :]
 """Tables that follow the memories in an export."""
 
@@ -136,6 +139,12 @@ class RoutedStore(SqlDelegate):
             owner, needle=needle, tag=tag, only=only, is_held=is_held, before=before, limit=limit
         )
         return _newest([*in_rows, *(note for note in in_file if not is_past or note.created_at <= now)], limit)
+
+    def find_filtered(self, owner: Owner, *, tag: str = "", only: RecordFilter = NO_FILTER) -> Collection[int]:
+        in_file = self._notes.list_notes(
+            owner, needle="", tag=tag, only=only, is_held=False, before=None, limit=MAX_LISTED
+        )
+        return [*self.sql.find_filtered(owner, tag=tag, only=only), *(memory_seq(note.id) or 0 for note in in_file)]
 
     def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
         flagged = [note for note in self._notes.all(owner) if note.flag is not None]

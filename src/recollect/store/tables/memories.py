@@ -108,8 +108,7 @@ class MemoryRows(Units):
         values = {
             **owner_params(owner),
             "needle": pattern,
-            "tag": f"%{TAG_BORDER}{like_literal(fold(tag))}{TAG_BORDER}%" if tag else "%",
-            **_filter_values(only),
+            **_filter_values(only, tag),
             "state": ANY_STATE if state is None else state.value,
             "now": now,
             "is_past": is_past,
@@ -136,6 +135,12 @@ class MemoryRows(Units):
             params = {**values, "seqs": self._engine.numbers(part)}
             found += self._read(owner.tenant, partial(_list_these, values=params))
         return [memory_from(row) for row in found[:limit]]
+
+    def find_filtered(self, owner: Owner, *, tag: str = "", only: RecordFilter = NO_FILTER) -> Collection[int]:
+        values = {**owner_params(owner), **_filter_values(only, tag)}
+        if TAG_BORDER in tag:
+            return []
+        return [row[0] for row in self._read(owner.tenant, lambda unit: unit.all("find_filtered", **values))]
 
     def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
         rows = self._read(owner.tenant, lambda unit: unit.all("list_for_review", **owner_params(owner), limit=limit))
@@ -300,8 +305,13 @@ def _run_counter(unit: Unit, name: str, owner: Owner, now: datetime, **values: i
     return int(row[0])
 
 
-def _filter_values(only: RecordFilter) -> dict[str, object]:
-    return {**only._asdict(), "since": only.since or EARLIEST, "until": only.until or LATEST}
+def _filter_values(only: RecordFilter, tag: str) -> dict[str, object]:
+    return {
+        **only._asdict(),
+        "since": only.since or EARLIEST,
+        "until": only.until or LATEST,
+        "tag": f"%{TAG_BORDER}{like_literal(fold(tag))}{TAG_BORDER}%" if tag else "%",
+    }
 
 
 def _list_these(unit: Unit, values: Mapping[str, Any]) -> Sequence[Row]:
