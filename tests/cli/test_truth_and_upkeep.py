@@ -144,3 +144,25 @@ main()
     ended = program.python(code, "db", "distribute", "--url", postgres_url)
 
     assert (ended.code, ended.out) == (0, "tenants\nagents\n")
+
+
+def test_memories_are_filtered_and_restored(program: Program) -> None:
+    program.ok("remember", "The office is in Lisbon", "--session", "s-1", "--scope", "user")
+    program.ok("remember", "The office has a view")
+    filtered, found, later, live, nothing, mixed, wrong = program.all(
+        ["list", "--session", "s-1"],
+        ["search", "office", "--scope", "user", "--origin", "user"],
+        ["list", "--since", "2096-01-31"],
+        ["restore", "m-1", "m-2", "--json"],
+        ["restore", "--state", "archived"],
+        ["restore", "m-1", "backup.tar.zst"],
+        ["restore", "m-1", "--state", "archived"],
+    )
+    assert filtered.out.startswith("m-1\t")
+    assert filtered.out.count("\n") == 1
+    assert found.out == filtered.out
+    assert later.out == ""
+    assert [each["id"] for each in live.json["items"]] == ["m-1", "m-2"]
+    assert nothing.code == 0
+    assert "There is no such memory." in mixed.err
+    assert "not by both" in wrong.err

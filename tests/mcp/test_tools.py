@@ -67,7 +67,7 @@ def test_every_tool_is_listed_as_the_catalogue_describes_it(store: Recollect, mo
             assert hints.idempotent_hint is described.is_idempotent
             assert hints.open_world_hint is False
 
-    with_client(store, ask, mode=mode)
+    with_client(store, ask, sets=catalog.SETS, mode=mode)
 
 
 def test_the_hints_are_the_right_ones(store: Recollect) -> None:
@@ -90,7 +90,7 @@ def test_the_server_says_who_it_is_and_how_to_use_it(store: Recollect, mode: str
         assert (client.server_info.name, client.server_info.version) == ("recollect", __version__)
         assert client.instructions == guidance(catalog.SETS)
 
-    with_client(store, ask, mode=mode)
+    with_client(store, ask, sets=catalog.SETS, mode=mode)
 
 
 @both_eras
@@ -123,9 +123,11 @@ def test_each_tool_answers(store: Recollect, mode: str) -> None:
         assert stored == {"ok": True, "memory_key": key, "reference": f"[MemoryRef: {key} - A list]"}
         assert (await call("retrieve_memory", memory_key=key, tail=2))["content"] == "line\nline\n"
         assert [each["memory_key"] for each in (await call("search_memory", query="list"))["memories"]] == [key]
+        assert await call("memory_list", state="expired") == {"count": 0, "memories": []}
+        assert await call("memory_restore", ids=["m-2"]) == {"ok": True, "restored": 1, "ids": ["m-2"]}
         assert called == set(catalog.TOOLS)  # a new tool is called here, too
 
-    with_client(store, ask, mode=mode)
+    with_client(store, ask, sets=catalog.SETS, mode=mode)
     assert {memory.kind for memory in store.agent("atlas").list()} == {"journal", "core"}
 
 
@@ -295,6 +297,9 @@ def test_every_answer_fits_its_output_schema() -> None:
             ("store_memory", {"content": "another"}),
             ("retrieve_memory", {"memory_key": key, "grep": "line", "limit": 10}),
             ("search_memory", {"query": "line"}),
+            ("memory_list", {"state": "archived"}),
+            ("memory_restore", {"ids": ["m-99"]}),
+            ("memory_restore", {"state": "archived"}),
         ):
             schema = catalog.TOOLS[name].answer_schema()["properties"]
             types = {"string": str, "integer": int, "boolean": bool, "array": list}
@@ -326,3 +331,17 @@ def test_the_documentation_names_every_tool_and_set() -> None:
     rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", page, re.MULTILINE)
 
     assert rows == [(tool.name, tool.set) for tool in catalog.TOOLS.values()]
+
+
+def test_the_admin_set_is_offered_only_where_it_is_named() -> None:
+    with Recollect(":memory:", settings=Settings(embedder="off")) as recollect:
+        ann = recollect.agent("ann")
+        fog = ann.remember("Fog in the harbour", expires_at=recollect.now())
+        assert "memory_restore" not in str(ann.tools())
+        assert [each["name"] for each in ann.tools(["admin"], form="mcp")] == ["memory_list", "memory_restore"]
+
+        listed = ann.call_tool("memory_list", {"state": "expired"})
+        assert (listed["count"], listed["memories"][0]["id"]) == (1, fog.id)
+        assert ann.call_tool("memory_restore", {"ids": ["m-99"]})["ok"] is False
+        assert ann.call_tool("memory_restore", {"state": "expired"}) == {"ok": True, "restored": 1, "ids": [fog.id]}
+        assert [each.text for each in ann.list()] == ["Fog in the harbour"]

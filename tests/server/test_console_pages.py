@@ -68,7 +68,7 @@ def test_each_memory_shows_its_kind_time_and_state(
     clock.ahead = timedelta(days=-8)
     ann.remember("It rained", kind="journal")
     clock.ahead = timedelta(days=-400)
-    ann.remember("Long ago", kind="episode")
+    ann.remember("Long ago", kind="episode", category="routine")
     clock.ahead = timedelta(hours=-2)
     ann.remember("The user is king", kind="core", origin="tool")
     ann.remember("Tea at four", tags=["habit"])
@@ -332,3 +332,19 @@ def test_what_stands_on_the_whiteboard_all_agents_of_the_tenant_find(
     assert recollect.tenant().get_document(policy.id) == policy
     blank = browser.send("/admin/whiteboard", title=" ", text="kept in the form")
     assert (blank.status_code, read_text(blank)) == (400, "kept in the form")
+
+
+def test_what_has_expired_is_restored(browser: Browser, ann: AgentMemory, clock: MovableClock) -> None:
+    wrong = ann.remember("Storm in the harbour", kind="journal")
+    ann.remember("Breeze in the harbour", kind="journal", supersedes=wrong.id)
+    fog = ann.remember("Fog in the harbour", kind="journal")
+    path = f"{home(ann)}/memories/{fog.id}"
+    assert "Restore" not in read(browser.get(path))
+    clock.ahead = timedelta(days=8)
+    assert "Restore" in read(browser.get(path))
+
+    assert browser.send(f"{path}/restore").status_code == 200
+
+    assert [each.id for each in ann.list()] == [fog.id]
+    refused = browser.send(f"{home(ann)}/memories/{wrong.id}/restore")
+    assert (refused.status_code, "was corrected" in read(refused)) == (400, True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from recollect.api.recollect import Recollect
 from recollect.errors import ModelError
 from recollect.server.rest import health
 from recollect.settings import Settings
+from tests.server.conftest import MovableClock
 from tests.server.live import client_of, serving
 from tests.waiting import eventually
 
@@ -30,14 +32,23 @@ class BrokenEmbedder:
         raise ModelError("The embedder is not there.")
 
 
-def test_a_healthy_server(client: httpx2.Client) -> None:
-    assert client.get("/health").json() == {
+def test_a_healthy_server(client: httpx2.Client, recollect: Recollect, clock: MovableClock) -> None:
+    answer = client.get("/health").json()
+    maintenance = answer.pop("maintenance")
+    assert answer == {
         "status": "ok",
         "version": __version__,
         "engine": "sqlite",
         "embedder": "static",
         "problems": [],
     }
+    # The server runs it by itself, a minute after its start at the latest.
+    assert (maintenance["last_at"], maintenance["error"], maintenance["counts"]) == (None, "", None)
+    assert datetime.fromisoformat(maintenance["next_at"]) - clock() < timedelta(seconds=66)
+    recollect.maintain()
+    after = client.get("/health").json()["maintenance"]
+    assert after["counts"]["archived"] == 0
+    assert datetime.fromisoformat(after["next_at"]) - datetime.fromisoformat(after["last_at"]) >= timedelta(hours=1)
 
 
 def test_a_store_that_does_not_answer() -> None:

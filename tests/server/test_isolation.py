@@ -34,6 +34,7 @@ BODIES: dict[str, Any] = {
     "PATCH /api/agents/{agent}": {"name": "Changed"},
     "POST /api/agents/{agent}/memories": {"text": "mine", "kind": "journal"},
     "PATCH /api/agents/{agent}/memories/{id}": {"text": "changed"},
+    "POST /api/agents/{agent}/memories/restore": {"ids": ["{memories}"]},
     "POST /api/agents/{agent}/recall": {"query": SECRET},
     "POST /api/agents/{agent}/explain": {"query": SECRET},
     "POST /api/agents/{agent}/inject": {"message": SECRET},

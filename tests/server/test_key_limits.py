@@ -440,6 +440,9 @@ def test_every_change_names_its_key(store: Recollect, address: str) -> None:
         sent(f"PATCH {agents}/memories/{{id}}", f"/api/agents/atlas/memories/{memory}", {"text": "Likes coffee"})
         sent(f"DELETE {agents}/memories/{{id}}", f"/api/agents/atlas/memories/{memory}")
         sent(f"POST {agents}/memories/{{id}}/approve", f"/api/agents/atlas/memories/{held}/approve")
+        expired = [atlas.remember(text, expires_at=atlas.get(held).created_at).id for text in ("Old", "Older")]
+        sent(f"POST {agents}/memories/{{id}}/restore", f"/api/agents/atlas/memories/{expired[0]}/restore")
+        sent(f"POST {agents}/memories/restore", "/api/agents/atlas/memories/restore", {"ids": expired})
         stored = sent(f"POST {agents}/details", "/api/agents/atlas/details", {"content": "long " * 50})["memory_key"]
         sent(f"PATCH {agents}/details/{{key}}", f"/api/agents/atlas/details/{stored}", {"is_active": False})
         sent(f"DELETE {agents}/details/{{key}}", f"/api/agents/atlas/details/{stored}")

@@ -128,3 +128,23 @@ def test_notes_that_came_with_the_workspace_are_approved(tmp_path: Path) -> None
         assert (client.get(listed).json()["origin"], client.get(listed).json()["flag"]) == ("user", None)
         refused = client.post("/api/agents/other/workspace/approve")
         assert (refused.status_code, refused.json()["code"]) == (400, "invalid")
+
+
+def test_what_has_expired_is_listed_by_filter_and_restored(
+    client: httpx2.Client, ann: str, clock: MovableClock
+) -> None:
+    kept = remember(client, ann, "Fog in the harbour", kind="journal", session_id="s-1")
+    other = remember(client, ann, "Sun in the harbour", kind="journal", session_id="s-2", origin="agent")
+    clock.ahead = timedelta(days=8)
+    assert texts(client, ann) == []
+    assert texts(client, ann, state="expired", session_id="s-1", origin="user") == ["Fog in the harbour"]
+    assert texts(client, ann, state="expired", since=f"{clock():%Y-%m-%dT%H:%M:%SZ}") == []
+
+    restored = client.post(f"{ann}/memories/{kept}/restore").json()
+    assert (restored["state"], restored["version"]) == ("live", 2)
+    many = client.post(f"{ann}/memories/restore", json={"state": "expired", "session_id": "s-2"}).json()
+    assert many == {"restored": 1, "ids": [other]}
+    assert texts(client, ann) == ["Sun in the harbour", "Fog in the harbour"]
+    refused = client.post(f"{ann}/memories/restore", json={"tag": "food"})
+    assert (refused.status_code, "Name the memories to restore" in refused.json()["error"]) == (400, True)
+    assert client.post(f"{ann}/memories/m-999/restore").status_code == 404

@@ -7,7 +7,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from recollect.api.agent_curation import AgentCuration
 from recollect.api.agent_details import AgentCapture, AgentConsolidation, AgentDetails
+from recollect.api.agent_recall import AgentRecall
 from recollect.api.agent_records import ANY_STATE, MAX_PAGE, PAGE, SEARCH_LIMIT, AgentRecords, AgentView
 from recollect.caller import current_caller
 from recollect.model import ContextCall, Conversation, Hit, Json, Message, Recalled, Session, Skill, WorkingMemory
@@ -143,7 +145,7 @@ class AgentPrompts(AgentView):
     def guidance(self, sets: Iterable[str] | None = None) -> str:
         """Render instructions for using these sets of tools, for the system prompt.
 
-        `sets` defaults to all sets.
+        `sets` defaults to all sets but `admin`.
 
         Raises: Invalid.
         """
@@ -160,7 +162,7 @@ class AgentPrompts(AgentView):
     def tools(self, sets: Iterable[str] | None = None, *, form: str = "openai") -> Sequence[Json]:
         """Return the tool definitions in the given `form`: "openai", "anthropic" or "mcp".
 
-        `sets` defaults to all sets.
+        `sets` defaults to all sets but `admin`.
 
         Raises: Invalid.
         """
@@ -262,6 +264,8 @@ __all__ = ["ANY_STATE", "MAX_PAGE", "PAGE", "SEARCH_LIMIT", "AgentMemory"]
 
 class AgentMemory(
     AgentRecords,
+    AgentRecall,
+    AgentCuration,
     AgentTranscripts,
     AgentPrompts,
     AgentContexts,

@@ -8,7 +8,7 @@ configured it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -17,28 +17,21 @@ from recollect.api.build import Services
 from recollect.caller import current_caller
 from recollect.errors import Invalid, RecollectError
 from recollect.model import (
-    Explanation,
     Kind,
     KindName,
     Memory,
-    MemoryVersion,
     OriginName,
     Owner,
-    Recalled,
     RoleName,
     ScopeName,
-    SourceName,
     State,
     StateName,
 )
 from recollect.policy.memories.kinds import check_kind
 from recollect.policy.names import check_owner, memory_seq
-from recollect.policy.numbers import check_before
-from recollect.policy.recall.purposes import check_purpose
 from recollect.policy.text import check_text
-from recollect.services.memories.drafts import Draft, check_moment
-from recollect.services.recall.explain import Explain
-from recollect.services.recall.recall import RecallRequest, check_limit, parse_sources
+from recollect.services.memories.drafts import Draft, check_filter, check_moment
+from recollect.services.recall.recall import check_limit
 
 NAME = "recollect"
 
@@ -206,6 +199,11 @@ class AgentRecords(AgentView):
         kind: KindName | None = None,
         tag: str = "",
         query: str = "",
+        session_id: str | None = None,
+        scope: ScopeName | None = None,
+        origin: OriginName | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
         state: StateName = State.LIVE,
         as_of: datetime | None = None,
         before: str | None = None,
@@ -213,8 +211,9 @@ class AgentRecords(AgentView):
     ) -> Sequence[Memory]:
         """List memories, newest first.
 
-        `query` matches anywhere in the text, `tag` a whole tag, both ignoring case. `state` is live, expired, archived,
-        held or all. `as_of` lists what was true at that time. `before` (an id) continues a listing.
+        `query` matches anywhere in the text, `tag` a whole tag, both ignoring case. `since` and `until` limit the time
+        at which it was written, `until` excluded. `state` is live, expired, archived, held or all. `as_of` lists what
+        was true at that time. `before` (an id) continues a listing.
 
         Raises: Invalid.
         """
@@ -223,7 +222,8 @@ class AgentRecords(AgentView):
             kind=None if kind is None else check_kind(kind),
             needle=check_text(query, what="query"),
             tag=check_text(tag, what="tag").strip(),
-            state=_parse_state(state),
+            only=check_filter(session_id, scope, origin, since, until),
+            state=parse_state(state),
             now=self._services.now() if as_of is None else check_moment(as_of, "as_of"),
             is_past=as_of is not None,
             before=None if before is None else _parse_seq(before),
@@ -233,61 +233,35 @@ class AgentRecords(AgentView):
 
     @trace_operation("search_memory")
     def search(
-        self, query: str = "", *, tag: str = "", kind: KindName | None = None, limit: int = SEARCH_LIMIT
+        self,
+        query: str = "",
+        *,
+        tag: str = "",
+        kind: KindName | None = None,
+        session_id: str | None = None,
+        scope: ScopeName | None = None,
+        origin: OriginName | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = SEARCH_LIMIT,
     ) -> Sequence[Memory]:
-        """List live memories that contain `query` and have the tag, ignoring case, newest first. Raises: Invalid."""
-        return self.list(kind=kind, tag=tag, query=query, limit=limit)
+        """List live memories that contain `query` and have the tag, ignoring case, newest first.
 
-    @trace_operation("search_memory")
-    def recall(
-        self,
-        query: str,
-        *,
-        limit: int = 5,
-        kinds: Collection[KindName] | None = None,
-        sources: Collection[SourceName] | None = None,
-        purpose: str | None = None,
-        as_of: datetime | None = None,
-        min_score: float | None = None,
-    ) -> Recalled:
-        """Find what answers a question best; each hit carries the parts of its score.
+        The other filters are those of `list`.
 
-        Searches the agent's own memories and the tenant's audit log, workflow steps and knowledge. `sources` limits
-        that to some of memory, audit, workflow and knowledge, `kinds` to memories of these kinds. `purpose` tunes the
-        result for task_intake, tool_selection, decision_memo, content or delegation. `as_of` recalls as if asked at
-        that time. `min_score` is the least similarity of each hit (the chance that it is relevant); by default the
-        setting `recall_floor` decides, and 0 returns everything. Sources that did not answer in time are listed in the
-        result's `unanswered`.
-
-        Raises: Invalid; StoreError when no source answered.
+        Raises: Invalid.
         """
-        request = _build_request(
-            query, limit=limit, kinds=kinds, sources=sources, purpose=purpose, as_of=as_of, min_score=min_score
+        return self.list(
+            kind=kind,
+            tag=tag,
+            query=query,
+            session_id=session_id,
+            scope=scope,
+            origin=origin,
+            since=since,
+            until=until,
+            limit=limit,
         )
-        return self._services.recall(self.owner, request)
-
-    def explain(
-        self,
-        query: str,
-        id: str,
-        *,
-        limit: int = 5,
-        kinds: Collection[KindName] | None = None,
-        sources: Collection[SourceName] | None = None,
-        purpose: str | None = None,
-        as_of: datetime | None = None,
-        min_score: float | None = None,
-    ) -> Explanation:
-        """Explain why `recall` with these arguments returns the memory, event, step or passage `id`, or omits it.
-
-        Raises: Invalid; StoreError when no source answered.
-        """
-        request = _build_request(
-            query, limit=limit, kinds=kinds, sources=sources, purpose=purpose, as_of=as_of, min_score=min_score
-        )
-        services = self._services
-        explain = Explain(self._store, services.recall, services.context_calls, now=services.now)
-        return explain(self.owner, request, id)
 
     def similar(self, memory: str | Memory) -> Sequence[Memory]:
         """List live near-duplicates of a memory, given itself or by id, most similar first: candidates for merging.
@@ -295,21 +269,6 @@ class AgentRecords(AgentView):
         Raises: NotFound.
         """
         return [self._services.judge(each) for each in self._services.similar(self.owner, memory)]
-
-    def review(self) -> Sequence[Memory]:
-        """List memories that await a person's decision: held for lack of trust, or marked as suspicious."""
-        return self._store.list_for_review(self.owner, limit=MAX_PAGE)
-
-    def approve(self, id: str) -> Memory:
-        """Approve a memory from the review for use. Raises: NotFound."""
-        return self._services.remember.approve(self.owner, id)
-
-    def approve_workspace(self) -> int:
-        """Trust the notes that came with the workspace file like the user's own; return how many there were.
-
-        Raises: Invalid when the agent has no such file.
-        """
-        return self._services.remember.approve_workspace(self.owner)
 
     @trace_operation("update_memory")
     def update(
@@ -331,43 +290,10 @@ class AgentRecords(AgentView):
             self.owner, id, text=text, tags=tags, importance=importance, version=version
         )
 
-    def history(self, id: str, *, before: int | None = None, limit: int | None = None) -> Sequence[MemoryVersion]:
-        """List earlier versions of a memory, newest first.
-
-        `before` (a version) and `limit` page through them; by default all are returned.
-
-        Raises: NotFound, Invalid.
-        """
-        most = None if limit is None else check_limit(limit, most=MAX_PAGE)
-        return self._store.list_versions(self.owner, id, before=check_before(before), limit=most)
-
     @trace_operation("delete_memory")
     def forget(self, id: str) -> None:
         """Delete a memory and its history permanently. Raises: NotFound."""
         self._services.remember.forget(self.owner, id)
-
-
-def _build_request(
-    query: str,
-    *,
-    limit: int,
-    kinds: Collection[KindName] | None,
-    sources: Collection[SourceName] | None,
-    purpose: str | None,
-    as_of: datetime | None,
-    min_score: float | None,
-) -> RecallRequest:
-    if isinstance(kinds, str):
-        raise Invalid(f"The kinds are a list of names, such as {[str(kinds)[:40]]!r}.")
-    return RecallRequest(
-        query=query,
-        limit=limit,
-        kinds=None if kinds is None else tuple(check_kind(kind) for kind in kinds),
-        sources=parse_sources(sources),
-        purpose=check_purpose(purpose),
-        as_of=None if as_of is None else check_moment(as_of, "as_of"),
-        min_score=min_score,
-    )
 
 
 def _parse_draft(item: object) -> Draft:
@@ -382,7 +308,7 @@ def _parse_draft(item: object) -> Draft:
     return Draft(**item)
 
 
-def _parse_state(state: str) -> State | None:
+def parse_state(state: str) -> State | None:
     if state == ANY_STATE:
         return None
     try:

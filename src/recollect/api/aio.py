@@ -86,6 +86,7 @@ class AsyncAgentMemory:
     similar = _in_thread(AgentMemory.similar)
     review = _in_thread(AgentMemory.review)
     approve = _in_thread(AgentMemory.approve)
+    restore = _in_thread(AgentMemory.restore)
     approve_workspace = _in_thread(AgentMemory.approve_workspace)
     store_detail = _in_thread(AgentMemory.store_detail)
     read_detail = _in_thread(AgentMemory.read_detail)

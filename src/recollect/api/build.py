@@ -25,6 +25,7 @@ from recollect.services.knowledge.skills import Skills
 from recollect.services.memories.consolidate import Consolidate
 from recollect.services.memories.loop_guard import LoopGuard
 from recollect.services.memories.remember import Remember
+from recollect.services.memories.restoring import RestoreMemories
 from recollect.services.memories.secret_scan import SecretScan
 from recollect.services.memories.secrets import SecretGuard
 from recollect.services.memories.similar import Similar
@@ -49,6 +50,7 @@ from recollect.services.transfer.restore import Restore
 from recollect.services.upkeep.checkup import Checkup, RepairIndex
 from recollect.services.upkeep.erase import Erase
 from recollect.services.upkeep.maintain import Maintain
+from recollect.services.upkeep.schedule import MaintenanceSchedule
 from recollect.settings import Settings
 
 PARTS = ("similarity", "recency", "importance", "source")
@@ -64,6 +66,7 @@ class Services:
     judge: Judge
     rested_models: Sequence[GuardedModel]
     remember: Remember
+    restore: RestoreMemories
     transcripts: TranscriptWriter
     conversations: Conversations
     recall: Recall
@@ -76,6 +79,7 @@ class Services:
     guard: SecretGuard
     echoes: LoopGuard
     maintain: Maintain
+    schedule: MaintenanceSchedule
     checkup: Checkup
     mend_index: RepairIndex
     retrieved: RetrievalMarks
@@ -115,7 +119,8 @@ def build_services(
     echoes, retrieved = LoopGuard(), _build_marks(store, settings)
     guard = SecretGuard(store, now, mode=settings.secrets)
     details = Details(store, guard, Describe(fast if settings.detail_summary == "model" else None), now)
-    remember = _build_remember(store, embedding, guard, echoes, now, settings)
+    maintain, schedule = _build_maintain(store, embedding, retrieved, now, settings)
+    remember = _build_remember(store, embedding, guard, echoes, schedule, now, settings)
     transcripts = TranscriptWriter(store, remember, guard, now, is_capturing=settings.capture_turns)
     conversations = _build_conversations(store, guard, summary, now, settings)
     judge = partial(judge_memory, mode=settings.suspicious)
@@ -134,6 +139,7 @@ def build_services(
         judge=judge,
         rested_models=tuple(dict.fromkeys(model for model in (summary, fast) if model is not None)),
         remember=remember,
+        restore=RestoreMemories(store, embedding, judge, now, lifetimes=_read_lifetimes(settings)),
         transcripts=transcripts,
         conversations=conversations,
         recall=recall,
@@ -145,7 +151,8 @@ def build_services(
         capture=Capture(details, tokens, threshold=settings.capture_threshold),
         guard=guard,
         echoes=echoes,
-        maintain=_build_maintain(store, embedding, now, settings),
+        maintain=maintain,
+        schedule=schedule,
         checkup=Checkup(store, now, agent=Owner(settings.tenant, settings.agent)),
         mend_index=RepairIndex(store, now),
         retrieved=retrieved,
@@ -174,7 +181,13 @@ def _guard_models(models: Models, now: Clock) -> tuple[GuardedModel | None, Guar
 
 
 def _build_remember(
-    store: Store, embedding: Embedding, guard: SecretGuard, echoes: LoopGuard, now: Clock, settings: Settings
+    store: Store,
+    embedding: Embedding,
+    guard: SecretGuard,
+    echoes: LoopGuard,
+    schedule: MaintenanceSchedule,
+    now: Clock,
+    settings: Settings,
 ) -> Remember:
     return Remember(
         store,
@@ -186,12 +199,18 @@ def _build_remember(
         suspicious=settings.suspicious,
         lifetimes=_read_lifetimes(settings),
         keeps_gist=settings.gist_on_expiry,
+        # At most a tenth of the quota, so that an agent never has much more than its quota.
+        step=settings.maintenance_writes and max(1, min(settings.maintenance_writes, settings.episode_quota // 10)),
+        on_step=schedule.request,
     )
 
 
-def _build_maintain(store: Store, embedding: Embedding, now: Clock, settings: Settings) -> Maintain:
+def _build_maintain(
+    store: Store, embedding: Embedding, retrieved: RetrievalMarks, now: Clock, settings: Settings
+) -> tuple[Maintain, MaintenanceSchedule]:
     lifetimes, keeps_gist = _read_lifetimes(settings), settings.gist_on_expiry
-    return Maintain(store, embedding, now, quota=settings.episode_quota, lifetimes=lifetimes, keeps_gist=keeps_gist)
+    maintain = Maintain(store, embedding, now, quota=settings.episode_quota, lifetimes=lifetimes, keeps_gist=keeps_gist)
+    return maintain, MaintenanceSchedule(maintain, retrieved.flush, now, interval=settings.maintenance_interval)
 
 
 def _build_marks(store: Store, settings: Settings) -> RetrievalMarks:

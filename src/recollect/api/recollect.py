@@ -117,6 +117,8 @@ class Recollect:
         )
         self.idempotency = self._services.idempotency
         """Idempotency keys, for servers: a repeated request does not write twice."""
+        self.maintenance = self._services.schedule
+        """Schedule of maintenance: `start()` runs it at intervals, `refresh()` has its last and next run."""
         self._is_closed = False
 
     def agent(self, id: str | None = None, tenant: str | None = None) -> AgentMemory:
@@ -292,6 +294,7 @@ class Recollect:
                 closing.callback(self._services.keys.close)
                 closing.callback(self._services.recall.close)
                 closing.callback(self._embedding.close)
+                closing.callback(self.maintenance.close)
 
     def __repr__(self) -> str:
         return f"Recollect({masked(self.settings.store_url)!r}{', closed' * self._is_closed})"

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from recollect.cli.completion import complete_memory
+from recollect.cli.completion import complete_memory, complete_session
 from recollect.errors import Invalid
-from recollect.model import Kind
+from recollect.model import Kind, Origin, Scope
 
 STANDARD_INPUT = "-"
 MAX_INPUT_BYTES = 1_000_000
@@ -54,6 +54,20 @@ MemoryId = Annotated[
 ]
 OfKind = Annotated[Kind | None, typer.Option(help="Only this kind.", show_default=False)]
 WithTag = Annotated[str, typer.Option(help="Only memories with this tag.", show_default=False)]
+OfSession = Annotated[
+    str | None,
+    typer.Option(metavar="ID", help="Only of this conversation.", show_default=False, autocompletion=complete_session),
+]
+OfScope = Annotated[Scope | None, typer.Option(help="Only notes about this.", show_default=False)]
+OfOrigin = Annotated[Origin | None, typer.Option(help="Only of this origin.", show_default=False)]
+Since = Annotated[
+    datetime | None,
+    typer.Option(metavar="TIME", parser=parse_time, help="Only what was written then or later.", show_default=False),
+]
+Until = Annotated[
+    datetime | None,
+    typer.Option(metavar="TIME", parser=parse_time, help="Only what was written before then.", show_default=False),
+]
 AsOf = Annotated[
     datetime | None,
     typer.Option(metavar="TIME", parser=parse_time, help="As of this time; local time unless a zone is given."),

@@ -26,6 +26,23 @@ class BackgroundStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceRun:
+    """Last maintenance of the whole store."""
+
+    at: datetime  # its end
+    counts: Mapping[str, int]
+    error: str = ""  # reason why it ended early, or why texts have no vector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceStatus:
+    """Last and next maintenance of the whole store."""
+
+    last: MaintenanceRun | None = None  # None: none so far
+    next_at: datetime | None = None  # None: this process does not run it by itself
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedText:
     """A memory or passage that the embedder refuses. Recall finds it by words only."""
 

@@ -30,6 +30,7 @@ from recollect.ports.history import (
     place_of,
 )
 from recollect.ports.memories import (
+    NO_FILTER,
     AgentStore,
     Aging,
     EmbeddingStore,
@@ -37,6 +38,7 @@ from recollect.ports.memories import (
     MemoryStore,
     MemorySummary,
     ProposalStore,
+    RecordFilter,
     Unembedded,
 )
 from recollect.ports.providers import Clock, Embedder, EmbedTexts, Model, Models, TokenCounter, Vector
@@ -50,6 +52,7 @@ from recollect.ports.upkeep import (
 )
 
 __all__ = [
+    "NO_FILTER",
     "AgentStore",
     "Aging",
     "AllowanceStore",
@@ -79,6 +82,7 @@ __all__ = [
     "Place",
     "ProposalStore",
     "Reading",
+    "RecordFilter",
     "SkillFiles",
     "Store",
     "TokenCounter",

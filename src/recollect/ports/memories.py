@@ -42,6 +42,29 @@ class AgentStore(Protocol):
         """Count them for many agents in one query; the result has an entry for each agent."""
 
 
+class RecordFilter(NamedTuple):
+    """Filter of a listing of memories. An empty field matches every memory."""
+
+    session_id: str = ""
+    scope: str = ""
+    origin: str = ""
+    since: datetime | None = None  # written then or later
+    until: datetime | None = None  # written before then
+
+    def matches(self, memory: Memory) -> bool:
+        """Return True if the memory passes the filter."""
+        return (
+            self.session_id in ("", memory.session_id)
+            and self.scope in ("", memory.scope)
+            and self.origin in ("", memory.origin)
+            and (self.since is None or memory.created_at >= self.since)
+            and (self.until is None or memory.created_at < self.until)
+        )
+
+
+NO_FILTER = RecordFilter()
+
+
 class MemorySummary(NamedTuple):
     """Fields of a memory that ranking needs. Whole records are built only for the few that are returned."""
 
@@ -81,17 +104,21 @@ class MemoryStore(Protocol):
         kind: Kind | None = None,
         needle: str = "",
         tag: str = "",
+        only: RecordFilter = NO_FILTER,
         state: State | None = State.LIVE,
         now: datetime,
         is_past: bool = False,
         before: int | None = None,
         limit: int = 20,
     ) -> Sequence[Memory]:
-        """List memories, newest first.
+        """List memories that pass the filter `only`, newest first.
 
         `needle` matches anywhere in the text and `tag` a whole tag, both ignoring case; `state` None means any;
         `is_past` leaves out what was not yet true at `now`; `before` starts after that number.
         """
+
+    def find_filtered(self, owner: Owner, *, tag: str = "", only: RecordFilter = NO_FILTER) -> Collection[int]:
+        """Return the numbers of the memories that have the tag and pass the filter, without archived ones."""
 
     def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
         """List held and flagged memories, newest first."""
@@ -179,6 +206,9 @@ class MaintenanceStore(Protocol):
     def list_aging(self, owner: Owner, *, after: int = 0, limit: int = 1000) -> Sequence[Aging]:
         """List episodes that are not archived, by number, starting after `after`."""
 
+    def count_aging(self, owner: Owner, *, now: datetime) -> tuple[int, int]:
+        """Count the episodes that are live at `now`, and those that have expired but are not archived."""
+
     def archive_memories(self, owner: Owner, seqs: Sequence[int], *, now: datetime) -> int:
         """Archive memories: remove them from every search without deleting them; return how many."""
 
@@ -192,6 +222,12 @@ class MaintenanceStore(Protocol):
 
     def end_lease(self, name: str, holder: str) -> None:
         """Release a lease."""
+
+    def put_record(self, name: str, value: str, *, at: datetime) -> None:
+        """Store a value about the whole store under a name that no lease has, such as the last maintenance run."""
+
+    def find_record(self, name: str) -> tuple[str, datetime] | None:
+        """Return the value under a name, and its time."""
 
     def count_bytes(self) -> int:
         """Return the size of the whole database."""

@@ -193,8 +193,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
     current_default_thread_limiter().total_tokens = app.state.recollect.settings.max_requests + SPARE
     interval = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
+    app.state.recollect.maintenance.start()
     async with app.state.mcp.running():
         yield {"connections": app.state.connections}
+    app.state.recollect.maintenance.stop()
     sys.setswitchinterval(interval)
     app.state.threads.close()
     app.state.reader.close()

@@ -192,6 +192,15 @@ class Settings:
         True, "Replace an expired decision, finished task, error or long answer by its gist, instead of archiving it."
     )
     episode_quota: int = setting(10_000, "Live episodes an agent may have after maintenance.", low=1)
+    maintenance_interval: float = setting(
+        3600.0, "Seconds between maintenance runs of the server; 0 runs none by itself.", low=0, high=31_536_000
+    )
+    maintenance_writes: int = setting(
+        1000,
+        "New memories of an agent after which its memories are maintained in the background, at most a tenth of "
+        "`episode_quota`; 0 never does.",
+        low=0,
+    )
     context_budget: int = setting(
         8000, "Tokens a prompt may have: all messages with their framing, and the opening of the answer.", low=1
     )
@@ -243,7 +252,8 @@ class Settings:
         "trusted enough (never a core memory worded by a model).",
     )
     tool_sets: tuple[str, ...] = setting(
-        ("notes", "recall"), "Sets of tools that the MCP server offers: `notes`, `journal`, `recall`, `details`."
+        ("notes", "recall"),
+        "Sets of tools that the MCP server offers: `notes`, `journal`, `recall`, `details`, `admin`.",
     )
     agent_tool_sets: tuple[str, ...] = setting(
         ("notes", "journal", "recall", "details"), "Sets of tools that the reference agent offers to its model."

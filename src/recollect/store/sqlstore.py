@@ -12,7 +12,8 @@ from recollect.store.tables.details import DetailRows
 from recollect.store.tables.embeddings import EmbeddingRows
 from recollect.store.tables.erasure import ErasureRows
 from recollect.store.tables.knowledge import KnowledgeRows
-from recollect.store.tables.memories import MaintenanceRows, MemoryRows
+from recollect.store.tables.maintenance import MaintenanceRows
+from recollect.store.tables.memories import MemoryRows
 from recollect.store.tables.proposals import ProposalRows
 from recollect.store.tables.transcripts import TranscriptRows
 from recollect.store.tables.transfer import TransferRows

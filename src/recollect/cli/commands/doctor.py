@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,9 +17,9 @@ import recollect
 from recollect.cli.commands.maintenance import NO_EMBEDDER, POSTGRES, open_embedder
 from recollect.cli.output import WIDE, Cell, Column, Grid, Indented, Line, Output, Styled, tick
 from recollect.cli.run import REFUSED, Command, Run
-from recollect.cli.text import EMPTY, mark, one_line
+from recollect.cli.text import EMPTY, mark, one_line, plain_time
 from recollect.errors import Invalid, ModelError, RecollectError, SchemaMismatch
-from recollect.model import CheckResult, RefusedText
+from recollect.model import CheckResult, MaintenanceRun, RefusedText
 from recollect.settings import MASK, SettingRow, Settings, masked, table
 
 if TYPE_CHECKING:
@@ -214,6 +215,7 @@ def _store_checks(run: Run, settings: Settings, *, is_quick: bool) -> Iterator[C
             checks = store.check(is_quick=is_quick, progress=bar.report)
             is_readable = all(check.is_ok for check in checks if check.name == "schema")
             waiting = store.count_waiting() if is_readable else 0
+            last = store.maintenance.refresh().last if is_readable else None
     except SchemaMismatch as error:
         yield CheckResult(name="store", is_ok=True, says=address)
         yield CheckResult(name="schema", is_ok=False, says=str(error))
@@ -228,6 +230,7 @@ def _store_checks(run: Run, settings: Settings, *, is_quick: bool) -> Iterator[C
     if is_readable:
         yield from _embedder_checks(settings, is_waiting=waiting > 0)
         yield _check_waiting(waiting, settings)
+        yield _check_maintenance(last, settings)
 
 
 def _model_checks(settings: Settings, *, is_online: bool) -> Iterator[CheckResult]:
@@ -265,6 +268,23 @@ def _check_waiting(count: int, settings: Settings) -> CheckResult:
     is_mendable = count and settings.embedder != NO_EMBEDDER
     advice = "Found by their words meanwhile; to make the vectors, run: recollect reembed" if is_mendable else ""
     return CheckResult(name="waiting", is_ok=True, says=says, advice=advice)
+
+
+def _check_maintenance(last: MaintenanceRun | None, settings: Settings) -> CheckResult:
+    """Tell when maintenance ran and when a server runs it next."""
+    if last is None:
+        advice = "recollect serve runs it by itself; without a server, run: recollect maintain"
+        return CheckResult(name="maintenance", is_ok=True, says="has not run yet", advice=advice)
+    says = f"last run {plain_time(last.at)}, {last.counts['archived']:,} archived"
+    if last.error:
+        return CheckResult(
+            name="maintenance", is_ok=False, says=f"{says}: {last.error}", advice="Run: recollect maintain"
+        )
+    if settings.maintenance_interval:
+        says += (
+            f"; a server runs it next after {plain_time(last.at + timedelta(seconds=settings.maintenance_interval))}"
+        )
+    return CheckResult(name="maintenance", is_ok=True, says=says)
 
 
 def _embedder_checks(settings: Settings, *, is_waiting: bool) -> Iterator[CheckResult]:

@@ -10,7 +10,19 @@ from typing import Annotated, cast
 import typer
 
 from recollect.cli.completion import complete_memory
-from recollect.cli.options import AsOf, MemoryId, OfKind, Secrets, WithTag, read_text
+from recollect.cli.options import (
+    AsOf,
+    MemoryId,
+    OfKind,
+    OfOrigin,
+    OfScope,
+    OfSession,
+    Secrets,
+    Since,
+    Until,
+    WithTag,
+    read_text,
+)
 from recollect.cli.output import Cell, Column, Grid, Indented, Output, OutputNote, Styled, Table, next_page, tick
 from recollect.cli.run import Command, Run
 from recollect.cli.text import EMPTY, HINT_CHARS, json_record, local_time, one_line, plain_time, safe, shorten
@@ -70,6 +82,11 @@ def list_(
     run: Run,
     kind: OfKind = None,
     tag: WithTag = "",
+    session: OfSession = None,
+    scope: OfScope = None,
+    origin: OfOrigin = None,
+    since: Since = None,
+    until: Until = None,
     state: Annotated[
         str, typer.Option(help=f"{', '.join(State)} or {ANY_STATE}.", autocompletion=lambda: [*State, ANY_STATE])
     ] = State.LIVE.value,
@@ -80,7 +97,19 @@ def list_(
     as_of: AsOf = None,
 ) -> None:
     """List memories, newest first."""
-    found = run.memory.list(kind=kind, tag=tag, state=_check_state(state), as_of=as_of, limit=limit, before=before)
+    found = run.memory.list(
+        kind=kind,
+        tag=tag,
+        session_id=session,
+        scope=scope,
+        origin=origin,
+        since=since,
+        until=until,
+        state=_check_state(state),
+        as_of=as_of,
+        limit=limit,
+        before=before,
+    )
     next_cursor = found[-1].id if len(found) == limit else None
     rows = read_states(run, found, at=as_of)
     run.show(render_memories(rows, if_empty=_none_found(run), next_cursor=next_cursor))

@@ -9,7 +9,19 @@ from typing import Annotated
 import typer
 
 from recollect.cli.commands.memories import kind_cell, memory_spans, read_states, render_memories
-from recollect.cli.options import AsOf, MemoryId, MinScore, OfKind, WithTag, read_text
+from recollect.cli.options import (
+    AsOf,
+    MemoryId,
+    MinScore,
+    OfKind,
+    OfOrigin,
+    OfScope,
+    OfSession,
+    Since,
+    Until,
+    WithTag,
+    read_text,
+)
 from recollect.cli.output import Block, Cell, Column, Line, Output, OutputNote, Styled
 from recollect.cli.run import Command, Run
 from recollect.cli.text import json_record, json_value, local_time, mark, one_line, plain_time, safe, shorten
@@ -53,10 +65,25 @@ def search(
     query: Annotated[str, typer.Argument(help="Text that memories must contain exactly, ignoring case.")] = "",
     tag: WithTag = "",
     kind: OfKind = None,
+    session: OfSession = None,
+    scope: OfScope = None,
+    origin: OfOrigin = None,
+    since: Since = None,
+    until: Until = None,
     limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 20,
 ) -> None:
     """Find memories that contain exactly this text, newest first."""
-    found = run.memory.search(query, tag=tag, kind=kind, limit=limit)
+    found = run.memory.search(
+        query,
+        tag=tag,
+        kind=kind,
+        session_id=session,
+        scope=scope,
+        origin=origin,
+        since=since,
+        until=until,
+        limit=limit,
+    )
     rows = read_states(run, found)
     run.show(render_memories(rows, if_empty="No memory contains that; recall finds by meaning."))
 
@@ -71,6 +98,12 @@ def recall(
     explain: Annotated[bool, typer.Option("--explain", help="Explain each score.")] = False,
     as_of: AsOf = None,
     min_score: MinScore = None,
+    tag: WithTag = "",
+    session: OfSession = None,
+    scope: OfScope = None,
+    origin: OfOrigin = None,
+    since: Since = None,
+    until: Until = None,
 ) -> None:
     """Find what answers a question best, by meaning and by words."""
     hits = run.memory.recall(
@@ -81,6 +114,12 @@ def recall(
         purpose=purpose,
         as_of=as_of,
         min_score=min_score,
+        tag=tag,
+        session_id=session,
+        scope=scope,
+        origin=origin,
+        since=since,
+        until=until,
     )
     run.show(render_hits(hits, is_explained=explain))
 
@@ -95,6 +134,12 @@ def explain(
     purpose: ForPurpose = None,
     as_of: AsOf = None,
     min_score: MinScore = None,
+    tag: WithTag = "",
+    session: OfSession = None,
+    scope: OfScope = None,
+    origin: OfOrigin = None,
+    since: Since = None,
+    until: Until = None,
 ) -> None:
     """Explain why a question finds a record, or why it does not."""
     explanation = run.memory.explain(
@@ -106,6 +151,12 @@ def explain(
         purpose=purpose,
         as_of=as_of,
         min_score=min_score,
+        tag=tag,
+        session_id=session,
+        scope=scope,
+        origin=origin,
+        since=since,
+        until=until,
     )
     run.show(render_explanation(explanation))
 

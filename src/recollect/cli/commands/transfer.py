@@ -1,4 +1,4 @@
-"""Transfer: exports, imports, and backups of the whole store."""
+"""Transfer: exports, imports, backups of the whole store, and restoring."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from recollect.cli.commands.memories import read_states, render_memories
+from recollect.cli.options import OfKind, OfSession, WithTag
 from recollect.cli.output import Column, Output, OutputNote, Styled
 from recollect.cli.run import REFUSED, Command, Run
 from recollect.cli.text import local_time, one_line, plain_time
 from recollect.errors import Invalid
 from recollect.model import BackupReport, ExportReport, ImportReport
+from recollect.policy.names import memory_seq
 
 STREAM = Path("-")
 
@@ -84,12 +87,32 @@ def backup(
 
 def restore(
     run: Run,
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A file that backup wrote.", show_default=False)],
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ID… | FILE", help="Ids of memories, or a file that backup wrote.", show_default=False),
+    ] = None,
+    state: Annotated[
+        str | None, typer.Option(help="All memories in this state: archived or expired.", show_default=False)
+    ] = None,
+    kind: OfKind = None,
+    tag: WithTag = "",
+    session: OfSession = None,
 ) -> None:
-    """Restore a backup to the store that --url names, which must not exist yet."""
-    with run.progress("Restoring") as bar:
-        report = run.library.restore(path, to=run.settings.store_url, progress=bar.report)
-    run.show(_render_backup(report, path))
+    """Make archived or expired memories live again, or restore a backup.
+
+    Ids look like m-7. A backup goes to the store that --url names, which must not exist yet."""
+    named, is_filtered = what or [], any((state, kind, tag, session))
+    if named and not is_filtered and not any(map(memory_seq, named)):
+        if len(named) > 1:
+            raise typer.BadParameter("Name one backup file, or ids of memories such as m-7.")
+        path = Path(named[0])
+        with run.progress("Restoring") as bar:
+            report = run.library.restore(path, to=run.settings.store_url, progress=bar.report)
+        run.show(_render_backup(report, path))
+        return
+    chosen: dict[str, Any] = {"state": state, "kind": kind, "tag": tag, "session_id": session}
+    restored = run.memory.restore(named or None, **chosen)
+    run.show(render_memories(read_states(run, restored), if_empty="There was nothing to restore."))
 
 
 @contextmanager
@@ -110,7 +133,7 @@ COMMANDS = (
     Command(run=export, example="recollect export acme.jsonl.zst --tenant acme"),
     Command(run=import_, alias="import", example="recollect import acme.jsonl.zst --tenant acme --dry-run"),
     Command(run=backup, example="recollect backup monday.tar.zst"),
-    Command(run=restore, example="recollect restore monday.tar.zst --url sqlite:///restored.db"),
+    Command(run=restore, example="recollect restore m-7 m-8", listed_by="list --state archived"),
 )
 
 

@@ -22,6 +22,8 @@ class Category(StrEnum):
 CATEGORY_ALIASES = {"approval": Category.DECISION, "failure": Category.ERROR}
 """Aliases that callers use for categories."""
 
+_BY_NAME = {each.value: each for each in Category} | CATEGORY_ALIASES
+
 Lifetimes = Mapping[Category, timedelta | None]
 """Lifetime of each category; None: unlimited."""
 
@@ -55,6 +57,4 @@ def find_category(name: str | None) -> Category | None:
     >>> find_category("error"), find_category("approval"), find_category("gossip")
     (<Category.ERROR: 'error'>, <Category.DECISION: 'decision'>, None)
     """
-    if name is None:
-        return None
-    return CATEGORY_ALIASES.get(name) or (Category(name) if name in set(Category) else None)
+    return None if name is None else _BY_NAME.get(name)

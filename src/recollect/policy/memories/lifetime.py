@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from recollect.model import Memory
+from recollect.model import Kind, Memory
 from recollect.policy.memories.categories import LIFETIMES, Category, Lifetimes, find_category
 from recollect.policy.memories.gist import ANSWERING, is_long_answer, make_gist
 
@@ -18,6 +18,9 @@ DECAY_PER_WEEK = 0.95
 
 ARCHIVE_BELOW = 0.1
 """Decayed importance below which an episode is archived."""
+
+FADES_AFTER = timedelta(weeks=1)
+"""Time without retrieval before which no episode is archived for its decayed importance."""
 
 EARLY_BELOW = 0.2
 """Initial importance below which episodes are evicted first."""
@@ -79,7 +82,11 @@ def decide_fate(
         return Fate.EXPIRED
     if find_category(category) in SPARED:
         return Fate.KEPT
-    left = decay_importance(importance, retrieved_at=last_retrieved_at or created_at, now=now)
+    used_at = last_retrieved_at or created_at
+    # Otherwise small talk, whose importance is 0.1, would be archived by the next hourly run.
+    if now - used_at < FADES_AFTER:
+        return Fate.KEPT
+    left = decay_importance(importance, retrieved_at=used_at, now=now)
     return Fate.FADED if left < ARCHIVE_BELOW else Fate.KEPT
 
 
@@ -134,6 +141,20 @@ def _end_after(created_at: datetime, recalled_at: datetime, lifetime: timedelta)
     # Rounded up to whole days, so that an end moves at most once a day.
     days = -((created_at - recalled_at - lifetime) // DAY)
     return created_at + days * DAY
+
+
+def renew(
+    kind: Kind, category: str | None, created_at: datetime, *, now: datetime, lifetimes: Lifetimes = LIFETIMES
+) -> datetime | None:
+    """Return the end of a memory that is restored at `now`, as if an episode were recalled then; None: never.
+
+    >>> renew(Kind.EPISODE, "error", datetime(2026, 1, 1), now=datetime(2026, 3, 1))
+    datetime.datetime(2026, 3, 15, 0, 0)
+    """
+    if kind is Kind.JOURNAL:
+        return now + JOURNAL_WINDOW
+    lifetime = find_lifetime(category, lifetimes) if kind is Kind.EPISODE else None
+    return None if lifetime is None else _end_after(created_at, now, lifetime)
 
 
 def is_set_by_rule(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import log
 
 import numpy as np
@@ -20,21 +21,32 @@ LEAST = 0.001
 """Relevance below which a record is no match at all."""
 
 
-def find_best(evidence: Evidence, question: ParsedQuery, *, words_share: float, limit: int) -> dict[int, float]:
+def find_best(
+    evidence: Evidence,
+    question: ParsedQuery,
+    *,
+    words_share: float,
+    limit: int,
+    allowed: Collection[int] | None = None,
+) -> dict[int, float]:
     """Return the `limit` best records with their relevance; of equal ones the newest first.
 
+    `allowed` are the numbers of the records to choose from; the others still count as neighbours and for comparison.
     The best record's relevance follows from its features; that of the others from how far they rank below it.
     """
     if not len(evidence.seqs):
         return {}
     features = compute_features(evidence, question)
     scores = score_records(evidence, features, words_share=words_share)
-    best = int(scores.argmax())
-    if scores[best] == NO_MATCH:
+    ranked = scores
+    if allowed is not None:
+        ranked = np.where(np.isin(evidence.seqs, np.fromiter(allowed, np.int64)), scores, NO_MATCH)
+    best = int(ranked.argmax())
+    if ranked[best] == NO_MATCH:
         return {}
     logit = calibration.find_logit(describe_match(evidence, question, features, scores, best))
-    top = _top_positions(scores, limit)
-    logits = logit + calibration.load_weights().spread * (scores[top] - scores[best])
+    top = _top_positions(ranked, limit)
+    logits = logit + calibration.load_weights().spread * (ranked[top] - ranked[best])
     seqs = evidence.seqs[top]
     order = np.lexsort((-seqs, -logits))[:limit]
     relevance = 1 / (1 + np.exp(-np.maximum(logits[order], LOWEST_LOGIT)))

@@ -1,4 +1,4 @@
-"""Agents and their memories: the overview of the tenant, and pages to read, edit, approve and delete memories."""
+"""Agents and their memories: the overview of the tenant, and pages to read, edit, approve, restore and delete them."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ def show_overview(
         more=found.end or "",
         is_first=not after,
         problems=find_problems(recollect, tenant),
+        maintenance=recollect.maintenance.refresh(),
     )
 
 
@@ -125,6 +126,16 @@ def delete_memory(memory: CurrentAgent, id: MemoryId) -> Response:
 def approve_memory(memory: CurrentAgent, id: MemoryId) -> Response:
     """Approve a memory that is held or flagged."""
     memory.approve(id)
+    return RedirectResponse(place("agents", memory.owner.agent, "memories", id), status_code=303)
+
+
+@router.post("/agents/{agent}/memories/{id}/restore", scope=WRITE)
+def restore_memory(request: Request, tenant: CurrentTenant, memory: CurrentAgent, id: MemoryId) -> Response:
+    """Make an archived or expired memory live again."""
+    try:
+        memory.restore(id)
+    except Conflict as error:
+        return _memory_page(request, tenant, memory, id, problem=str(error))
     return RedirectResponse(place("agents", memory.owner.agent, "memories", id), status_code=303)
 
 

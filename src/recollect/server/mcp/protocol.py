@@ -74,9 +74,9 @@ NOTHING_RECALLED = "Nothing is remembered about this."
 
 
 def build_server(memory: AgentMemory, sets: Iterable[str] | None = None) -> Server[Any]:
-    """Return a server with the tools of these sets (None: all) on one agent's memory. Raises: Invalid."""
-    client = ClientContext(memory=memory, sets=tuple(catalog.SETS if sets is None else sets))
-    catalog.select_tools(client.sets)
+    """Return a server with the tools of these sets (None: all but `admin`) on one agent's memory. Raises: Invalid."""
+    offered = dict.fromkeys(tool.set for tool in catalog.select_tools(sets))
+    client = ClientContext(memory=memory, sets=tuple(offered))
     # A separate limiter, so that slow calls never block the streams.
     threads = anyio.CapacityLimiter(THREADS)
     return build_server_for(lambda _: client, threads=threads)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from functools import partial
 from time import monotonic
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
@@ -20,6 +21,7 @@ from pydantic import BaseModel, Field
 from recollect import __version__
 from recollect.api.recollect import Recollect, TenantMemory
 from recollect.errors import StoreError
+from recollect.model import KeyScope, MaintenanceStatus
 from recollect.server.http.auth import CurrentRecollect, PossibleAccess
 from recollect.server.http.errors import error_response
 from recollect.server.http.limits import HEALTH_WITHIN, SPARE
@@ -34,6 +36,25 @@ class HealthStatus(BaseModel):
     status: Literal["ok", "degraded"]
 
 
+class MaintenanceBody(BaseModel):
+    """Last and next maintenance of the whole store."""
+
+    last_at: Annotated[datetime | None, Field(description="End of the last run; null: none so far.")]
+    next_at: Annotated[datetime | None, Field(description="null: the server does not run it by itself.")]
+    error: Annotated[str, Field(description="Reason why the last run failed, if it did.")]
+    counts: Annotated[dict[str, int] | None, Field(description="What the last run did; for an operator key only.")]
+
+    @classmethod
+    def of(cls, status: MaintenanceStatus, *, is_operator: bool) -> Self:
+        last = status.last
+        return cls(
+            last_at=None if last is None else last.at,
+            next_at=status.next_at,
+            error="" if last is None else last.error,
+            counts=dict(last.counts) if last is not None and is_operator else None,
+        )
+
+
 class HealthBody(HealthStatus):
     """Status of the server, for clients with a key."""
 
@@ -41,6 +62,7 @@ class HealthBody(HealthStatus):
     engine: Literal["sqlite", "postgres"]
     embedder: str
     problems: Annotated[list[str], Field(description="Sentences about what is wrong.")]
+    maintenance: MaintenanceBody | None = None
 
 
 NO_EMBEDDER = "off"
@@ -115,12 +137,17 @@ async def get_health(
             return error_response(503, NO_ANSWER, "store", also={"status": "degraded"})
         down = health.model_copy(update={"status": "degraded", "problems": [str(error)]})
         return error_response(503, str(error), error.code, also=down.model_dump())
-    return HealthStatus(status=health.status) if access is None else health
+    if access is None:
+        return HealthStatus(status=health.status)
+    is_operator = access.scope is KeyScope.OPERATOR
+    maintenance = MaintenanceBody.of(recollect.maintenance.status(), is_operator=is_operator)
+    return health.model_copy(update={"maintenance": maintenance})
 
 
 def _check(recollect: Recollect, tenant: TenantMemory) -> list[str]:
     """Raises: StoreError."""
     tenant.list_agents(limit=1)
+    recollect.maintenance.refresh()
     return find_problems(recollect, tenant)
 
 
@@ -167,6 +194,12 @@ def _background(recollect: Recollect, tenant: TenantMemory) -> Iterator[str]:
             yield f"The background queue {each.name} has not moved for {each.oldest_seconds:.0f} s. {why}"
 
 
+def _maintenance(recollect: Recollect, tenant: TenantMemory) -> Iterator[str]:
+    last = recollect.maintenance.status().last
+    if last is not None and last.error:
+        yield f"The last maintenance failed: {last.error}"
+
+
 def _refused_texts(recollect: Recollect, tenant: TenantMemory) -> Iterator[str]:
     """Report texts of this tenant only."""
     if refused := recollect.list_refused(tenant.id):
@@ -180,6 +213,7 @@ FINDERS: Sequence[Callable[[Recollect, TenantMemory], Iterator[str]]] = (
     _waiting,
     _models_and_disk,
     _background,
+    _maintenance,
     _refused_texts,
 )
 """Checks, in the order of their sentences."""

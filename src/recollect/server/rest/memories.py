@@ -84,8 +84,23 @@ class MemoryFilter(Paging):
     kind: Annotated[KindName | None, Field(description="Only memories of this kind.")] = None
     tag: Annotated[str, Field(description="Only memories with this tag, ignoring case.")] = ""
     q: Annotated[str, Field(description="Only memories with this text, ignoring case.")] = ""
+    session_id: Annotated[str, Field(description="Only memories of this conversation.")] = ""
+    scope: Annotated[ScopeName | None, Field(description="Only notes about this.")] = None
+    origin: Annotated[OriginName | None, Field(description="Only memories of this origin.")] = None
+    since: Annotated[Moment | None, Field(description="Only memories written then or later.")] = None
+    until: Annotated[Moment | None, Field(description="Only memories written before then.")] = None
     state: StateName = State.LIVE.value
     as_of: Annotated[Moment | None, Field(description="What was true at that time, in the state of that time.")] = None
+
+
+class RestoreBody(RequestBody):
+    """The memories to restore: their ids, or all in a state that pass the filters."""
+
+    ids: Annotated[list[str] | None, Field(examples=[["m-7", "m-8"]])] = None
+    state: Annotated[StateName | None, Field(description="`archived` or `expired`.")] = None
+    kind: Annotated[KindName | None, Field(description="Only memories of this kind.")] = None
+    tag: Annotated[str, Field(description="Only memories with this tag, ignoring case.")] = ""
+    session_id: Annotated[str | None, Field(description="Only memories of this conversation.")] = None
 
 
 class MemoryBody(RecordBody):
@@ -154,6 +169,13 @@ class MemoryPage(BaseModel):
     next_cursor: str | None = None
 
 
+class RestoreAnswer(BaseModel):
+    """Restored memories."""
+
+    restored: Annotated[int, Field(description="Number of memories that were named or found.")]
+    ids: list[str]
+
+
 class VersionPage(BaseModel):
     """Previous versions of a memory, newest first."""
 
@@ -168,6 +190,7 @@ class ApprovedWorkspace(BaseModel):
 
 
 LISTING = "memories"
+FILTERS = ("session_id", "scope", "origin", "since", "until")
 VERSIONS = "versions"
 
 router = Router(prefix="/api/agents/{agent}", tags=["memories"])
@@ -181,6 +204,7 @@ def list_memories(
     """List memories, newest first. An unknown agent has none."""
     before = decode_cursor(LISTING, filters.cursor) if filters.cursor else None
     chosen: dict[str, Any] = {"kind": filters.kind or None, "state": filters.state or State.LIVE}
+    chosen |= {name: getattr(filters, name) or None for name in FILTERS}
     listed = partial(memory.list, tag=filters.tag, query=filters.q, as_of=filters.as_of, **chosen)
     page = read_page(
         lambda before, limit: listed(before=before, limit=limit), attrgetter("id"), before, limit=filters.limit
@@ -258,6 +282,23 @@ def list_for_review(recollect: CurrentRecollect, memory: CurrentAgent) -> Memory
 def approve_memory(recollect: CurrentRecollect, memory: CurrentAgent, id: MemoryId) -> MemoryBody:
     """Approve a memory for use. One that needs no approval is returned unchanged."""
     return MemoryBody.of(memory.approve(id), recollect.now())
+
+
+@router.post("/memories/restore", scope=WRITE)
+def restore_memories(memory: CurrentAgent, body: RestoreBody) -> RestoreAnswer:
+    """Restore archived or expired memories, by id or all in a state that pass the filters. By id, all are checked
+    first: 409 if one was corrected or a live memory has its text. By state, such memories stay as they are. A restore
+    that times out has restored some; repeat it."""
+    restored = memory.restore(**dict(body))
+    return RestoreAnswer(restored=len(restored), ids=[each.id for each in restored])
+
+
+@router.post("/memories/{id}/restore", scope=WRITE)
+def restore_memory(recollect: CurrentRecollect, memory: CurrentAgent, id: MemoryId) -> MemoryBody:
+    """Make an archived or expired memory live again. Its end is renewed by the lifetime of its category and its decay
+    starts again. A live one is returned unchanged; 409 if it was corrected or a live memory has its text."""
+    (restored,) = memory.restore(id)
+    return MemoryBody.of(restored, recollect.now())
 
 
 @router.post("/workspace/approve", scope=ADMIN)

@@ -11,7 +11,16 @@ import recollect.model
 from recollect.model import Appearance, Explanation, Hit, Kind, Outcome, Source
 from recollect.server.http.auth import CurrentAgent
 from recollect.server.http.routing import READ, Router
-from recollect.server.rest.shapes import MinScore, ModeName, Moment, PurposeName, RecordBody, RequestBody
+from recollect.server.rest.shapes import (
+    MinScore,
+    ModeName,
+    Moment,
+    OriginName,
+    PurposeName,
+    RecordBody,
+    RequestBody,
+    ScopeName,
+)
 from recollect.services.recall.recall import MAX_LIMIT
 
 
@@ -28,6 +37,12 @@ class RecallBody(RequestBody):
     purpose: Annotated[PurposeName | None, Field(description="The purpose, which selects a filter and weights.")] = None
     as_of: Annotated[Moment | None, Field(description="Recall as of this time; null: now.")] = None
     min_score: MinScore = None
+    tag: Annotated[str, Field(description="Only memories with this tag, ignoring case.")] = ""
+    session_id: Annotated[str | None, Field(description="Only memories of this conversation.")] = None
+    scope: Annotated[ScopeName | None, Field(description="Only notes about this.")] = None
+    origin: Annotated[OriginName | None, Field(description="Only memories of this origin.")] = None
+    since: Annotated[Moment | None, Field(description="Only memories written then or later.")] = None
+    until: Annotated[Moment | None, Field(description="Only memories written before then.")] = None
 
 
 class ExplainBody(RecallBody):
@@ -176,4 +191,4 @@ def explain(memory: CurrentAgent, body: ExplainBody) -> ExplainAnswer:
 
 
 def _recall_options(body: RecallBody) -> dict[str, Any]:
-    return body.model_dump(include={"limit", "kinds", "sources", "purpose", "as_of", "min_score"})
+    return body.model_dump(include=set(RecallBody.model_fields) - {"query"})

@@ -18,7 +18,7 @@ from recollect.policy.memories.categories import LIFETIMES, Lifetimes, find_cate
 from recollect.policy.memories.lifetime import find_lifetime
 from recollect.policy.names import memory_seq
 from recollect.policy.text import check_text, is_question
-from recollect.ports import MemoryStore
+from recollect.ports import MemoryStore, RecordFilter
 
 if TYPE_CHECKING:
     from recollect.policy.memories import importance
@@ -161,6 +161,19 @@ def _classify_episode(
         weight = importance.rate_importance(text, role, find_category(category))
     lifetime = find_lifetime(category, lifetimes)
     return category, weight, expires_at or (None if lifetime is None else created_at + lifetime)
+
+
+def check_filter(
+    session_id: str | None, scope: str | None, origin: str | None, since: datetime | None, until: datetime | None
+) -> RecordFilter:
+    """Return a filter of memories; None for a field matches every memory. Raises: Invalid."""
+    return RecordFilter(
+        session_id=_check_name(session_id, "session_id") or "",
+        scope="" if scope is None else _parse_choice(Scope, scope, Scope.WORKSPACE).value,
+        origin="" if origin is None else _parse_choice(Origin, origin, Origin.USER).value,
+        since=_check_time(since, "since"),
+        until=_check_time(until, "until"),
+    )
 
 
 def _parse_choice(choices: type[Choice], value: str | None, default: Choice) -> Choice:

@@ -19,6 +19,7 @@ from recollect.model import AuditEvent, Kind, Memory, Owner
 from recollect.policy.memories import kinds, trust
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.memories.lifetime import summarise_expired
+from recollect.policy.names import memory_seq
 from recollect.policy.numbers import check_whole
 from recollect.policy.text import content_hash
 from recollect.ports import Clock, Store, Vector
@@ -57,7 +58,10 @@ class Remember:
         suspicious: str = "last",
         lifetimes: Lifetimes = LIFETIMES,
         keeps_gist: bool = True,
+        step: int = 0,
+        on_step: Callable[[Owner], None] = lambda owner: None,
     ) -> None:
+        """Set up the service; `on_step` is called after every `step` memories of an agent (0: never)."""
         self._store = store
         self._embedding = embedding
         self._guard = guard
@@ -68,6 +72,8 @@ class Remember:
         self._check = DraftChecker(store, lifetimes)
         self._lifetimes = lifetimes
         self._keeps_gist = keeps_gist
+        self._step = step
+        self._on_step = on_step
 
     def __call__(self, owner: Owner, drafts: Sequence[Draft]) -> Sequence[Memory]:
         """Store the drafts in one transaction, all or none.
@@ -267,6 +273,8 @@ class Remember:
                 **({"corrected": corrected[:MAX_NAMED]} if corrected else {}),
             }
             self._record(owner, "memory.add", _added_message(new, len(pruned), corrected), meta, now)
+            if self._step and _is_step(new, self._step):
+                self._on_step(owner)
         return result
 
     def _make_room(self, owner: Owner, new: Sequence[Memory]) -> Sequence[str]:
@@ -362,6 +370,12 @@ def _identity(memory: Memory, position: int) -> object:
     if memory.kind not in kinds.UNIQUE or memory.supersedes is not None:
         return position
     return memory.kind, memory.held_at is None, content_hash(memory.text)
+
+
+def _is_step(added: Sequence[Memory], step: int) -> bool:
+    """Return True if the numbers of these memories reach the next multiple of `step`, whatever process counts."""
+    first, last = memory_seq(added[0].id) or 0, memory_seq(added[-1].id) or 0
+    return last // step > (first - 1) // step
 
 
 def _added_message(memories: Sequence[Memory], pruned: int, corrected: Sequence[str]) -> str:

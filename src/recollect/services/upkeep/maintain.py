@@ -4,20 +4,22 @@ Of decisions, finished tasks, errors and long answers that have expired, the gis
 
 The work is done in small batches, each in a short transaction, so that writers never wait long. One process runs at a
 time, under a lease that it renews with every batch. If it dies, another process takes over when the lease expires and
-continues with the remaining episodes.
+continues with the remaining episodes. The store keeps the counts of the last run over all tenants.
 """
 
 from __future__ import annotations
 
 import heapq
+import json
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from typing import TypeAlias
 
-from recollect.errors import Conflict, ModelError, NotFound, StoreError
-from recollect.model import AuditEvent, Memory, Owner
+from recollect.errors import Cancelled, Conflict, ModelError, NotFound, RecollectError, StoreError
+from recollect.model import AuditEvent, MaintenanceRun, Memory, Owner
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.memories.lifetime import EPISODE_QUOTA, Fate, decide_fate, quota_rank, summarise_expired
 from recollect.ports import Aging, Clock, Store
@@ -26,6 +28,8 @@ from recollect.services.background.embedding import Embedding
 from recollect.services.walk import Progress, iter_owners
 
 LEASE = "maintain"
+LAST_RUN = "last maintenance"
+STOPPED = "Maintenance was stopped because the program ends; the next run continues."
 LEASE_TIME = timedelta(minutes=2)
 READ_BATCH = 1000
 SWEEP_GRACE = timedelta(hours=1)
@@ -55,20 +59,26 @@ class MaintenanceReport:
         return self.expired + self.faded + self.over_quota
 
 
+IsStopped: TypeAlias = Callable[[], bool]
+
+
 class _Lease:
     """Exclusive right to run maintenance, as long as it is renewed."""
 
-    def __init__(self, store: Store, now: Clock, name: str) -> None:
+    def __init__(self, store: Store, now: Clock, name: str, is_stopped: IsStopped) -> None:
         self._store = store
         self._now = now
         self._name = name
+        self._is_stopped = is_stopped
         self._holder = uuid.uuid4().hex
 
     def renew(self) -> None:
         """Take or extend the lease.
 
-        Raises: Conflict.
+        Raises: Conflict; Cancelled when maintenance was stopped.
         """
+        if self._is_stopped():
+            raise Cancelled(STOPPED)
         now = self._now()
         if not self._store.take_lease(self._name, self._holder, now=now, until=now + LEASE_TIME):
             raise Conflict("Another process is running maintenance; try again later.")
@@ -98,21 +108,86 @@ class Maintain:
         self._lifetimes = lifetimes
         self._keeps_gist = keeps_gist
 
-    def __call__(self, tenant: str | None = None, *, progress: Progress | None = None) -> MaintenanceReport:
+    def __call__(
+        self,
+        tenant: str | None = None,
+        *,
+        progress: Progress | None = None,
+        is_automatic: bool = False,
+        is_stopped: IsStopped = lambda: False,
+    ) -> MaintenanceReport:
         """Run maintenance. A run over one tenant has a separate lease and does not block runs over others.
 
-        `progress` is called after each agent.
+        `progress` is called after each agent. An automatic run leaves no event about a tenant in which nothing changed.
 
-        Raises: Conflict while another process runs maintenance.
+        Raises: Conflict while another process runs maintenance; Cancelled once `is_stopped` returns True.
         """
-        lease = _Lease(self._store, self._now, LEASE if tenant is None else f"{LEASE} {tenant}")
+        lease = _Lease(self._store, self._now, LEASE if tenant is None else f"{LEASE} {tenant}", is_stopped)
         report = MaintenanceReport()
+        try:
+            self._run(tenant, lease, report, progress, is_automatic=is_automatic)
+        except (Conflict, Cancelled):
+            raise
+        except RecollectError as error:
+            with suppress(StoreError):
+                self._save_run(tenant, report, str(error))
+            raise
+        try:
+            report.embedded = self._embedding.catch_up(tenant)
+        # Everything else is done; the waiting texts are embedded later.
+        except (ModelError, StoreError) as error:
+            report.embedding_problem = str(error)
+        self._save_run(tenant, report, report.embedding_problem)
+        return report
+
+    def maintain_agent(self, owner: Owner, *, is_stopped: IsStopped = lambda: False) -> MaintenanceReport:
+        """Run maintenance on the memories of one agent, under a separate lease, if some expired or exceed the quota.
+
+        Raises: Conflict while another process does; Cancelled once `is_stopped` returns True.
+        """
+        lease = _Lease(self._store, self._now, f"{LEASE} {owner.tenant} {owner.agent}", is_stopped)
+        report = MaintenanceReport()
+        live, expired = self._store.count_aging(owner, now=self._now())
+        if live <= self._quota and not expired:
+            return report
+        lease.renew()
+        try:
+            self._maintain_agent(owner, lease, report)
+        finally:
+            lease.end()
+        if report.archived or report.gisted:
+            self._record(owner.tenant, report.archived, 0, report.gisted, agent=owner.agent)
+        return report
+
+    def find_last(self) -> MaintenanceRun | None:
+        """Return the last run over all tenants."""
+        found = self._store.find_record(LAST_RUN)
+        if found is None:
+            return None
+        counts = json.loads(found[0])
+        return MaintenanceRun(at=found[1], error=counts.pop("error", ""), counts=counts)
+
+    def _save_run(self, tenant: str | None, report: MaintenanceReport, error: str) -> None:
+        if tenant is None:
+            counts = {name: count for name, count in asdict(report).items() if isinstance(count, int)}
+            value = {"archived": report.archived, **counts, "error": error}
+            self._store.put_record(LAST_RUN, json.dumps(value), at=self._now())
+
+    def _run(
+        self,
+        tenant: str | None,
+        lease: _Lease,
+        report: MaintenanceReport,
+        progress: Progress | None,
+        *,
+        is_automatic: bool,
+    ) -> None:
         lease.renew()
         try:
             tenants = [tenant] if tenant else self._store.list_tenants()
             total = sum(1 for each in tenants for _ in iter_owners(self._store, each)) if progress is not None else 0
             for each in tenants:
-                archived, swept, gisted = report.archived, report.swept, report.gisted
+                before = report.archived, report.swept, report.gisted
                 try:
                     for owner in iter_owners(self._store, each):
                         self._maintain_agent(owner, lease, report)
@@ -123,15 +198,11 @@ class Maintain:
                     prune_answers(self._store, each, self._now())
                 # Record also a run that was interrupted: its finished batches are committed.
                 finally:
-                    self._record(each, report.archived - archived, report.swept - swept, report.gisted - gisted)
+                    archived, swept, gisted = report.archived, report.swept, report.gisted
+                    if not is_automatic or (archived, swept, gisted) != before:
+                        self._record(each, archived - before[0], swept - before[1], gisted - before[2])
         finally:
             lease.end()
-        try:
-            report.embedded = self._embedding.catch_up(tenant)
-        # Everything else is done; the waiting texts are embedded later.
-        except (ModelError, StoreError) as error:
-            report.embedding_problem = str(error)
-        return report
 
     def _maintain_agent(self, owner: Owner, lease: _Lease, report: MaintenanceReport) -> None:
         report.agents += 1
@@ -199,7 +270,7 @@ class Maintain:
             lease.renew()
             yield self._store.archive_memories(owner, seqs[start : start + WRITE_BATCH], now=now)
 
-    def _record(self, tenant: str, archived: int, swept: int, gisted: int) -> None:
+    def _record(self, tenant: str, archived: int, swept: int, gisted: int, *, agent: str | None = None) -> None:
         message = f"Maintenance archived {archived:,} episode{'' if archived == 1 else 's'}."
         if gisted:
             message = f"{message[:-1]}, kept the gist of {gisted:,} more."
@@ -208,7 +279,9 @@ class Maintain:
         counts = {"archived": archived, "gisted": gisted, "swept": swept}
         meta = {name: count for name, count in counts.items() if count or name == "archived"}
         self._store.add_event(
-            AuditEvent(tenant=tenant, at=self._now(), action="maintenance.run", message=message, meta=meta)
+            AuditEvent(
+                tenant=tenant, at=self._now(), action="maintenance.run", agent_id=agent, message=message, meta=meta
+            )
         )
 
 

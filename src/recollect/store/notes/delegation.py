@@ -126,11 +126,14 @@ class SqlDelegate:
 
     # MaintenanceStore
     list_aging = delegate(SqlStore.list_aging)
+    count_aging = delegate(SqlStore.count_aging)
     archive_memories = delegate(SqlStore.archive_memories)
     find_last_episode = delegate(SqlStore.find_last_episode)
     mark_retrieved = delegate(SqlStore.mark_retrieved)
     take_lease = delegate(SqlStore.take_lease)
     end_lease = delegate(SqlStore.end_lease)
+    put_record = delegate(SqlStore.put_record)
+    find_record = delegate(SqlStore.find_record)
     count_bytes = delegate(SqlStore.count_bytes)
 
     # CheckupStore

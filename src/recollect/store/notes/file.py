@@ -20,6 +20,7 @@ from recollect.errors import Invalid, NotFound, StoreError
 from recollect.model import Kind, Memory, Owner
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.text import fold
+from recollect.ports import NO_FILTER, RecordFilter
 from recollect.store.notes.disk import FILE_NAME, FOLDERS, Disk, find_paths, read_all, translate_os_errors
 from recollect.store.notes.lines import (
     MAX_SEQ,
@@ -130,6 +131,7 @@ class NotesFile:
         *,
         needle: str = "",
         tag: str = "",
+        only: RecordFilter = NO_FILTER,
         is_held: bool | None = None,
         before: int | None = None,
         hidden: Collection[int] = (),
@@ -149,7 +151,7 @@ class NotesFile:
             and border in note.folded_tags
         )
         in_state = (memory for memory in found if is_held is None or (memory.held_at is not None) is is_held)
-        return list(islice(in_state, max(limit, 0)))
+        return list(islice(filter(only.matches, in_state), max(limit, 0)))
 
     def all(self) -> Sequence[Memory]:
         """Return every note, newest first."""

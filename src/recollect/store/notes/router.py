@@ -24,7 +24,7 @@ from recollect.policy.memories.trust import is_low
 from recollect.policy.names import memory_seq
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.transfer import KEYS
-from recollect.ports import ContentDraft, EmbedTexts, MemorySummary, Store, Vector
+from recollect.ports import NO_FILTER, ContentDraft, EmbedTexts, MemorySummary, RecordFilter, Store, Vector
 from recollect.store.notes.delegation import SqlDelegate
 from recollect.store.notes.file import NotesFile
 from recollect.store.notes.store import NotesStore, Superseded
@@ -39,6 +39,9 @@ T = TypeVar("T")
 
 NOT_EDITED = "A note that lives in a file is not edited in place; delete it and store the new text."
 MEMORIES = "memories"
+MAX_LISTED = 1_000_000
+"""More notes than a file holds."""
+
 AFTER_MEMORIES = tuple(KEYS)[tuple(KEYS).index(MEMORIES) + 1 :]
 """Tables that follow the memories in an export."""
 
@@ -110,6 +113,7 @@ class RoutedStore(SqlDelegate):
         kind: Kind | None = None,
         needle: str = "",
         tag: str = "",
+        only: RecordFilter = NO_FILTER,
         state: State | None = State.LIVE,
         now: datetime,
         is_past: bool = False,
@@ -117,13 +121,30 @@ class RoutedStore(SqlDelegate):
         limit: int = 20,
     ) -> Sequence[Memory]:
         in_rows = self.sql.list_memories(
-            owner, kind=kind, needle=needle, tag=tag, state=state, now=now, is_past=is_past, before=before, limit=limit
+            owner,
+            kind=kind,
+            needle=needle,
+            tag=tag,
+            only=only,
+            state=state,
+            now=now,
+            is_past=is_past,
+            before=before,
+            limit=limit,
         )
         if kind not in (None, Kind.NOTE) or state not in (None, State.LIVE, State.HELD):
             return in_rows
         is_held = None if state is None else state is State.HELD
-        in_file = self._notes.list_notes(owner, needle=needle, tag=tag, is_held=is_held, before=before, limit=limit)
+        in_file = self._notes.list_notes(
+            owner, needle=needle, tag=tag, only=only, is_held=is_held, before=before, limit=limit
+        )
         return _newest([*in_rows, *(note for note in in_file if not is_past or note.created_at <= now)], limit)
+
+    def find_filtered(self, owner: Owner, *, tag: str = "", only: RecordFilter = NO_FILTER) -> Collection[int]:
+        in_file = self._notes.list_notes(
+            owner, needle="", tag=tag, only=only, is_held=False, before=None, limit=MAX_LISTED
+        )
+        return [*self.sql.find_filtered(owner, tag=tag, only=only), *(memory_seq(note.id) or 0 for note in in_file)]
 
     def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
         flagged = [note for note in self._notes.all(owner) if note.flag is not None]

@@ -18,7 +18,7 @@ from recollect.model import Match, Memory, Origin, Owner
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.text import content_hash
-from recollect.ports import EmbedTexts, Vector
+from recollect.ports import EmbedTexts, RecordFilter, Vector
 from recollect.store.notes.disk import (
     CLAIM,
     FILE_NAME,
@@ -210,13 +210,23 @@ class NotesStore:
         return self.all(owner) if owner is not None and owner.tenant == tenant else []
 
     def list_notes(
-        self, owner: Owner, *, needle: str, tag: str, is_held: bool | None, before: int | None, limit: int
+        self,
+        owner: Owner,
+        *,
+        needle: str,
+        tag: str,
+        only: RecordFilter,
+        is_held: bool | None,
+        before: int | None,
+        limit: int,
     ) -> Sequence[Memory]:
         """List notes as `NotesFile.list_memories` does."""
         file, hidden = self.find_file(owner), self._hidden(owner)
         if file is None:
             return []
-        return file.list_memories(needle=needle, tag=tag, is_held=is_held, before=before, hidden=hidden, limit=limit)
+        return file.list_memories(
+            needle=needle, tag=tag, only=only, is_held=is_held, before=before, hidden=hidden, limit=limit
+        )
 
     def search(self, owner: Owner, query: str, *, limit: int) -> Sequence[Match]:
         """Return notes that share words with `query`, best first."""

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from typing import Any
 
 from recollect.errors import Conflict, Invalid, NotFound
 from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, State
-from recollect.policy.memories.categories import LIFETIMES, Lifetimes
-from recollect.policy.memories.lifetime import prolong
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.text import content_hash, fold, index_terms, like_literal, terms
-from recollect.ports import Aging, MemorySummary, Vector
+from recollect.ports import NO_FILTER, MemorySummary, RecordFilter, Vector
 from recollect.store.engine import Row, Unit, Units
 from recollect.store.tables.agents import make_agent
-from recollect.store.tables.embeddings import NO_OWNER
 from recollect.store.tables.rows import (
     BEHIND_ALL,
     MAX_PATTERN_BYTES,
     TAG_BORDER,
-    maybe_moment,
     memory_from,
     memory_values,
-    moment,
     owner_params,
     summary_from,
     version_from,
@@ -36,6 +31,8 @@ from recollect.store.tables.rows import (
 NO_WORKSPACE = "This agent has no notes in a workspace's file; set `workspace` to the folder that holds them."
 NO_SUCH_MEMORY = "There is no such memory."
 ANY_STATE = "all"
+EARLIEST, LATEST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
+"""Bounds of a listing without a time span, with a day to spare for time zones."""
 
 
 class MemoryRows(Units):
@@ -98,6 +95,7 @@ class MemoryRows(Units):
         kind: Kind | None = None,
         needle: str = "",
         tag: str = "",
+        only: RecordFilter = NO_FILTER,
         state: State | None = State.LIVE,
         now: datetime,
         is_past: bool = False,
@@ -110,7 +108,7 @@ class MemoryRows(Units):
         values = {
             **owner_params(owner),
             "needle": pattern,
-            "tag": f"%{TAG_BORDER}{like_literal(fold(tag))}{TAG_BORDER}%" if tag else "%",
+            **_filter_values(only, tag),
             "state": ANY_STATE if state is None else state.value,
             "now": now,
             "is_past": is_past,
@@ -137,6 +135,12 @@ class MemoryRows(Units):
             params = {**values, "seqs": self._engine.numbers(part)}
             found += self._read(owner.tenant, partial(_list_these, values=params))
         return [memory_from(row) for row in found[:limit]]
+
+    def find_filtered(self, owner: Owner, *, tag: str = "", only: RecordFilter = NO_FILTER) -> Collection[int]:
+        values = {**owner_params(owner), **_filter_values(only, tag)}
+        if TAG_BORDER in tag:
+            return []
+        return [row[0] for row in self._read(owner.tenant, lambda unit: unit.all("find_filtered", **values))]
 
     def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
         rows = self._read(owner.tenant, lambda unit: unit.all("list_for_review", **owner_params(owner), limit=limit))
@@ -301,6 +305,15 @@ def _run_counter(unit: Unit, name: str, owner: Owner, now: datetime, **values: i
     return int(row[0])
 
 
+def _filter_values(only: RecordFilter, tag: str) -> dict[str, object]:
+    return {
+        **only._asdict(),
+        "since": only.since or EARLIEST,
+        "until": only.until or LATEST,
+        "tag": f"%{TAG_BORDER}{like_literal(fold(tag))}{TAG_BORDER}%" if tag else "%",
+    }
+
+
 def _list_these(unit: Unit, values: Mapping[str, Any]) -> Sequence[Row]:
     return unit.all("list_these", **values)
 
@@ -310,80 +323,3 @@ def _get_row(unit: Unit, owner: Owner, id: str) -> Row:
     if row is None:
         raise NotFound(NO_SUCH_MEMORY)
     return row
-
-
-def _prolong(row: Row, at: datetime, lifetimes: Lifetimes) -> datetime | None:
-    _, category, created_at, last_retrieved_at, expires_at = row
-    return prolong(
-        category,
-        moment(created_at),
-        maybe_moment(last_retrieved_at),
-        moment(expires_at),
-        recalled_at=at,
-        lifetimes=lifetimes,
-    )
-
-
-class MaintenanceRows(Units):
-    """Implementation of `ports.MaintenanceStore`."""
-
-    def list_aging(self, owner: Owner, *, after: int = 0, limit: int = 1000) -> Sequence[Aging]:
-        rows = self._read(
-            owner.tenant, lambda unit: unit.all("list_aging", **owner_params(owner), after=after, limit=limit)
-        )
-        return [
-            Aging(
-                seq,
-                importance,
-                moment(created_at),
-                maybe_moment(last_retrieved_at),
-                maybe_moment(expires_at),
-                maybe_moment(valid_to),
-                category,
-            )
-            for seq, importance, created_at, last_retrieved_at, expires_at, valid_to, category in rows
-        ]
-
-    def archive_memories(self, owner: Owner, seqs: Sequence[int], *, now: datetime) -> int:
-        numbers = self._engine.numbers(seqs)
-
-        def archive(unit: Unit) -> int:
-            # Every write locks the agent's row first, to avoid deadlocks.
-            unit.run("touch_index", **owner_params(owner))
-            unit.run("remove_all_from_index", **owner_params(owner), seqs=numbers)
-            return unit.run("archive_memories", **owner_params(owner), seqs=numbers, now=now)
-
-        return self._write(owner.tenant, archive)
-
-    def mark_retrieved(
-        self, owner: Owner, seqs: Sequence[int], *, at: datetime, lifetimes: Lifetimes = LIFETIMES
-    ) -> None:
-        numbers = self._engine.numbers(seqs)
-
-        def mark(unit: Unit) -> None:
-            ending = unit.all("ending_episodes", **owner_params(owner), seqs=numbers, now=at)
-            ends = [
-                {**owner_params(owner), "seq": row[0], "until": end}
-                for row in ending
-                if (end := _prolong(row, at, lifetimes)) is not None
-            ]
-            if ends:
-                # Every write to the index locks the agent's row first, to avoid deadlocks.
-                unit.run("touch_index", **owner_params(owner))
-            unit.run("mark_retrieved", **owner_params(owner), seqs=numbers, at=at)
-            if ends:
-                unit.run_many("prolong_memory", ends)
-                unit.run_many("prolong_entry", ends)
-
-        self._write(owner.tenant, mark)
-
-    def take_lease(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
-        values = {"name": name, "holder": holder, "now": now, "until": until}
-        return self._write(NO_OWNER, lambda unit: unit.run("take_lease", **values)) > 0
-
-    def count_bytes(self) -> int:
-        ((count,),) = self._read(NO_OWNER, lambda unit: unit.all("count_bytes"))
-        return int(count)
-
-    def end_lease(self, name: str, holder: str) -> None:
-        self._write(NO_OWNER, lambda unit: unit.run("end_lease", name=name, holder=holder))

@@ -11,6 +11,12 @@ SELECT seq, importance, created_at, last_retrieved_at, expires_at, valid_to, cat
 WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND archived_at IS NULL AND seq > :after
 ORDER BY seq LIMIT :limit
 
+-- name: count_aging
+SELECT count(CASE WHEN expires_at <= :now THEN NULL ELSE 1 END), count(CASE WHEN expires_at <= :now THEN 1 END)
+FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND archived_at IS NULL
+  AND (valid_to IS NULL OR valid_to > :now)
+
 -- name: prolong_memory
 UPDATE memories SET expires_at = :until
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq AND archived_at IS NULL AND expires_at < :until
@@ -22,6 +28,13 @@ WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq
 
 -- name: find_lease
 SELECT holder FROM leases WHERE name = :name
+
+-- name: find_lease_row
+SELECT holder, until FROM leases WHERE name = :name
+
+-- name: put_lease
+INSERT INTO leases (name, holder, until) VALUES (:name, :holder, :until)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
 
 -- name: add_lease
 INSERT INTO leases (name, holder, until) VALUES (:name, :holder, :until) ON CONFLICT (name) DO NOTHING

@@ -10,8 +10,16 @@ SELECT {memory} FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AN
 :state IN ('all', CASE WHEN archived_at <= :now THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'
                        WHEN expires_at <= :now OR valid_to <= :now THEN 'expired' ELSE 'live' END)
   AND (NOT :is_past OR COALESCE(valid_from, created_at) <= :now)
-  AND folded LIKE :needle ESCAPE '!' AND folded_tags LIKE :tag ESCAPE '!'
+  AND folded LIKE :needle ESCAPE '!' AND {filtered}
 ORDER BY seq DESC LIMIT :limit
+
+-- fragment: filtered
+folded_tags LIKE :tag ESCAPE '!' AND :session_id IN ('', session_id) AND :scope IN ('', scope)
+  AND :origin IN ('', origin) AND created_at >= :since AND created_at < :until
+
+-- name: find_filtered
+SELECT seq FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND archived_at IS NULL AND {filtered}
 
 -- name: list_memories
 SELECT {memory} FROM memories

@@ -1,0 +1,130 @@
+"""Restoring: archived and expired memories become live again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from recollect.caller import current_caller
+from recollect.errors import Conflict, Invalid
+from recollect.model import AuditEvent, Kind, Memory, Owner, State
+from recollect.policy.memories import kinds, trust
+from recollect.policy.memories.categories import LIFETIMES, Lifetimes
+from recollect.policy.memories.lifetime import renew
+from recollect.policy.names import memory_seq
+from recollect.ports import NO_FILTER, Clock, RecordFilter, Store
+from recollect.services.background.embedding import Embedding
+
+GONE = (State.ARCHIVED, State.EXPIRED)
+"""States from which a memory can be restored."""
+
+BATCH = 200
+"""Memories restored in one transaction."""
+
+MAX_NAMED = 100
+"""Maximum number of memories that an audit event names."""
+
+
+class RestoreMemories:
+    """Service that restores memories, by id or all that match a filter."""
+
+    def __init__(
+        self, store: Store, embedding: Embedding, judge: trust.Judge, now: Clock, *, lifetimes: Lifetimes = LIFETIMES
+    ) -> None:
+        self._store = store
+        self._embedding = embedding
+        self._judge = judge
+        self._now = now
+        self._lifetimes = lifetimes
+
+    def __call__(self, owner: Owner, ids: Sequence[str]) -> Sequence[Memory]:
+        """Restore the memories with these ids and return them; a live one is returned unchanged.
+
+        All of them are checked before the first is restored.
+
+        Raises: NotFound; Conflict when one was corrected or a live memory has its text; Forbidden when one is trusted
+        more than the caller.
+        """
+        now = self._now()
+        found = {id: self._store.get_memory(owner, id) for id in dict.fromkeys(ids)}
+        gone = [memory for memory in found.values() if memory.state(now) in GONE]
+        for memory in gone:
+            if problem := self._find_problem(memory, now):
+                raise Conflict(problem)
+        restored = {memory.id: memory for batch in _batches(gone) for memory in self._restore(owner, batch, now)}
+        return [restored.get(id, memory) for id, memory in found.items()]
+
+    def restore_matching(
+        self, owner: Owner, state: State, *, kind: Kind | None = None, tag: str = "", only: RecordFilter = NO_FILTER
+    ) -> Sequence[Memory]:
+        """Restore all memories in a state that pass the filters and return them, newest first.
+
+        Memories that were corrected, and those whose text a live memory has, stay as they are.
+
+        Raises: Invalid; Forbidden when one is trusted more than the caller.
+        """
+        if state not in GONE:
+            raise Invalid(f"Only memories that are {' or '.join(GONE)} can be restored, not those that are {state}.")
+        now, before = self._now(), None
+        restored: list[Memory] = []
+        while page := self._store.list_memories(
+            owner, kind=kind, tag=tag, only=only, state=state, now=now, before=before, limit=BATCH
+        ):
+            gone = [memory for memory in page if not self._find_problem(memory, now)]
+            restored += self._restore(owner, gone, now)
+            before = memory_seq(page[-1].id)
+        return restored
+
+    def _find_problem(self, memory: Memory, now: datetime) -> str:
+        """Return the reason why a memory cannot be restored, or an empty text. Raises: Forbidden."""
+        trust.check_change(memory.origin, current_caller().trust)
+        if memory.valid_to is not None and memory.valid_to <= now:
+            return f"Memory {memory.id} was corrected by another one; correct that one, or store the text again."
+        if memory.kind in kinds.UNIQUE:
+            same = self._store.find_same_memory(memory.owner, memory.kind, memory.text, now=now)
+            if same is not None:
+                return f"Memory {same.id} has the same text as {memory.id}; keep it and forget {memory.id}."
+        return ""
+
+    def _restore(self, owner: Owner, gone: Sequence[Memory], now: datetime) -> Sequence[Memory]:
+        if not gone:
+            return []
+        renewed = [self._renew(memory, now) for memory in gone]
+        vectors = self._embedding.of_texts([memory.text for memory in renewed])
+        seqs = [memory_seq(memory.id) or 0 for memory in renewed]
+
+        def write() -> Sequence[Memory]:
+            written = [
+                self._store.update_memory(memory, vector, replaced_at=now)
+                for memory, vector in zip(renewed, vectors, strict=True)
+            ]
+            # Decay starts again from now; otherwise the next maintenance would archive it once more.
+            self._store.mark_retrieved(owner, seqs, at=now, lifetimes=self._lifetimes)
+            self._store.add_event(_make_event(owner, [memory.id for memory in gone], now))
+            return [replace(memory, last_retrieved_at=now) for memory in written]
+
+        restored = self._store.transaction(owner.tenant, write)
+        if any(vector is None for vector in vectors):
+            self._embedding.wake()
+        return restored
+
+    def _renew(self, memory: Memory, now: datetime) -> Memory:
+        end = memory.expires_at
+        if end is not None and end <= now:
+            end = renew(memory.kind, memory.category, memory.created_at, now=now, lifetimes=self._lifetimes)
+        # The new version is not judged again when it is shown, so keep the judgement.
+        return replace(self._judge(memory), archived_at=None, expires_at=end)
+
+
+def _batches(memories: Sequence[Memory]) -> Iterator[Sequence[Memory]]:
+    for start in range(0, len(memories), BATCH):
+        yield memories[start : start + BATCH]
+
+
+def _make_event(owner: Owner, ids: Sequence[str], now: datetime) -> AuditEvent:
+    message = f"Memory {ids[0]} was restored." if len(ids) == 1 else f"{len(ids):,} memories were restored."
+    meta = {"id": ids[0]} if len(ids) == 1 else {"restored": len(ids), "ids": list(ids[:MAX_NAMED])}
+    return AuditEvent(
+        tenant=owner.tenant, at=now, action="memory.restore", agent_id=owner.agent, message=message, meta=meta
+    )

@@ -1,0 +1,104 @@
+"""Maintenance that runs by itself: at intervals, by one of many processes, and after many writes of an agent."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from recollect import Recollect
+from recollect.errors import StoreError
+from tests.services.conftest import Clock, Place
+from tests.waiting import eventually
+
+HOUR = timedelta(hours=1)
+
+
+def count_runs(recollect: Recollect) -> int:
+    return sum(event.action == "maintenance.run" for event in recollect.tenant().audit_events(limit=500))
+
+
+def test_one_of_many_processes_runs_it_every_hour(fresh_place: Place, clock: Clock) -> None:
+    with fresh_place.open(clock, embedder="off") as first, fresh_place.open(clock, embedder="off") as second:
+        first.agent("ann").remember("Thanks, great!", kind="episode", category="routine")
+        schedules = (first.maintenance, second.maintenance)
+        assert first.maintenance.refresh().next_at is None  # a library runs none
+        for each in schedules:
+            each.start()
+        began = clock()
+        next_at = first.maintenance.refresh().next_at
+        assert next_at is not None
+        assert timedelta(minutes=1) <= next_at - began <= timedelta(minutes=1.1)
+        assert [each.run_if_due() for each in schedules] == [False, False]
+
+        clock.forward(minutes=2)
+        assert [each.run_if_due() for each in schedules] == [True, False]
+        assert count_runs(first) == 0  # nothing changed, so there is nothing to record
+
+        last, again = second.maintenance.refresh().last, second.maintenance.status().next_at
+        assert last is not None
+        assert again is not None
+        assert (last.at, last.error, last.counts["agents"], last.counts["archived"]) == (clock(), "", 1, 0)
+        assert HOUR <= again - clock() <= 1.1 * HOUR
+        clock.forward(days=8)
+        assert [each.run_if_due() for each in reversed(schedules)] == [True, False]
+        assert (count_runs(first), len(first.agent("ann").list(state="archived"))) == (1, 1)
+
+
+def test_it_stops_with_the_server_and_when_it_is_off(fresh_place: Place, clock: Clock) -> None:
+    with fresh_place.open(clock, embedder="off", maintenance_interval=0) as recollect:
+        recollect.maintenance.start()
+        clock.forward(days=1)
+        assert (recollect.maintenance.refresh().next_at, recollect.maintenance.run_if_due()) == (None, False)
+    with fresh_place.open(clock, embedder="off") as recollect:
+        recollect.maintenance.start()
+        clock.forward(days=1)
+        recollect.maintenance.stop()
+        assert recollect.maintenance.run_if_due() is False
+    assert not [each for each in threading.enumerate() if each.name == "recollect-maintenance"]
+
+
+def test_a_run_by_hand_counts_and_a_failed_one_is_told(fresh_place: Place, clock: Clock) -> None:
+    with fresh_place.open(clock, embedder="off") as recollect:
+        recollect.agent("ann").remember("Tea at four")
+        recollect.maintain()
+        recollect.maintenance.start()
+        clock.forward(minutes=50)
+        assert recollect.maintenance.run_if_due() is False
+        fresh_place.sql("ALTER TABLE idempotency_keys RENAME TO elsewhere")
+        clock.forward(hours=1)
+
+        with pytest.raises(StoreError):
+            recollect.maintenance.run_if_due()
+
+        last = recollect.maintenance.refresh().last
+        assert last is not None
+        assert last.at == clock()
+        assert last.error
+
+
+@pytest.mark.parametrize("is_closed", [True, False], ids=["at the end", "meanwhile"])
+def test_the_quota_holds_without_maintenance(fresh_place: Place, clock: Clock, is_closed: bool) -> None:
+    settings: dict[str, Any] = {"embedder": "off", "episode_quota": 20}
+    with fresh_place.open(clock, **settings) as recollect:
+        ann, bob = recollect.agent("ann"), recollect.agent("bob")
+        for number in range(40):
+            ann.remember(f"Anna bought {number} apples", kind="episode", importance=number / 40)
+        bob.remember("Bob is here", kind="episode")
+        if not is_closed:
+            eventually(lambda: len(ann.list()) == 20)
+    with fresh_place.open(clock, **settings) as recollect:
+        live = recollect.agent("ann").list()
+        assert [each.importance for each in live] == [number / 40 for number in range(39, 19, -1)]
+        events = [each for each in recollect.tenant().audit_events(limit=100) if each.action == "maintenance.run"]
+        assert {each.agent_id for each in events} == {"ann"}
+        assert sum(each.meta["archived"] for each in events) == 20
+
+
+def test_the_quota_is_not_maintained_if_that_is_off(fresh_place: Place, clock: Clock) -> None:
+    with fresh_place.open(clock, embedder="off", episode_quota=2, maintenance_writes=0) as recollect:
+        recollect.agent("ann").remember_many([{"text": f"Anna bought {n} apples", "kind": "episode"} for n in range(9)])
+    with fresh_place.open(clock, embedder="off") as recollect:
+        assert len(recollect.agent("ann").list()) == 9
