@@ -553,3 +553,20 @@ def test_the_example_of_the_documentation_stores_a_note(door: Door, opened: Reco
 
     id = told["result"]["structuredContent"]["id"]
     assert opened.tenant("other").agent("atlas").get(id).text == "Prefers tabs"
+
+
+def test_a_stored_text_keeps_the_conversation_of_the_header(door: Door) -> None:
+    with door.client("acme", KeyScope.WRITE) as client:
+
+        def call(tool: str, arguments: Json, **options: Any) -> Json:
+            params, query = {"name": tool, "arguments": arguments}, "?agent=threads&sets=details"
+            answered = posted(client, "tools/call", params, query=query + options.pop("more", ""), **options)
+            structured: Json = answered.json()["result"]["structuredContent"]
+            return structured
+
+        in_header = call("store_memory", {"content": "one"}, headers={"X-Recollect-Session": "s-1"})
+        in_address = call("store_memory", {"content": "two"}, more="&session=s-2")
+        given = call("store_memory", {"content": "three", "thread_id": "s-3"}, more="&session=s-2")
+        for session, stored in (("s-1", in_header), ("s-2", in_address), ("s-3", given)):
+            found = call("search_memory", {"thread_id": session})["memories"]
+            assert [each["memory_key"] for each in found] == [stored["memory_key"]]

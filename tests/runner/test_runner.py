@@ -266,6 +266,7 @@ def test_a_long_argument_of_a_call_is_shown_as_a_reference_from_then_on(
     assert ask(store, "Keep the log").response == "Kept."
 
     (detail,) = atlas.list_details()
+    assert detail.session_id == atlas.sessions()[0].id
     assert atlas.read_detail(detail.key, limit=100_000).content == long
     (call,) = [each for each in endpoint.bodies[-1]["messages"] if each.get("tool_calls")]
     arguments = json.loads(call["tool_calls"][0]["function"]["arguments"])

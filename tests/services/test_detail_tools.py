@@ -133,6 +133,15 @@ def test_a_part_that_cannot_be_read_is_refused_with_a_sentence(ann: AgentMemory,
     assert (answer["ok"], answer["error"].endswith(".")) == (False, True)
 
 
+def test_store_memory_keeps_the_session_it_ran_in(ann: AgentMemory) -> None:
+    kept = ann.call_tool("store_memory", {"content": LOG}, session_id="thread-8")["memory_key"]
+    ann.call_tool("store_memory", {"content": LOG})
+
+    found = ann.call_tool("search_memory", {"thread_id": "thread-8"}, session_id="thread-9")["memories"]
+
+    assert [each["memory_key"] for each in found] == [kept]
+
+
 @pytest.mark.parametrize("name", ["store_memory", "retrieve_memory", "search_memory"])
 def test_without_an_agent_there_is_nothing_to_read(name: str) -> None:
     arguments = {"content": "x"} if name == "store_memory" else {}

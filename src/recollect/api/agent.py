@@ -168,9 +168,12 @@ class AgentPrompts(AgentView):
         """
         return catalog.render_tools(sets, form)
 
-    def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Json:
-        """Run one tool. Refusals are returned as answers, not raised."""
-        return catalog.call(self, name, arguments)
+    def call_tool(self, name: str, arguments: Mapping[str, Any], *, session_id: str | None = None) -> Json:
+        """Run one tool. Refusals are returned as answers, not raised.
+
+        `session_id` is the conversation in which the model calls it; `store_memory` keeps it.
+        """
+        return catalog.call(self, name, arguments, session_id=session_id)
 
 
 MAX_CALLS = 200

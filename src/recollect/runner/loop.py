@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any
 
 import pydantic_ai
@@ -164,7 +165,7 @@ def _wrap_memory_tools(memory: AgentMemory, tools: Sequence[MemoryTool], session
     """Wrap recollect's tools for the framework. They check their arguments themselves, with better messages."""
 
     async def call(name: str, arguments: dict[str, Any]) -> Json:
-        return await run_sync(memory.call_tool, name, arguments)
+        return await run_sync(partial(memory.call_tool, name, arguments, session_id=session_id))
 
     call_captured = capture_calls(memory, call, session_id=session_id)
     for tool in tools:

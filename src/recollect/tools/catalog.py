@@ -45,13 +45,19 @@ def is_refusal(answer: Json) -> bool:
     return "error" in answer
 
 
-def call(memory: Any | None, name: str, arguments: Mapping[str, Any]) -> Json:
-    """Run a tool on an agent's memory (`api.AgentMemory`; None without an agent) and return its answer."""
+def call(memory: Any | None, name: str, arguments: Mapping[str, Any], *, session_id: str | None = None) -> Json:
+    """Run a tool on an agent's memory (`api.AgentMemory`; None without an agent) and return its answer.
+
+    `session_id` is the conversation in which the tool is called.
+    """
     tool = TOOLS.get(name)
     if tool is None:
         return {"ok": False, "error": f"There is no tool {name[:60]!r}; the tools are {', '.join(TOOLS)}."}
     try:
-        return tool.call(memory, **tool.parse_arguments(arguments))
+        given = tool.parse_arguments(arguments)
+        if session_id and tool.session_argument:
+            given = {tool.session_argument: session_id, **given}
+        return tool.call(memory, **given)
     except SecretRejected as refusal:
         return {"ok": False, "error": refusal.sentence}
     except (Invalid, NotFound, TimedOut) as refusal:

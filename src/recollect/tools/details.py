@@ -25,10 +25,12 @@ OPTIONAL = ("next_offset", "first_line", "last_line", "matches")
 """Fields of a page that are left out when they are None."""
 
 
-def store_memory(memory: AgentMemory | None, content: str, description: str = "", type: str = "text") -> Json:
+def store_memory(
+    memory: AgentMemory | None, content: str, description: str = "", type: str = "text", thread_id: str = ""
+) -> Json:
     if memory is None:
         return NO_AGENT
-    detail = memory.store_detail(content, description=description, type=type)
+    detail = memory.store_detail(content, description=description, type=type, session_id=thread_id or None)
     return {"ok": True, "memory_key": detail.key, "reference": reference(detail.key, detail.description)}
 
 
@@ -108,9 +110,11 @@ TOOLS = (
             "type": Parameter(
                 description="A short word for what it is: command_output, file_content, api_response, user_preference …"
             ),
+            "thread_id": Parameter(description="The conversation it belongs to; leave it out for the current one."),
         },
         answer={"memory_key": "string", "reference": "string"},
         call=store_memory,
+        session_argument="thread_id",
     ),
     Tool(
         name="retrieve_memory",

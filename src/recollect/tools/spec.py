@@ -54,6 +54,7 @@ class Tool:
     is_read_only: bool = False
     is_destructive: bool = False
     is_idempotent: bool = False
+    session_argument: str = ""  # argument that is the session of the call if the model does not give it
 
     def schema(self) -> Json:
         """Return the arguments as JSON Schema."""

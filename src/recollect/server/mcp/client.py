@@ -21,6 +21,7 @@ class ClientContext:
     memory: AgentMemory
     sets: Sequence[str]
     may_write: bool = True
+    session_id: str | None = None  # conversation of the host, if it names one
 
     @property
     def tools(self) -> Sequence[Tool]:

@@ -29,6 +29,7 @@ from recollect.server.mcp.protocol import Context, build_server_for
 from recollect.server.threads import SMALL_BODY
 
 AGENT_HEADER = "X-Recollect-Agent"
+SESSION_HEADER = "X-Recollect-Session"
 JSON, STREAM = "application/json", "text/event-stream"
 
 
@@ -82,6 +83,7 @@ class McpEndpoint:
             memory=self._recollect.tenant(access.tenant).agent(agent),
             sets=_parse_sets(query["sets"]) if "sets" in query else self._sets,
             may_write=is_allowed(access.scope, KeyScope.WRITE),
+            session_id=query.get("session") or request.headers.get(SESSION_HEADER),
         )
 
 

@@ -96,7 +96,8 @@ def build_server_for(
         refusal = _refusal(client, params.name)
         if refusal is not None:
             return _result(refusal)
-        return _result(await ask(partial(catalog.call, client.memory, params.name, params.arguments or {})))
+        work = partial(catalog.call, client.memory, params.name, params.arguments or {}, session_id=client.session_id)
+        return _result(await ask(work))
 
     async def list_resources(context: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
         cursor = None if params is None else params.cursor
