@@ -341,10 +341,7 @@ class _Scored(NamedTuple):
 
 
 def check_query(query: str) -> str:
-    """Return a query without surrounding white space, cut to `MAX_QUERY_CHARS`.
-
-    Raises: Invalid.
-    """
+    """Return a query without surrounding white space, cut to `MAX_QUERY_CHARS`. Raises: Invalid."""
     query = check_text(query, what="query").strip()
     if not query:
         raise Invalid("The query is blank; say what to look for.")
@@ -352,10 +349,7 @@ def check_query(query: str) -> str:
 
 
 def check_limit(limit: object, *, most: int = MAX_LIMIT) -> int:
-    """Return a limit if it is a whole number from 1 to `most`.
-
-    Raises: Invalid.
-    """
+    """Return a limit if it is a whole number from 1 to `most`. Raises: Invalid."""
     return check_whole(limit, "The limit", least=1, most=most)
 
 
