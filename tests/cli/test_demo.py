@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from recollect.cli.commands.demo import TOUR
 from tests.cli.program import ANSI, Program
 
@@ -23,7 +25,10 @@ def test_the_tour_is_the_same_every_time_and_leaves_nothing_behind(program: Prog
     )
     steady = BY_CHANCE.sub("<chance>", lines.out)
     assert steady.startswith(BY_CHANCE.sub("<chance>", told))
-    assert "0.900 = 0.5×1.000 similarity" in steady
+    ((score, terms),) = re.findall(r"m-3\tLena leads the billing team\n\t(\S+) = (0\.5×\S+ similarity .*)\n", steady)
+    parts = [(float(weight), float(part)) for weight, part in re.findall(r"(\S+)×(\S+)", terms)]
+    assert sum(weight * part for weight, part in parts) == pytest.approx(float(score), abs=0.001)
+    assert parts[0][1] > 0.5, "it is more likely relevant than not"
     assert [path.name for path in program.folder.iterdir()] == []
 
 
@@ -39,9 +44,10 @@ def test_the_tour_shows_every_kind_and_what_became_of_it(program: Program) -> No
     assert refusal.startswith("text appears to contain a secret — not stored. It matches the rule aws-access-key. ")
     assert "Orders to Norway" in printed["recall 'what does a refund to Norway cost?' --source knowledge --limit 1"]
     assert (
-        "truncated by" in printed["context monday 'Shall I indent the invoice export with tabs?' --budget 140 --blocks"]
+        "truncated by" in printed["context monday 'Shall I indent the invoice export with tabs?' --budget 170 --blocks"]
     )
-    assert [line.split("\t")[0] for line in printed["list"].splitlines()] == ["m-7", "m-3", "m-1"]
+    assert [line.split("\t")[0] for line in printed["list"].splitlines()] == ["m-7", "m-5", "m-3", "m-1"]
+    assert "\nexpired: 1\n" in printed["maintain"]
     assert printed["audit --verify"].startswith("The log is whole: ")
 
 

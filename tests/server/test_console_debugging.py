@@ -36,7 +36,7 @@ def test_the_page_says_why_something_is_or_is_not_recalled(
     ann.remember("The office opens at eleven", supersedes="m-2")  # m-3
     ann.remember("The office opens at midnight", kind="core", origin="tool")  # m-4
     clock.ahead = timedelta(days=-400)
-    ann.remember("The office opened at one", kind="episode")  # m-5
+    ann.remember("The office opened at one", kind="episode", category="routine")  # m-5
     clock.ahead = timedelta()
     recollect.maintain()
     for number in range(12):

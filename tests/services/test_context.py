@@ -157,6 +157,19 @@ def test_nothing_is_shown_twice(full: AgentMemory) -> None:
     assert reasons["m-5"] == "shown in tool_results"
 
 
+def test_a_note_that_finds_no_room_is_not_said_to_be_shown(ann: AgentMemory) -> None:
+    note = ann.remember("Invoices are written in euros")
+    message = "In which currency are invoices written?"
+    whole = ann.context("s-1", message)
+
+    made = ann.context("s-1", message, budget=whole.tokens - 1)
+
+    reasons = [
+        [item.left_out for block in each.blocks for item in block.items if item.id == note.id] for each in (whole, made)
+    ]
+    assert reasons == [["", "shown in notes"], ["budget", "budget"]]
+
+
 @pytest.mark.parametrize("message", ["thanks, that's all", "Good morning!", "ok, great", "Danke schön!"])
 def test_small_talk_recalls_nothing(full: AgentMemory, tenant: TenantMemory, message: str) -> None:
     tenant.ingest("Thanks go to all who wrote this page. That is all there is to say.", title="Thanks")

@@ -110,8 +110,8 @@ def test_storing_searching_and_deleting_answer_exactly_like_this(ann: AgentMemor
     nothing = {
         "count": 0,
         "memories": [],
-        "hint": "No fact holds exactly these words. Try one word of it, leave the arguments out to see the newest facts,"
-        " or ask a question in your own words with search_my_memories.",
+        "hint": "No fact holds exactly these words. Try one word of it, leave the arguments out to see the newest "
+        "facts, or ask a question in your own words with search_my_memories.",
     }
 
     assert call("memory_search", {"tag": "infra"}) == {"count": 2, "memories": [deploy, database]}

@@ -73,5 +73,7 @@ def test_context_rejects_budget_above_limit(ann: AgentMemory) -> None:
 
 
 def test_settings_reject_numbers_out_of_bounds() -> None:
-    with pytest.raises(Invalid, match=f"context_budget was given {2**63}; expected a whole number from 1 to 1000000000"):
+    with pytest.raises(
+        Invalid, match=f"context_budget was given {2**63}; expected a whole number from 1 to 1000000000"
+    ):
         Settings(context_budget=2**63)

@@ -93,18 +93,17 @@ TOUR = (
         title="Conversations become episodes",
         says="The fourth kind is what was said and done. A turn is kept word for word, and remembered as episodes.",
         lines=(
-            "log monday --remember --user 'We ship the invoice export on Thursday'"
-            " --assistant 'Noted: the invoice export ships on Thursday.'",
+            "log monday --remember --user 'We ship the invoice export on Thursday' --assistant 'Sounds good, thanks!'",
             "list --kind episode",
         ),
     ),
     Stop(
         title="Recall finds by meaning and by words, and says why",
-        says="The score is a sum, and each part of it can be read: how well it fits, how recent it is, how important, "
-        "and where it comes from.",
+        says="Similarity is the chance that a memory is relevant to the question. How recent and important it is, and "
+        "where it comes from, count in proportion to that. Each part of the score can be read.",
         lines=(
-            "recall 'who is responsible for billing?' --limit 2 --explain",
-            "explain 'who is responsible for billing?' --id m-2 --limit 1",
+            "recall 'who leads billing?' --limit 1 --explain",
+            "explain 'who leads billing?' --id m-2 --limit 1",
         ),
     ),
     Stop(
@@ -135,7 +134,7 @@ TOUR = (
         title="The next prompt, within a budget",
         says="All of it is put together for one call of a model: nothing twice, and never more tokens than allowed. "
         "What had to go is said, and why.",
-        lines=("context monday 'Shall I indent the invoice export with tabs?' --budget 140 --blocks",),
+        lines=("context monday 'Shall I indent the invoice export with tabs?' --budget 170 --blocks",),
     ),
     Stop(
         title="What does not get in",
@@ -145,8 +144,8 @@ TOUR = (
     ),
     Stop(
         title="Forgetting",
-        says="Five weeks later the journal has left the prompt, and maintenance archives the episodes nobody asked "
-        "for. What an agent is, and what it knows of its user, stays.",
+        says="Five weeks later the journal has left the prompt, and maintenance archives the small talk. What an agent "
+        "is, what it knows of its user, and the facts it was told stay.",
         lines=("maintain", "list"),
         days_later=35,
     ),

@@ -1,4 +1,7 @@
-"""English cues: what sounds like a decision, a finished task, an error, or an instruction to remember."""
+"""English cues: what sounds like a decision, a finished task, an error, or an instruction to remember.
+
+`CUES` adds those of the other languages.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import re
 
 from recollect.policy.lexicon.english import NEGATIONS
 from recollect.policy.lexicon.entries import merge_cues, parse_cues
+from recollect.policy.lexicon.languages import LEXICONS
 
 _DONE = """
 finished, completed, deployed, shipped, merged, fixed, resolved, released, published, delivered, sent, submitted,
@@ -326,10 +330,16 @@ PERSONAL = re.compile(
 )
 """Facts about the user, which are recalled most often."""
 
-CUES = {
+_ENGLISH_CUES = {
     "explicit": EXPLICIT,
     "remember": REMEMBER,
     "decision": merge_cues([REFUSALS, DECISIONS]),
     "task_completion": COMPLETIONS,
     "error": merge_cues([FAILURES, ERRORS]),
 }
+
+CUES = {
+    name: merge_cues([table, *(lexicon.cues[name] for lexicon in LEXICONS if name in lexicon.cues)])
+    for name, table in _ENGLISH_CUES.items()
+}
+"""Cues of all languages; their words are too different to be confused."""

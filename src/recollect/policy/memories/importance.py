@@ -16,12 +16,11 @@ from recollect.policy.memories.categories import Category
 from recollect.policy.memories.gist import ANSWERING, is_long_answer
 
 if TYPE_CHECKING:
-    from recollect.policy.lexicon import cues, english_cues
+    from recollect.policy.lexicon import english_cues
     from recollect.policy.lexicon.entries import CueTable
     from recollect.policy.memories import chatter
 else:
     chatter = LazyModule("recollect.policy.memories.chatter")
-    cues = LazyModule("recollect.policy.lexicon.cues")
     english_cues = LazyModule("recollect.policy.lexicon.english_cues")
 
 LOW = 0.2
@@ -158,7 +157,7 @@ def _is_instruction_later(text: str) -> bool:
 
 def _is_instruction(normalized: str, words: set[str]) -> bool:
     """Return True if a text asks to remember something."""
-    explicit, remember = cues.CUES["explicit"], cues.CUES["remember"]
+    explicit, remember = english_cues.CUES["explicit"], english_cues.CUES["remember"]
     if words.isdisjoint(explicit.triggers) and words.isdisjoint(remember.triggers):
         return False
     for sentence in _SENTENCE_END.split(normalized):
@@ -172,7 +171,7 @@ def _is_instruction(normalized: str, words: set[str]) -> bool:
 
 def _sounds_like(normalized: str, words: set[str]) -> Category | None:
     """Return the category with the longest lifetime that a sentence sounds like."""
-    tables = [cues.CUES[category] for category in BY_CATEGORY]
+    tables = [english_cues.CUES[category] for category in BY_CATEGORY]
     if not any(table.may_match(normalized, words) for table in tables):
         return None
     found: Category | None = None
@@ -187,7 +186,7 @@ def _sounds_like(normalized: str, words: set[str]) -> Category | None:
 
 
 def _categorise_sentence(sentence: str, words: list[str]) -> Category | None:
-    known, tables = set(words), cues.CUES
+    known, tables = set(words), english_cues.CUES
     if not sentence.endswith("?"):
         if _has_cue(tables["decision"], sentence, known):
             return Category.DECISION

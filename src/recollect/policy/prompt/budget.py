@@ -22,7 +22,6 @@ from recollect.policy.prompt.escaping import to_one_line
 from recollect.policy.prompt.fitter import (
     DROPPED,
     FOLDED,
-    LEFT_OUT,
     MOVED,
     PART_NAMES,
     FitCallbacks,
@@ -35,7 +34,7 @@ from recollect.policy.prompt.fitter import (
 )
 from recollect.policy.prompt.rendering import Renderer, find_all_mentions, find_mentions
 from recollect.policy.prompt.transcript_digest import clip_middle
-from recollect.policy.prompt.window import NEVER_CUT, Form, Piece, PromptPart, Window
+from recollect.policy.prompt.window import NEVER_CUT, NO_ROOM, Form, Piece, PromptPart, Window
 
 KEPT_TURNS = 20
 KEPT_MEMORIES = 3
@@ -258,7 +257,7 @@ def _drop_rest(fitter: Fitter) -> None:
                 f"There was no room for {len(removed)} of {len(pieces)} {PART_NAMES[part]}, not even as references."
             )
             fitter.apply(
-                "drop", fitter.replace_pieces(part, removed, None, LEFT_OUT), removed, part=part, message=message
+                "drop", fitter.replace_pieces(part, removed, None, NO_ROOM), removed, part=part, message=message
             )
 
 

@@ -16,9 +16,9 @@ from itertools import accumulate, takewhile
 from recollect.model import Truncation
 from recollect.policy.details.references import reference
 from recollect.policy.prompt.rendering import Renderer, find_all_mentions, find_mentions
-from recollect.policy.prompt.window import MOVED_HEADING, Form, Layout, Piece, PromptPart, Window
+from recollect.policy.prompt.window import MOVED_HEADING, NO_ROOM, Form, Layout, Piece, PromptPart, Window
 
-LEFT_OUT, FOLDED, MOVED = "budget", "folded", "moved"
+FOLDED, MOVED = "folded", "moved"
 """Reasons why a piece is missing: no room, part of a summary, or behind a reference."""
 
 PART_NAMES: Mapping[PromptPart, str] = {
@@ -234,7 +234,7 @@ class Fitter:
             return
         by = Piece(id=source_ids(moved)[0], text="\n".join(kept.values()), form=Form.REFERENCE) if kept else None
         message = f"{what[:1].upper()}{what[1:]} left out: the store cannot be written, so there is no reference."
-        self.apply("drop", self.replace_pieces(part, moved, by, LEFT_OUT), moved, part=part, message=message)
+        self.apply("drop", self.replace_pieces(part, moved, by, NO_ROOM), moved, part=part, message=message)
 
     def _accept(self, cut: _Cut, window: Window, touched: Sequence[Piece]) -> None:
         excess = self.excess_of(window)
@@ -248,7 +248,7 @@ class Fitter:
             if part not in self._drops:
                 self._drops[part] = _Cut(step="drop", part=part, message="")
                 self._cuts.append(self._drops[part])
-            self._accept(self._drops[part], self.replace_pieces(part, pieces, None, LEFT_OUT), pieces)
+            self._accept(self._drops[part], self.replace_pieces(part, pieces, None, NO_ROOM), pieces)
             self._describe_drop(part)
 
     def _count_fitting(self, placed: Sequence[Placed], sizes: Mapping[int, int]) -> int:

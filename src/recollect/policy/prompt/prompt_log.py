@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from recollect.model import Block, BlockItem
 from recollect.policy.prompt.rendering import Renderer
-from recollect.policy.prompt.window import BLOCKS, STABLE_BLOCKS, Form, Layout, Piece, PromptPart, Window
+from recollect.policy.prompt.window import (
+    BLOCKS,
+    NO_ROOM,
+    SHOWN_ELSEWHERE,
+    STABLE_BLOCKS,
+    Form,
+    Layout,
+    LeftOut,
+    Piece,
+    PromptPart,
+    Window,
+    identify_piece,
+)
 
 DIGEST_CHARS = 16
 SOURCES = {
@@ -31,9 +43,9 @@ def digest(text: str) -> str:
 def build_blocks(window: Window, drawing: Renderer) -> tuple[Block, ...]:
     """Return every block with its cost and items; empty blocks only if something was left out of them."""
     tokens = {block.name: block.tokens for block in drawing.blocks(window)}
-    blocks = []
+    blocks, cut = [], _find_cut(window)
     for name, parts in BLOCKS[window.layout]:
-        items = tuple(item for part in parts for item in _items(window, part))
+        items = tuple(item for part in parts for item in _items(window, part, cut))
         if name in tokens or items:
             blocks.append(Block(name=name, tokens=tokens.get(name, 0), items=items))
     return tuple(blocks)
@@ -46,9 +58,23 @@ def stable_messages(window: Window, drawing: Renderer) -> int:
     return sum(len(block.messages) for block in drawing.blocks(window) if block.name in STABLE_BLOCKS)
 
 
-def _items(window: Window, part: PromptPart) -> Iterator[BlockItem]:
+def _find_cut(window: Window) -> dict[str, frozenset[str]]:
+    """Map each reason "shown in …" to the pieces that this part had no room for after all, by identity."""
+    reasons = {each.reason for left_out in window.left_out.values() for each in left_out}
+    return {
+        reason: frozenset(name for each in left_out if each.reason == NO_ROOM for name in identify_piece(each.piece))
+        for part, left_out in window.left_out.items()
+        if (reason := SHOWN_ELSEWHERE.format(part.value)) in reasons
+    }
+
+
+def _items(window: Window, part: PromptPart, cut: Mapping[str, frozenset[str]]) -> Iterator[BlockItem]:
+    def find_reason(each: LeftOut) -> str:
+        is_cut = each.reason in cut and not cut[each.reason].isdisjoint(identify_piece(each.piece))
+        return NO_ROOM if is_cut else each.reason
+
     yield from _block_items(part, window.of(part), "")
-    for reason, left_out in groupby(window.left_out.get(part, ()), key=lambda each: each.reason):
+    for reason, left_out in groupby(window.left_out.get(part, ()), key=find_reason):
         yield from _block_items(part, [each.piece for each in left_out], reason)
 
 

@@ -13,6 +13,7 @@ from recollect.model import Json, Memory
 from recollect.policy.memories.trust import UNVERIFIED, provenance
 from recollect.policy.prompt.escaping import CONTINUED, escape_item, escape_line, wrap_block
 from recollect.policy.prompt.relevance import render_notes
+from recollect.policy.text import fold
 
 
 def private_memory(core: Sequence[Memory], journal: Sequence[Memory]) -> str | None:
@@ -122,6 +123,17 @@ class Piece:
     memory: Memory | None = None
     stored: str = ""  # the stored text, if it differs from the rendered one
     is_suspicious: bool = False  # reads like instructions
+
+
+def identify_piece(piece: Piece) -> tuple[str, ...]:
+    """Return the keys that identify a piece: its memory's id and its normalized text."""
+    text = " ".join(fold(piece.text).split())
+    return (text,) if piece.memory is None else (piece.memory.id, text)
+
+
+NO_ROOM = "budget"
+SHOWN_ELSEWHERE = "shown in {}"
+"""Reasons to leave a piece out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

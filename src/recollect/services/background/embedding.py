@@ -28,8 +28,6 @@ BATCH = 64
 """Number of texts per call of the embedder."""
 
 MAX_RECENT = 64
-"""Number of texts whose vectors are kept."""
-
 FIRST_RETRY = 1.0
 LONGEST_RETRY = 300.0
 """Seconds between a failed pass and the next; the pause doubles from the first value to the second."""
@@ -95,9 +93,7 @@ class Embedding:
 
     def of_texts(self, texts: Sequence[str]) -> Sequence[Vector | None]:
         """Return a vector for each text, or None for each if they come later: store the texts, then call `wake`."""
-        if self._embedder is None:
-            return [None] * len(texts)
-        if not self.is_remote:
+        if self._embedder is not None and not self.is_remote:
             try:
                 vectors = list(self._embed(texts))
                 with self._lock:
@@ -225,10 +221,10 @@ class Embedding:
         """Register the embedder in the store, once, and wake the thread for texts of an earlier run."""
         if self._is_used:
             return
-        assert self._embedder is not None
+        embedder = cast("Embedder", self._embedder)
         with self._use_lock:
             if not self._is_used:
-                self._store.use_embedder(self._embedder.name, self._embedder.dimensions)
+                self._store.use_embedder(embedder.name, embedder.dimensions)
                 self._is_used = True
                 self.wake()
 
@@ -265,8 +261,9 @@ class Embedding:
 
         def store(texts: Sequence[Unembedded], vectors: Vector) -> int:
             self._register()
-            is_closed = self._closed.is_set()
-            return 0 if is_closed else self._store.set_vectors(tenant, list(zip(texts, vectors, strict=True)))
+            return (
+                0 if self._closed.is_set() else self._store.set_vectors(tenant, list(zip(texts, vectors, strict=True)))
+            )
 
         for page in self._pages(tenant):
             done += self._try_each([text for text in page if text_key(text) not in before], store)
@@ -332,9 +329,8 @@ class Embedding:
             raise
 
     def _embed(self, texts: Sequence[str]) -> Vector:
-        embedder = self._embedder
-        assert embedder is not None
-        return self._track(lambda: embedder.embed(texts))
+        embed = cast("Embedder", self._embedder).embed
+        return self._track(lambda: embed(texts))
 
     def _track(self, call: Callable[[], Vector]) -> Vector:
         """Call the embedder and update `problem`."""
@@ -371,8 +367,7 @@ class Embedding:
             self._wakeup.clear()
             if self._closed.is_set():
                 return
-            error = self._run_pass()
-            if error is None:
+            if (error := self._run_pass()) is None:
                 pause = FIRST_RETRY
                 continue
             if self._closed.is_set():

@@ -11,9 +11,19 @@ from recollect.model import Conversation, Hit, Kind, Memory, Owner, Source
 from recollect.policy.memories.importance import is_small_talk
 from recollect.policy.memories.trust import Judge, is_suspicious
 from recollect.policy.prompt.escaping import escape_item
-from recollect.policy.prompt.window import Form, Layout, LeftOut, Piece, PromptPart, Window, render_clock
+from recollect.policy.prompt.window import (
+    SHOWN_ELSEWHERE,
+    Form,
+    Layout,
+    LeftOut,
+    Piece,
+    PromptPart,
+    Window,
+    identify_piece,
+    render_clock,
+)
 from recollect.policy.recall.purposes import is_unverified
-from recollect.policy.text import check_text, fold
+from recollect.policy.text import check_text
 from recollect.ports import Store
 from recollect.services.knowledge.skills import Skills
 from recollect.services.prompt.blocks import Inject, break_forged_references, list_private_memories
@@ -28,7 +38,6 @@ SPARE = 3
 OWN_KINDS = (Kind.CORE, Kind.JOURNAL, Kind.NOTE)
 """Kinds that enter a prompt without being recalled."""
 
-SHOWN_ELSEWHERE = "shown in {}"
 STORED = (
     PromptPart.CORE,
     PromptPart.JOURNAL,
@@ -185,7 +194,7 @@ class _ShownPieces:
     def add(self, part: PromptPart, pieces: Iterable[Piece]) -> None:
         """Add the pieces of a part."""
         for piece in pieces:
-            for name in _identities(piece):
+            for name in identify_piece(piece):
                 self._places.setdefault(name, part)
 
     def select_new(self, found: Iterable[Piece], *, most: int) -> tuple[list[Piece], tuple[LeftOut, ...]]:
@@ -199,18 +208,12 @@ class _ShownPieces:
         for piece in found:
             if len(new) == most:
                 break
-            places = [self._places[name] for name in _identities(piece) if name in self._places]
+            places = [self._places[name] for name in identify_piece(piece) if name in self._places]
             if places:
                 left_out.append(LeftOut(piece=piece, reason=SHOWN_ELSEWHERE.format(places[0].value)))
             else:
                 (doubtful if piece.is_suspicious else new).append(piece)
         return [*new, *doubtful][:most], tuple(left_out)
-
-
-def _identities(piece: Piece) -> tuple[str, ...]:
-    """Return the keys that identify a piece: its memory's id and its normalized text."""
-    text = " ".join(fold(piece.text).split())
-    return (text,) if piece.memory is None else (piece.memory.id, text)
 
 
 def _memory_pieces(memories: Sequence[Memory]) -> list[Piece]:
