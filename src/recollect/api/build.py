@@ -126,7 +126,6 @@ def build_services(
     judge = partial(judge_memory, mode=settings.suspicious)
     recall = _build_recall(store, embedding, echoes, retrieved, judge, now, settings)
     inject = _build_inject(store, embedding, echoes, judge, now, settings)
-    passages = PassageSearch(store)
     context_calls = ContextCalls(store, keep=settings.context_calls_kept)
     consolidate = _build_consolidate(store, remember, guard, summary, now, settings)
     keys, waiting = ApiKeys(store, now), (retrieved, context_calls)
@@ -162,7 +161,7 @@ def build_services(
         keys=keys,
         idempotency=Idempotency(store, now),
         ingest=Ingest(store, embedding, guard, outside.files, now),
-        search_knowledge=SearchKnowledge(passages, embedding, echoes),
+        search_knowledge=SearchKnowledge(PassageSearch(store), embedding, echoes),
         assemble=assemble,
         context_calls=context_calls,
         seen=InspectContextCall(store, skills, context_calls),
