@@ -114,14 +114,11 @@ class Recall:
         self._store = store
         self._sources = {source.name: source for source in sources}
         self._embedding = embedding
-        self._echoes = echoes
-        self._retrieved = retrieved
+        self._echoes, self._retrieved = echoes, retrieved
         self._judge = judge
         self._now = now
-        self._weights = weights
-        self._floor = floor
-        self._half_life = half_life
-        self._deadline = deadline
+        self._weights, self._floor = weights, floor
+        self._half_life, self._deadline = half_life, deadline
         self._workers = Workers()
 
     def __call__(self, owner: Owner, request: RecallRequest) -> Recalled:
