@@ -6,13 +6,15 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from recollect.model import Chunk, Detail, Document, Owner, Skill
 from recollect.policy.chunking import DocumentPart
-from recollect.policy.passages import PassageEvidence
 from recollect.ports.history import Place
 from recollect.ports.providers import Vector
+
+if TYPE_CHECKING:
+    from recollect.policy.passages import PassageEvidence
 
 
 class ContentDraft(Protocol):
