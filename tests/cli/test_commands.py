@@ -156,6 +156,7 @@ with recollect.Recollect(embedder=Other(), replace_embedder=True) as store:
     names = [each["name"] for each in healthy["checks"]]
     about_the_store = ["store", "schema", "durability", "database", "index", "details", "audit log"]
     expected = ["recollect", "settings", "sqlite", "folder", "disk", *about_the_store, "embedder", "vectors", "waiting"]
+    expected.append("maintenance")
     assert names == expected
     with apsw.Connection(str(program.folder / "notes.db")) as file:
         file.execute("DELETE FROM memory_index")
@@ -207,7 +208,8 @@ def test_doctor_asks_the_model_if_told_to_and_names_what_was_damaged(program: Pr
     wrong = [line for line in ended.out.splitlines() if not line.startswith("✓")]
     assert wrong[0].startswith("✗ details: 1 of 1 are missing or damaged: default/build-log-")
     assert wrong[1].startswith("  Restore them from a backup")
-    assert wrong[2].startswith("✗ model: small: ")
+    assert wrong[2].startswith("  recollect serve runs it by itself")
+    assert wrong[3].startswith("✗ model: small: ")
 
 
 def test_doctor_notices_a_file_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

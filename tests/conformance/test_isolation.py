@@ -104,6 +104,8 @@ BY_AN_AGENT: dict[str, Attempt] = {
         proposal(me, it.memory_id, id=it.proposal_id), was=ProposalState.OPEN
     ),
     "list_aging": lambda store, me, it: store.list_aging(me),
+    "count_aging": lambda store, me, it: store.count_aging(me, now=NOW),
+    "find_filtered": lambda store, me, it: store.find_filtered(me),
     "archive_memories": lambda store, me, it: store.archive_memories(me, [it.seq], now=NOW),
     "mark_retrieved": lambda store, me, it: store.mark_retrieved(me, [it.seq], at=NOW),
     "count_memories": lambda store, me, it: store.count_memories(me),
@@ -232,6 +234,8 @@ OF_THE_WHOLE_DATABASE = {
     "list_tenants": "is for the person who runs the database",
     "take_lease": "says which process does a thing, and nothing about anybody",
     "end_lease": "says which process does a thing, and nothing about anybody",
+    "put_record": "is about the whole store, and nothing about anybody",
+    "find_record": "is about the whole store, and nothing about anybody",
     "scrub": "frees bytes nobody can read any more, and tells nothing about anybody",
     "count_bytes": "is for the person who runs the database",
     "check_row": "touches no record",

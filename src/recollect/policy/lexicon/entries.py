@@ -19,7 +19,7 @@ SIGN = "*"
 """Start of a trigger that is no whole word."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Cue:
     """One pattern, and the words that cancel it when they stand before it."""
 
