@@ -148,6 +148,34 @@ def test_an_existing_store_is_never_overwritten(store: Recollect, tmp_path: Path
     assert [each.text for each in store.agent("other").list()] == ["Ships on Fridays"]
 
 
+def test_a_backup_replaces_only_another_backup(store: Recollect, tmp_path: Path) -> None:
+    (tmp_path / "diary.txt").write_text("dear diary")
+
+    for taken in ("diary.txt", "memory.db"):
+        with pytest.raises(Invalid, match="is not a backup"):
+            store.backup(tmp_path / taken)
+    assert (tmp_path / "diary.txt").read_text() == "dear diary"
+    assert [each.text for each in store.agent("other").list()] == ["Ships on Fridays"]
+
+    store.backup(tmp_path / "monday.tar.zst")
+    assert store.backup(tmp_path / "monday.tar.zst").texts == 1
+
+
+def test_a_store_created_during_a_restore_is_kept(store: Recollect, tmp_path: Path) -> None:
+    store.backup(tmp_path / "monday.tar.zst")
+    url = url_of(tmp_path, "new/copy.db")
+
+    def create(*_: object) -> None:
+        if not (tmp_path / "new" / "copy.db").exists():
+            with Recollect(settings=Settings(url=url)) as other:
+                other.agent("late").remember("Written meanwhile")
+
+    with pytest.raises(Invalid, match="already holds a store"):
+        Recollect.restore(tmp_path / "monday.tar.zst", to=url, progress=create)
+    with Recollect(settings=Settings(url=url)) as other:
+        assert [each.text for each in other.agent("late").list()] == ["Written meanwhile"]
+
+
 def test_a_failed_backup_leaves_no_file(store: Recollect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = sorted(tmp_path.iterdir())
 

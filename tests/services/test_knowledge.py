@@ -513,3 +513,15 @@ def test_documents_with_the_same_title_are_found_apart(tenant: TenantMemory, fol
     hits = tenant.search_knowledge("when are refunds paid")
     assert len({hit.document.id for hit in hits if hit.document}) == 2
     assert {hit.title for hit in hits} == {"Refunds"}
+
+
+def test_texts_whose_titles_are_secrets_stay_apart(tenant: TenantMemory) -> None:
+    for token, text in (
+        ("16C7e42F292c6912E7710c838347Ae178B4a", "Cats"),
+        ("99C7e42F292c6912E7710c838347Ae178B4b", "Dogs"),
+    ):
+        tenant.ingest(f"# ghp_{token}\n\n{text} sleep a lot.")
+
+    documents = tenant.list_documents()
+    assert len(documents) == 2
+    assert all("ghp_" not in each.title for each in documents)

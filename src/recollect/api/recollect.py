@@ -42,7 +42,7 @@ from recollect.services.knowledge.skills import Skills
 from recollect.services.upkeep.maintain import MaintenanceReport
 from recollect.services.walk import Progress
 from recollect.settings import Settings, masked
-from recollect.store import check_backup, open_store, open_workspace, restore_store
+from recollect.store import check_backup, is_backup, open_store, open_workspace, restore_store
 
 __all__ = ["AgentMemory", "Recollect", "TenantMemory"]
 
@@ -159,10 +159,12 @@ class Recollect:
         `progress` is called with the number of files written and the total. The notes file of a workspace is not
         part of it.
 
-        Raises: Invalid on PostgreSQL, or when the file cannot be written; StoreError, Conflict.
+        Raises: Invalid on PostgreSQL, when the file exists and is no backup, or when it cannot be written; StoreError,
+        Conflict.
         """
         self._services.retrieved.flush()
         target = Path(path).absolute()
+        _check_replaceable(target)
         with Archives().create(target, compression=BACKUP_COMPRESSION) as file:
             return self._store.back_up(file, scratch=target.parent, now=self._now(), progress=progress)
 
@@ -335,6 +337,19 @@ class Recollect:
             # A remote embedder is not contacted here: it may be unreachable, and memory works without it.
             self._store.use_embedder(embedder.name, embedder.dimensions)
         return Embedding(self._store, embedder, self._now)
+
+
+def _check_replaceable(target: Path) -> None:
+    """Check that a backup may be written to `target`: only another backup is replaced. Raises: Invalid."""
+    if not target.is_file() or not target.stat().st_size:
+        return
+    try:
+        with Archives().open(target) as (stream, _):
+            is_replaceable = is_backup(stream)
+    except Invalid:
+        is_replaceable = False
+    if not is_replaceable:
+        raise Invalid(f"{target} exists and is not a backup, so it is not overwritten; name another file.")
 
 
 @contextmanager

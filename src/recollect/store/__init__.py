@@ -65,6 +65,11 @@ def restore_store(file: IO[bytes], url: str, *, progress: Callable[[], None] | N
     return report
 
 
+def is_backup(file: IO[bytes]) -> bool:
+    """Return True if a stream begins like a backup."""
+    return bool(import_module("recollect.store.sqlite.backup").is_backup(file))
+
+
 def check_backup(file: IO[bytes], *, scratch: Path, progress: Callable[[], None] | None = None) -> BackupReport:
     """Check every part of a backup, with temporary files in `scratch`.
 

@@ -70,13 +70,14 @@ def read_text(text: str) -> ChatterReading:
 def has_first_person(text: str) -> bool:
     """Return True if the speaker talks about themselves.
 
-    >>> has_first_person("Mi hermano se mudó"), has_first_person("We agreed")
-    (True, False)
+    >>> has_first_person("Mi hermano se mudó"), has_first_person("I decided to move"), has_first_person("We agreed")
+    (True, True, False)
     """
     lowered = text.lower().replace("’", "'")
     words = _TOKEN.findall(lowered)
-    lexicon = find_language(lowered, words)
-    return lexicon is not None and not lexicon.first_person.isdisjoint(words)
+    # A short sentence may not tell its language; then the words of any language count, which keeps rather than forgets.
+    lexicon = find_language(lowered, words) or ANY
+    return not lexicon.first_person.isdisjoint(words)
 
 
 def _split_sentences(tokens: Sequence[str]) -> Iterator[Sequence[str]]:

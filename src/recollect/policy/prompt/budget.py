@@ -123,7 +123,8 @@ def _over_budget(window: Window, budget: int, drawing: Renderer) -> OverBudget:
     """Say which parts take how much of the budget, and what to do."""
     fixed = _only(window, *NEVER_CUT)
     needed = drawing.tokens(fixed)
-    blocks = sorted(drawing.blocks(fixed), key=lambda block: -block.tokens)
+    # The clock is the last thing anybody can shorten.
+    blocks = sorted(drawing.blocks(fixed), key=lambda block: (block.name == PromptPart.CLOCK.value, -block.tokens))
     sizes = ", ".join(f"{block.name.replace('_', ' ')} {block.tokens:,}" for block in blocks)
     return OverBudget(
         f"The parts that are never cut need {needed:,} tokens ({sizes}), {needed - budget:,} more than the budget of "

@@ -132,11 +132,14 @@ class Ingest:
             return self._update(old, options)
         reading = self._files.read(content, name=file_name if name else "")
         title = choose_title(options.title, reading.title, Path(name).stem, reading.parts)
+        name_of_text = title
         if options.title is None:
             title = self._guard.redact(tenant, title)
+            # Two texts whose titles are secrets are two documents, although both titles now read the same.
+            name_of_text = title if title == name_of_text else f"{title} {digest}"
         if not any(part.text.strip() for part in reading.parts):
             raise Invalid(f"{name or 'The text'} {NO_TEXT}.")
-        id = document_id(source=source, title=title)
+        id = document_id(source=source, title=name_of_text)
         old = old or self._store.find_documents(tenant, [id]).get(id)
         if old is not None and old.content_hash == digest:
             return self._update(old, options)

@@ -82,6 +82,16 @@ def write_backup(
     return _report(now, members, problems=[LOST.format(len(missing))] if missing else ())
 
 
+def is_backup(file: IO[bytes]) -> bool:
+    """Return True if a stream begins like a backup."""
+    try:
+        with tarfile.open(fileobj=file, mode="r|") as archive:
+            first = archive.next()
+    except tarfile.TarError:
+        return False
+    return first is not None and first.name == DATABASE
+
+
 def verify_backup(file: IO[bytes], *, scratch: Path, progress: Callable[[], None] | None = None) -> BackupReport:
     """Read a whole backup and check every checksum and the database inside; write nothing but temporary files.
 
@@ -105,15 +115,32 @@ def restore_backup(file: IO[bytes], path: Path, *, progress: Callable[[], None] 
     with tempfile.TemporaryDirectory(prefix=f".{path.name}-restoring-", dir=path.parent) as name:
         folder = Path(name)
         report = _unpack(file, folder, is_kept=lambda name: True, progress=progress)
-        unpacked = folder / CONTENTS
-        if unpacked.exists():
-            write_marker(unpacked, _read_store_id(folder / DATABASE))
-            shutil.rmtree(contents, ignore_errors=True)
-            os.replace(unpacked, contents)
-        # Last: contents without a database are refused when the store is opened, a database without them is not.
-        os.replace(folder / DATABASE, path)
+        try:
+            _move_into_place(folder, path, contents)
+        except OSError as error:
+            # A store was created here meanwhile.
+            raise Invalid(OCCUPIED.format(path=path, contents=contents)) from error
         _sync_folder(path.parent)
     return report
+
+
+def _move_into_place(folder: Path, path: Path, contents: Path) -> None:
+    """Move an unpacked store to its place, the database last. Raises: OSError if there is another store."""
+    unpacked = folder / CONTENTS
+    has_texts = unpacked.exists()
+    if has_texts:
+        write_marker(unpacked, _read_store_id(folder / DATABASE))
+        # Fails if texts were stored there meanwhile.
+        os.rename(unpacked, contents)
+    try:
+        if path.exists() and not path.stat().st_size:
+            path.unlink()
+        # Unlike a renamed file, a link never replaces another one.
+        os.link(folder / DATABASE, path)
+    except OSError:
+        if has_texts:
+            os.rename(contents, unpacked)
+        raise
 
 
 def _copy_consistently(
