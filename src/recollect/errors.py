@@ -38,6 +38,8 @@ class RecollectError(Exception):
     """Base class: catch it to catch everything recollect raises on purpose."""
 
     code = "error"
+    item: int | None = None
+    """Position of the refused item in a call that takes several, from 0."""
 
 
 class Invalid(RecollectError):

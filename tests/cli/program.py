@@ -125,6 +125,16 @@ class Program:
         shown = _until_closed(ours)
         return Ended(process.wait(TIMEOUT), shown.decode().replace("\r\n", "\n"), "")
 
+    def asked(self, question: str, answer: str, *arguments: str) -> Ended:
+        """Run on a terminal, and type the answer to a question."""
+        ours, theirs = pty.openpty()
+        line, environment = [*self.command, *arguments], self.environment()
+        process = subprocess.Popen(line, cwd=self.folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        typed = f"{answer}\n".encode()
+        shown = _until_closed(ours, when=question.encode(), typed=typed)
+        return Ended(process.wait(TIMEOUT), shown.decode().replace("\r\n", "\n"), "")
+
     def python(self, code: str, *arguments: str) -> Ended:
         """Run `code`, which ends in calling the program itself."""
         line = [sys.executable, "-c", code, *arguments]
@@ -132,10 +142,13 @@ class Program:
         return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def _until_closed(terminal: int) -> bytes:
+def _until_closed(terminal: int, *, when: bytes = b"", typed: bytes = b"") -> bytes:
+    """Read what is shown; type `typed` once `when` is there."""
     shown = b""
     try:
         while more := os.read(terminal, 65536):
+            if when and when in shown + more and when not in shown:
+                os.write(terminal, typed)
             shown += more
     except OSError:  # how Linux says that the other end was closed
         pass

@@ -73,7 +73,7 @@ def test_the_same_in_json(program: Program) -> None:
             ["show", "m-1", "--json"],
             ["search", "größe", "--json"],
             ["recall", "東京", "--explain", "--json"],
-            ["agents", "--json"],
+            ["agents", "list", "--json"],
         )
     )
     assert listed == {"items": [edited], "next_cursor": None}
@@ -94,7 +94,10 @@ def test_agents_and_tenants_are_kept_apart(program: Program) -> None:
     program.ok("remember", "Bob's", "--agent", "bob", "--tenant", "acme")
 
     anns, bobs, agents, named = program.all(
-        ["list", "--agent", "ann"], ["list", "--agent", "bob"], ["agents"], ["agents", "--tenant", "acme"]
+        ["list", "--agent", "ann"],
+        ["list", "--agent", "bob"],
+        ["agents", "list"],
+        ["agents", "list", "--tenant", "acme"],
     )
     assert anns.out.endswith("Ann's\n")
     assert bobs.out == ""

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import subprocess
-
 import pytest
 
-from tests.cli.program import TIMEOUT, Program
+from tests.cli.program import Program
 
-QUESTION = b"Erase this for good?"
+QUESTION = "Erase this for good?"
 
 pytestmark = pytest.mark.proves("X5")
 
@@ -36,24 +32,10 @@ def test_nothing_goes_unasked_and_everything_with_yes(program: Program) -> None:
 @pytest.mark.parametrize(("answer", "is_erased"), [("n", False), ("y", True)])
 def test_on_a_terminal_it_shows_what_would_go_and_asks(program: Program, answer: str, is_erased: bool) -> None:
     program.ok("remember", "Mara Lindqvist prefers mail")
-    ours, theirs = pty.openpty()
-    line = [*program.command, "erase", "Mara Lindqvist"]
-    process = subprocess.Popen(
-        line, cwd=program.folder, env=program.environment(), stdin=theirs, stdout=theirs, stderr=theirs
-    )
-    os.close(theirs)
-    said = b""
-    try:
-        while more := os.read(ours, 65536):
-            if QUESTION in said + more and QUESTION not in said:
-                os.write(ours, f"{answer}\n".encode())
-            said += more
-    except OSError:  # the program has closed its end
-        pass
-    os.close(ours)
+    ended = program.asked(QUESTION, answer, "erase", "Mara Lindqvist")
 
-    assert process.wait(TIMEOUT) == (0 if is_erased else 1)
-    assert b"Mara Lindqvist prefers mail" in said
-    assert QUESTION in said
-    assert (b"Receipt" in said) is is_erased
+    assert ended.code == (0 if is_erased else 1)
+    assert "Mara Lindqvist prefers mail" in ended.out
+    assert QUESTION in ended.out
+    assert ("Receipt" in ended.out) is is_erased
     assert bool(program("list", "--json").json["items"]) is not is_erased

@@ -130,7 +130,7 @@ def test_people_are_told_what_to_try_next_and_programs_are_not(program: Program)
         ("show", "m-7"): "To see what there is: recollect list",
         ("kb", "show", "d-1"): "To see what there is: recollect kb list",
         ("list", "--url", "sqlite:///broken.db"): "To see what is wrong with the store: recollect doctor",
-        ("list",): "Agent default has none of these; recollect agents shows who has memories.",
+        ("list",): "Agent default has none of these; recollect agents list shows who has memories.",
     }
     for arguments, hint in cases.items():
         shown = program.on_terminal(80, *arguments).out

@@ -33,6 +33,7 @@ BODIES: dict[str, Any] = {
     "POST /api/agents": {"id": "{agent}"},
     "PATCH /api/agents/{agent}": {"name": "Changed"},
     "POST /api/agents/{agent}/memories": {"text": "mine", "kind": "journal"},
+    "POST /api/agents/{agent}/memories/batch": {"items": [{"text": "mine", "kind": "journal"}]},
     "PATCH /api/agents/{agent}/memories/{id}": {"text": "changed"},
     "POST /api/agents/{agent}/memories/restore": {"ids": ["{memories}"]},
     "POST /api/agents/{agent}/recall": {"query": SECRET},

@@ -437,6 +437,7 @@ def test_every_change_names_its_key(store: Recollect, address: str) -> None:
         sent(f"PATCH {agents}", "/api/agents/boris", {"name": "Boris"})
         sent(f"DELETE {agents}", "/api/agents/boris")
         memory = sent(f"POST {agents}/memories", "/api/agents/atlas/memories", {"text": "Likes tea"})["id"]
+        sent(f"POST {agents}/memories/batch", "/api/agents/atlas/memories/batch", {"items": [{"text": "Likes rye"}]})
         sent(f"PATCH {agents}/memories/{{id}}", f"/api/agents/atlas/memories/{memory}", {"text": "Likes coffee"})
         sent(f"DELETE {agents}/memories/{{id}}", f"/api/agents/atlas/memories/{memory}")
         sent(f"POST {agents}/memories/{{id}}/approve", f"/api/agents/atlas/memories/{held}/approve")

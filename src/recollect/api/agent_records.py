@@ -30,7 +30,7 @@ from recollect.model import (
 from recollect.policy.memories.kinds import check_kind
 from recollect.policy.names import check_owner, memory_seq
 from recollect.policy.text import check_text
-from recollect.services.memories.drafts import Draft, check_filter, check_moment
+from recollect.services.memories.drafts import Draft, check_filter, check_moment, naming_item
 from recollect.services.recall.recall import check_limit
 
 NAME = "recollect"
@@ -183,9 +183,12 @@ class AgentRecords(AgentView):
 
         An item is a text, or a mapping of `remember`'s arguments.
 
-        Raises: Invalid.
+        Raises: Invalid, SecretRejected, NotFound, each with the position of the refused item as `item`.
         """
-        drafts = [_parse_draft(item) for item in items]
+        drafts = []
+        for position, item in enumerate(items):
+            with naming_item(position):
+                drafts.append(_parse_draft(item))
         return self._services.remember(self.owner, drafts) if drafts else []
 
     def get(self, id: str) -> Memory:

@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 import recollect
 from recollect.cli.commands import (
+    agents,
     audit,
     capture,
     chat,
@@ -90,6 +91,7 @@ def _program(
 SUBCOMMANDS = {
     "kb": Subcommands(about="The tenant's documents.", commands=knowledge.KB_COMMANDS, panel="Knowledge"),
     "details": Subcommands(about="Big texts that prompts refer to.", commands=details.COMMANDS, panel="Long texts"),
+    "agents": Subcommands(about="The tenant's agents.", commands=agents.COMMANDS, panel="Looking after the store"),
     "secrets": Subcommands(
         about="Secrets in what is stored.", commands=maintenance.SECRET_COMMANDS, panel="Looking after the store"
     ),

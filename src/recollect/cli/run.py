@@ -87,6 +87,11 @@ class Run:
     def tenant(self) -> TenantMemory:
         return self.store.tenant()
 
+    @property
+    def has_terminal(self) -> bool:
+        """Return True if a person can be asked."""
+        return not self.printer.is_json and sys.stdin is not None and sys.stdin.isatty()
+
     def show(self, output: Output) -> None:
         """Print the result."""
         self.printer.show(output)

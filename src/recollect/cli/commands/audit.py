@@ -1,4 +1,4 @@
-"""Overview of a tenant: its agents and its audit log, with the log's heads kept outside the store."""
+"""The audit log of a tenant, with its heads kept outside the store."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from typing import Annotated
 
 import typer
 
-from recollect.cli.commands.memories import COLOURS
 from recollect.cli.output import Column, Line, Output, OutputNote, Styled, next_page, tick
 from recollect.cli.run import REFUSED, Command, Run
 from recollect.cli.text import EMPTY, json_record, local_time, one_line, plain_time, safe, shorten
 from recollect.errors import Conflict, Invalid
-from recollect.model import Agent, AuditEvent, AuditHead, AuditReport, Json, Kind
+from recollect.model import AuditEvent, AuditHead, AuditReport, Json
 
 MAX_NAMED = 5
 """Problems named in an error."""
@@ -41,17 +40,6 @@ class Anchor:
 
     def as_json(self) -> dict[str, str | int]:
         return {"tenant": self.tenant, "id": self.id, "hash": self.hash, "at": self.at.isoformat()}
-
-
-def agents(
-    run: Run,
-    limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 100,
-    after: Annotated[str, typer.Option(metavar="AGENT", help="Continue after this one.", show_default=False)] = "",
-) -> None:
-    """List the tenant's agents and how many memories each has."""
-    found = run.tenant.list_agents(after=after, limit=limit)
-    counts = run.tenant.count_memories_by_agent([agent.id for agent in found])
-    run.show(_render_agents(found, counts, next_cursor=found[-1].id if len(found) == limit else None))
 
 
 def audit(
@@ -96,10 +84,7 @@ def audit(
         raise typer.Exit(REFUSED)
 
 
-COMMANDS = (
-    Command(run=agents, example="recollect agents --tenant acme"),
-    Command(run=audit, example="recollect audit m-1 --limit 5"),
-)
+COMMANDS = (Command(run=audit, example="recollect audit m-1 --limit 5"),)
 
 
 def _anchor_logs(run: Run, file: Path | None, command: str) -> None:
@@ -199,40 +184,6 @@ def _pass_on(command: str, lines: bytes) -> None:
         raise Invalid(f"--anchor-command cannot be run: {reason}.") from error
     if done.returncode:
         raise Invalid(f"{words[0]} ended with exit code {done.returncode}; the heads are not kept.")
-
-
-def _render_agents(
-    agents: Sequence[Agent], counts: Mapping[str, Mapping[Kind, int]], *, next_cursor: str | None
-) -> Output:
-    kinds = [Column(kind.value.capitalize(), number=True, fill=COLOURS[kind], overflow="ellipsis") for kind in Kind]
-    return Output(
-        json={
-            "items": [
-                {"id": each.id}
-                | json_record(each)
-                | {"memories_count": {kind.value: count for kind, count in counts[each.id].items()}}
-                for each in agents
-            ],
-            "next_cursor": next_cursor,
-        },
-        lines=(
-            (
-                safe(each.id),
-                ", ".join(f"{count} {kind}" for kind, count in counts[each.id].items()),
-                one_line(each.name),
-            )
-            for each in agents
-        ),
-        columns=(Column("Agent", whole=True), *kinds),
-        rows=((_agent_cell(each), *(f"{counts[each.id][kind]:,}" for kind in Kind)) for each in agents),
-        if_empty="No agent has remembered anything yet.",
-        more=next_page("--after", next_cursor, "There are more"),
-    )
-
-
-def _agent_cell(agent: Agent) -> Styled:
-    name = ((f"  {one_line(agent.name)}", "dim"),) if agent.name != agent.id else ()
-    return Styled(safe(agent.id), "cyan", name)
 
 
 def _render_events(events: Sequence[AuditEvent], *, next_cursor: int | None) -> Output:

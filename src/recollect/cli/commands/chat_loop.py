@@ -90,7 +90,7 @@ def converse(run: Run, *, session: str | None) -> None:
     model = runner.model_for(run.memory.owner)
     with asyncio.Runner() as loop:
         chat = Chat(run=run, runner=runner, loop=loop, session_id=session)
-        if sys.stdin is not None and sys.stdin.isatty() and not run.printer.is_json:
+        if run.has_terminal:
             run.show(_render_greeting(run.memory.owner.agent, model, session))
             _converse_at_terminal(chat)
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from typing import Annotated
 
@@ -51,7 +50,7 @@ def erase(
 
 def _confirm(run: Run, subject: str) -> None:
     """Show what would go, and ask. Raises: Invalid when there is no terminal, or the answer is no."""
-    if run.printer.is_json or sys.stdin is None or not sys.stdin.isatty():
+    if not run.has_terminal:
         raise Invalid(NOT_ASKED)
     run.show(_render_receipt(run.tenant.erase(subject, dry_run=True)))
     if not typer.confirm("Erase this for good?", err=True):

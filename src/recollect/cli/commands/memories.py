@@ -196,7 +196,7 @@ def read_states(run: Run, memories: Sequence[Memory], *, at: datetime | None = N
 
 
 def _none_found(run: Run) -> str:
-    return f"Agent {run.memory.owner.agent} has none of these; recollect agents shows who has memories."
+    return f"Agent {run.memory.owner.agent} has none of these; recollect agents list shows who has memories."
 
 
 def _check_state(state: str) -> StateName:

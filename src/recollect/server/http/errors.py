@@ -127,7 +127,12 @@ def validation_refusal(error: RequestValidationError) -> JSONResponse:
     if problems[0]["type"] == "json_invalid":
         place, reason = problems[0]["loc"][-1], problems[0]["ctx"]["error"]
         return error_response(400, f"The body is not valid JSON (at character {place}: {reason}).")
-    return error_response(422, " ".join(dict.fromkeys(_describe_problem(each) for each in problems[:MAX_PROBLEMS])))
+    return error_response(422, describe_problems(problems))
+
+
+def describe_problems(problems: Sequence[Any]) -> str:
+    """Describe the first problems that pydantic found, as `located` returns them."""
+    return " ".join(dict.fromkeys(_describe_problem(each) for each in problems[:MAX_PROBLEMS]))
 
 
 def located(error: ValidationError, *, place: str = "body") -> list[Any]:

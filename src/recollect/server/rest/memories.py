@@ -214,14 +214,19 @@ def list_memories(
     return MemoryPage(items=items, next_cursor=next_cursor(LISTING, page.end))
 
 
+def draft_fields(body: NewMemory) -> dict[str, Any]:
+    """Return the arguments of `remember`. Raises: Forbidden when the origin is trusted more than the key."""
+    if body.origin is not None and body.origin in [*Origin]:
+        check_claim(Origin(body.origin), current_caller().trust)
+    return dict(body)
+
+
 @router.post("/memories", scope=WRITE, status_code=201)
 def create_memory(recollect: CurrentRecollect, memory: CurrentAgent, body: NewMemory) -> KeptMemory:
     """Store a memory. When this route answers, it is on disk. The first memory of an agent creates the agent. A note or
     core memory that exists, but for case and white space, is returned unchanged. 403 for an origin that is trusted more
     than the key."""
-    if body.origin is not None and body.origin in [*Origin]:
-        check_claim(Origin(body.origin), current_caller().trust)
-    kept = memory.remember(**dict(body))
+    kept = memory.remember(**draft_fields(body))
     similar = [SimilarBody(id=each.id, text=each.text) for each in find_lookalikes(memory.similar, kept)]
     return KeptMemory.of(kept, recollect.now(), similar=similar)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from enum import StrEnum
@@ -10,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from recollect.caller import current_caller
-from recollect.errors import Invalid
+from recollect.errors import Invalid, RecollectError
 from recollect.lazy import LazyModule
 from recollect.model import Kind, Memory, Origin, Owner, Role, Scope
 from recollect.policy.memories import kinds, trust
@@ -100,6 +101,16 @@ def check_draft(
     )
 
 
+@contextmanager
+def naming_item(position: int) -> Iterator[None]:
+    """Set `item` of an error to the position of the draft that causes it."""
+    try:
+        yield
+    except RecollectError as error:
+        error.item = position
+        raise
+
+
 class DraftChecker:
     """Validation of drafts that belong to conversations: an answer to a question is never routine."""
 
@@ -112,16 +123,12 @@ class DraftChecker:
 
         Raises: Invalid.
         """
-        return [
-            check_draft(
-                draft,
-                owner,
-                now,
-                lifetimes=self._lifetimes,
-                is_answer=partial(self._is_answer, owner, draft, drafts[max(0, place - LOOK_BACK) : place]),
-            )
-            for place, draft in enumerate(drafts)
-        ]
+        checked = []
+        for place, draft in enumerate(drafts):
+            is_answer = partial(self._is_answer, owner, draft, drafts[max(0, place - LOOK_BACK) : place])
+            with naming_item(place):
+                checked.append(check_draft(draft, owner, now, lifetimes=self._lifetimes, is_answer=is_answer))
+        return checked
 
     def _is_answer(self, owner: Owner, draft: Draft, earlier: Sequence[Draft]) -> bool:
         """Return True if the message before a draft is a question of another speaker."""

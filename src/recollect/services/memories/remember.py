@@ -24,7 +24,7 @@ from recollect.policy.numbers import check_whole
 from recollect.policy.text import content_hash
 from recollect.ports import Clock, Store, Vector
 from recollect.services.background.embedding import Embedding
-from recollect.services.memories.drafts import Draft, DraftChecker
+from recollect.services.memories.drafts import Draft, DraftChecker, naming_item
 from recollect.services.memories.loop_guard import ECHO_REFUSED, LoopGuard
 from recollect.services.memories.secrets import SecretGuard
 
@@ -79,10 +79,13 @@ class Remember:
         """Store the drafts in one transaction, all or none.
 
         Raises: Invalid, SecretRejected; NotFound when a superseded memory does not exist; Forbidden when that memory is
-        trusted more than the caller, or only more trusted memories could make room.
+        trusted more than the caller, or only more trusted memories could make room. `item` of the error is the position
+        of the draft, unless the drafts are refused together.
         """
-        now = self._now()
-        memories = [self._admit(memory, now) for memory in self._check(owner, drafts, now)]
+        now, memories = self._now(), list[Memory]()
+        for position, memory in enumerate(self._check(owner, drafts, now)):
+            with naming_item(position):
+                memories.append(self._admit(memory, now))
         ended = self._find_corrected(memories)
         vectors = self._embedding.of_texts([memory.text for memory in (*memories, *ended)])
 
@@ -314,14 +317,16 @@ class Remember:
         Raises: NotFound; Forbidden when a corrected memory is trusted more than the caller.
         """
         ended: dict[str, Memory] = {}
-        for each in corrections:
+        for position, each in enumerate(corrections):
             if each.supersedes is None:
                 continue
-            old = ended.get(each.supersedes) or self._store.get_memory(each.owner, each.supersedes)
-            if old.kind is not each.kind and trust.find_hold_reason(old.kind, each.origin):
-                raise Invalid(CORE_NOT_CORRECTED)
+            with naming_item(position):
+                old = ended.get(each.supersedes) or self._store.get_memory(each.owner, each.supersedes)
+                if old.kind is not each.kind and trust.find_hold_reason(old.kind, each.origin):
+                    raise Invalid(CORE_NOT_CORRECTED)
+                if each.held_at is None:
+                    trust.check_change(old.origin, current_caller().trust)
             if each.held_at is None:
-                trust.check_change(old.origin, current_caller().trust)
                 ends_at = each.since
                 ended[old.id] = replace(old, valid_to=min(old.valid_to or ends_at, ends_at))
         return list(ended.values())
