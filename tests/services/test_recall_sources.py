@@ -341,3 +341,13 @@ def test_the_floor_is_a_setting_and_explained(place: Place, clock: Clock, tenant
         assert explained.outcome == "below_threshold"
         assert "`recall_floor` is 0.99" in explained.sentence
         assert ann.explain("refund", "m-1", min_score=0).outcome == "recalled"
+
+
+def test_a_stored_question_lends_its_words_to_its_answer_only(ann: AgentMemory) -> None:
+    for text in ("My sister lives in Oslo", "When does the train leave?", "It leaves at 9:40 from platform 3"):
+        ann.remember(text, kind="episode")
+
+    hits = ann.recall("When does the train leave?", min_score=0)
+
+    assert hits[0].text == "It leaves at 9:40 from platform 3"
+    assert {hit.text: hit.parts["similarity"] for hit in hits}["My sister lives in Oslo"] < 0.2

@@ -98,6 +98,8 @@ def _score_words(evidence: Evidence, question: ParsedQuery, frame: Frame) -> Wor
     total, talks = len(evidence.seqs), len(frame.talk_norms)
     own, near, cover, near_cover = np.zeros((4, total), np.float32)
     around, reach = np.zeros(talks, np.float32), 0.0
+    # The answer to a question follows it, so a question says nothing about what stands before it.
+    states = 1 - _has(evidence, QUESTION)
     for share, (rows, counts) in zip(question.weights, merge_forms(evidence.occurrences, question.forms), strict=True):
         weight = share * rarity(total, len(rows))
         # A record of average length that holds the word once scores exactly its weight.
@@ -107,7 +109,7 @@ def _score_words(evidence: Evidence, question: ParsedQuery, frame: Frame) -> Wor
         gain = np.float32(weight * (BM25_K1 + 1))
         own[rows] += gain * counts / (counts + frame.own_norms[rows])
         cover[rows] += np.float32(weight)
-        lent = frame.beside.lend_rows(rows, counts, total)
+        lent = frame.beside.lend_rows(rows, counts, total, back=counts * states[rows])
         near += gain * lent / (lent + frame.norms)
         near_cover += np.float32(weight) * (lent > 0)
         talk_counts = np.bincount(frame.talk[rows], counts, talks).astype(np.float32)

@@ -130,8 +130,12 @@ class NeighbourWeights:
         """Return `own` plus the words lent by neighbours."""
         return self.lend_rows(np.arange(len(own)), own, len(own))
 
-    def lend_rows(self, rows: Numbers, own: Floats, total: int) -> Floats:
-        """Do the same for sparse input: only `rows`, each listed once, have words."""
+    def lend_rows(self, rows: Numbers, own: Floats, total: int, *, back: Floats | None = None) -> Floats:
+        """Do the same for sparse input: only `rows`, each listed once, have words.
+
+        `back` is what they lend to the records before them, if it is not the same.
+        """
+        back = own if back is None else back
         # Padding at both ends that takes what is lent beyond them.
         margin = len(NEIGHBOURS)
         padded = np.zeros(total + 2 * margin, np.float32)
@@ -139,7 +143,7 @@ class NeighbourWeights:
         padded[places] = own
         for apart, weights in self.weights.items():
             padded[places + apart] += weights[rows + apart] * own
-            padded[places - apart] += weights[rows] * own
+            padded[places - apart] += weights[rows] * back
         return padded[margin : margin + total]
 
 
