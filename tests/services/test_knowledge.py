@@ -525,3 +525,11 @@ def test_texts_whose_titles_are_secrets_stay_apart(tenant: TenantMemory) -> None
     documents = tenant.list_documents()
     assert len(documents) == 2
     assert all("ghp_" not in each.title for each in documents)
+
+
+def test_a_paragraph_between_two_rules_is_no_front_matter(tenant: TenantMemory) -> None:
+    tenant.ingest("---\nOpening hours: Monday to Friday.\n---\n\nParking is behind the house.", title="Office")
+    tenant.ingest("---\ntitle: Menu\ntags:\n  - food\n---\n\nSoup is served at noon.")
+
+    assert "Opening hours" in tenant.search_knowledge("when are the opening hours?", min_score=0)[0].text
+    assert not any("food" in hit.text for hit in tenant.search_knowledge("food menu", min_score=0))

@@ -27,6 +27,9 @@ FRONT_MATTER = re.compile(
     r"\A\ufeff?(?:---[ \t]*\n(.*?\n)??(?:---|\.\.\.)|\+\+\+[ \t]*\n(.*?\n)??\+\+\+)[ \t]*(?:\n|\Z)", re.DOTALL
 )
 """Fields before a text, as YAML between lines of dashes or TOML between lines of plus signs."""
+FIELD_LINE = re.compile(r"[\w.\-]+[ \t]*[:=]|[\[\]{}\-#\"'\s]|\Z")
+"""Beginning of a line of such fields: a name of one word, a list, a comment, or what continues the line before."""
+
 TITLE = re.compile(r"^title[ \t]*[:=](.+)$", re.MULTILINE)
 
 COMMENT = re.compile(
@@ -63,6 +66,9 @@ def read_text(text: str) -> Reading:
 def read_markdown(text: str) -> Reading:
     """Parse a text by the block structure of CommonMark and tables; keep the text between blocks, but no comments."""
     front = FRONT_MATTER.match(text)
+    # A paragraph between two rules is text.
+    if front and not all(map(FIELD_LINE.match, (front[1] or front[2] or "").split("\n"))):
+        front = None
     named = TITLE.search(front[1] or front[2] or "") if front else None
     title = named[1].strip(" \t").strip("\"'") if named else ""
     first_line = text.count("\n", 0, front.end()) if front else 0
