@@ -49,6 +49,7 @@ _DECORATION = " \t*_`\"'“”:"
 _LIST_MARK = re.compile(r"(?:[-*+•–]|\d{1,3}[.)])\s+")
 _LABEL = r"\((?:m-\d{1,18}|memory|audit|workflow|knowledge)(?:,[^()\n]{0,200})?\)"
 _ITEM = re.compile(rf"(?:(?:[-*+•–]|\d{{1,3}}[.)])\s*)?{_LABEL}")
+_RECALLED_ITEM = re.compile(r"[-*+•–]\s*\(m-\d{1,18}, \d{4}-\d\d-\d\d\)\s*\S")
 _INLINE_ITEM = re.compile(rf"[-*+•–]\s*{_LABEL}")
 _MARKER = re.compile(rf"{_LABEL}|\[from (?:tool|import|model)(?:, unverified)?\]|\[unverified\]", re.IGNORECASE)
 _JOURNAL_ITEM = re.compile(r"[-*+•–]\s+\[\d{4}-\d\d-\d\d\]")
@@ -62,6 +63,8 @@ def is_echo(text: str, known: Iterable[str]) -> bool:
 
     >>> is_echo("[Memories]\\n- (m-1, infra) Deploys go to us-east-1", [])
     True
+    >>> is_echo("- (m-1, 2026-03-01) Deploys go to us-east-1", [])
+    True
     >>> is_echo("I remember: user prefers python.", ["User prefers Python"])
     True
     >>> is_echo("User prefers Python, and now Rust too", ["User prefers Python"])
@@ -70,10 +73,18 @@ def is_echo(text: str, known: Iterable[str]) -> bool:
     words = _words(_MARKER.sub(" ", text))
     if not words:
         return False
+    if _is_recalled_list(text):
+        return True
     known_texts = [*(one for one in known if not _is_reference(one)), INFORMATION, *END_MARKS.values()]
     pieces = [" ".join(_words(one)) for one in known_texts]
     # Search the unstripped text as well: a block with unusual line breaks is only removed in part.
     return any(_is_only_known(left, words, pieces) for left in (_words(_MARKER.sub(" ", strip_injected(text))), words))
+
+
+def _is_recalled_list(text: str) -> bool:
+    """Return True if every line is an item with the id and the date of a memory, as recalled lists have them."""
+    lines = [_unquote(line).strip() for line in text.splitlines()]
+    return all(map(_RECALLED_ITEM.match, filter(None, lines)))
 
 
 def strip_injected(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
@@ -19,6 +20,13 @@ TEXTS_PER_OWNER = 200
 OWNERS = 1_000
 GUARDED_ORIGINS = (Origin.AGENT, Origin.TOOL, Origin.MODEL)
 """Origins the guard applies to: a person may repeat a statement, a program would only store its own output again."""
+
+BLOCK_MARK = re.compile(
+    r"\[(?:recalled )?memories\]|\[knowledge\]|private memory|core memories|journal entries|\"(?:memories|results)\""
+    r"|^[ \t>|]*[-*+•–]\s*\((?:m-\d|memory|audit|workflow|knowledge)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Mark of a block that memory put into a prompt. Most texts have none, and looking closer takes far longer."""
 
 ECHO_REFUSED = "This came out of memory, so it is remembered already; nothing was stored. Store only what is new."
 
@@ -46,8 +54,10 @@ class LoopGuard:
                 del self._shown[owner]
 
     def is_echo(self, memory: Memory) -> bool:
-        """Return True if a program only repeats text it was recently shown."""
-        return memory.origin in GUARDED_ORIGINS and loop_guard.is_echo(memory.text, self._latest(memory.owner))
+        """Return True if a program only repeats text it was recently shown, or anybody a whole block of a prompt."""
+        if memory.origin in GUARDED_ORIGINS:
+            return loop_guard.is_echo(memory.text, self._latest(memory.owner))
+        return BLOCK_MARK.search(memory.text) is not None and loop_guard.is_echo(memory.text, ())
 
     def _latest(self, owner: Owner) -> Sequence[str]:
         with self._lock:
