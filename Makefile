@@ -1,7 +1,9 @@
 # Everything is installed into .venv by the first target that needs it, and again when pyproject.toml changes.
 
 PYTHON ?= python3
-PYTEST_ARGS ?= -n auto -m "not slow"
+# One more worker than processors, because tests also wait for programs they start.
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PYTEST_ARGS ?= -n $(WORKERS) -m "not slow"
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
