@@ -31,7 +31,7 @@ from recollect.errors import Conflict, Invalid, StoreError
 from recollect.model import BackupReport, Json
 from recollect.store.content.files import SUFFIX, tenant_folder
 from recollect.store.engine import Progress
-from recollect.store.notes.disk import OWNER_ONLY_FILE, make_private
+from recollect.store.notes.disk import OWNER_ONLY_FILE, Disk, make_private
 from recollect.store.sqlite.files import CONTENTS_SUFFIX, WAL_SUFFIX, has_contents, write_marker
 from recollect.store.sqlite.writer import translate_errors
 
@@ -120,7 +120,7 @@ def restore_backup(file: IO[bytes], path: Path, *, progress: Callable[[], None] 
         except OSError as error:
             # A store was created here meanwhile.
             raise Invalid(OCCUPIED.format(path=path, contents=contents)) from error
-        _sync_folder(path.parent)
+        Disk().sync_folder(path.parent)
     return report
 
 
@@ -335,11 +335,3 @@ def _report(created_at: datetime, members: dict[str, Json], problems: Sequence[s
         bytes=sum(each["bytes"] for each in members.values()),
         problems=tuple(problems),
     )
-
-
-def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
