@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all coverage lint format bench soak crash fuzz model browser apt-chromium clean
+.PHONY: help run test test-failed test-all coverage lint format bench soak crash fuzz model browser apt-chromium clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -19,6 +19,9 @@ run: $(VENV)/installed-run ## serve REST, MCP and the admin pages on this machin
 
 test: lint ## lint, then the tests a change needs (PYTEST_ARGS="-k notes" to choose)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-failed: $(VENV)/installed-dev ## run the tests that failed last once more, one at a time
+	$(BIN)/python -m pytest -m "not slow" --last-failed --last-failed-no-failures none
 
 test-all: lint browser ## all tests, with many examples: PostgreSQL 16, a browser, fuzzing, kill -9 and power cuts, too
 	$(BIN)/python -m pytest -n auto --hypothesis-profile=many
