@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -47,12 +47,7 @@ class PassageSearch:
         limit: int,
         min_score: float | None = None,
     ) -> Sequence[Passage]:
-        """Return the best passages, none below `min_score` (None: the default). Without categories, search all.
-
-        By default, small talk finds nothing: its few words would cover some passage completely.
-        """
-        if min_score is None and is_small_talk(query):
-            return ()
+        """Return the best passages, none below `min_score` (None: the default). Without categories, search all."""
         evidence = self._store.weigh_chunks(tenant, query_terms(query), vector, categories=categories)
         similarity = find_best_passages(evidence, limit=limit, floor=min_score)
         chunks = self._store.find_chunks(tenant, list(similarity))
@@ -111,17 +106,8 @@ class SearchKnowledge:
 
         Raises: Invalid.
         """
-        query, categories = check_query(query), check_categories(categories)
-        check_limit(limit)
-        found = self._passages.find(
-            tenant,
-            query,
-            self._embedding.of_query(query),
-            categories=categories,
-            limit=limit,
-            min_score=check_min_score(min_score),
-        )
-        return _make_hits(found)
+        search = self._prepare(partial(self._passages.find, tenant), query, categories, limit, min_score)
+        return _make_hits(search(limit=limit)) if search else []
 
     def for_agent(
         self,
@@ -136,22 +122,32 @@ class SearchKnowledge:
 
         Raises: Invalid.
         """
-        query, categories = check_query(query), check_categories(categories)
-        check_limit(limit)
-        search = partial(
-            self._passages.for_agent,
-            owner,
-            query,
-            self._embedding.of_query(query),
-            categories=categories,
-            min_score=check_min_score(min_score),
-        )
-        hits = _make_hits(search(limit=limit))
+        search = self._prepare(partial(self._passages.for_agent, owner), query, categories, limit, min_score)
+        hits = _make_hits(search(limit=limit)) if search else []
         # Unverified passages only get places that are left.
-        if any(map(is_unverified, hits)):
+        if search and any(map(is_unverified, hits)):
             hits = sorted(_make_hits(search(limit=SPARE * limit)), key=is_unverified)[:limit]
         self._echoes.shown(owner, [hit.text for hit in hits])
         return hits
+
+    def _prepare(
+        self,
+        search: Callable[..., Sequence[Passage]],
+        query: str,
+        categories: Collection[str],
+        limit: int,
+        min_score: float | None,
+    ) -> Callable[..., Sequence[Passage]] | None:
+        """Check the arguments and return the search; None for small talk, which finds nothing unless by `min_score`.
+
+        Its few words would cover some passage completely.
+        """
+        query, categories = check_query(query), check_categories(categories)
+        check_limit(limit)
+        check_min_score(min_score)
+        if min_score is None and is_small_talk(query):
+            return None
+        return partial(search, query, self._embedding.of_query(query), categories=categories, min_score=min_score)
 
 
 def _make_hits(found: Sequence[Passage]) -> Sequence[Hit]:

@@ -9,6 +9,7 @@ from secrets import token_hex
 
 from recollect.errors import Invalid
 from recollect.model import AuditEvent, ContextCall, Owner, Truncation, WorkingMemory
+from recollect.policy.memories.importance import is_small_talk
 from recollect.policy.names import check_session, memory_seq
 from recollect.policy.prompt.budget import check_budget, fit_window
 from recollect.policy.prompt.fitter import FitCallbacks
@@ -79,10 +80,12 @@ class Assemble:
         check_min_score(min_score)
         if isinstance(tool_results, str):
             raise Invalid("The tool results must be a list with one entry per result.")
+        message = check_text(message, what="message")
         request = PromptRequest(
             owner=owner,
             session_id=check_session(session_id),
-            message=check_text(message, what="message"),
+            message=message,
+            is_asking=bool(message.strip()) and not is_small_talk(message),
             system_prompt=None if system_prompt is None else check_text(system_prompt, what="system prompt"),
             tool_results=tool_results,
             layout=parse_layout(self._layout if layout is None else layout),
