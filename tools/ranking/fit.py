@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -10,14 +11,16 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
+import fit_knowledge
 import numpy as np
 from numpy.typing import NDArray
 from records import Asked, read_families, read_relevance
 from relevance import (
     COST,
     HITS,
+    SILENT,
     Rated,
-    choose_floor,
+    choose_floors,
     fit_history,
     fit_relevance,
     rate_questions,
@@ -26,6 +29,7 @@ from relevance import (
 )
 from scipy.optimize import minimize
 
+from recollect.policy import passages
 from recollect.policy.recall import calibration
 from recollect.policy.recall.calibration import MEANING, WORDS, Relevance
 
@@ -37,6 +41,9 @@ OTHERS = (
     "other_speaker named other_name other_day other_time asks asking echo self time asked_time number asked_number"
 ).split()
 RIDGE = 3e-3
+FAMILY_SHARE = {"keywords": 0.3, "small": 0}
+"""Weight of families that count less than the others in the ranking; in a small store everything is near the top."""
+
 FOLDS = 4
 FLOORS = (0.03, 0.05, 0.07, 0.1, 0.14, 0.2)
 """Floors that are reported."""
@@ -78,9 +85,10 @@ def add_echo(design: Design) -> Design:
 
 def fit_ranking(designs: Sequence[Design]) -> Floats:
     """Maximise the chance that a relevant memory is drawn before all others, every family counting the same."""
-    designs = [add_echo(each) for each in designs if each.relevant.any()]
-    families = [each.asked.family for each in designs]
-    shares = np.array([1 / families.count(family) / len(set(families)) for family in families])
+    designs = [add_echo(each) for each in designs if each.relevant.any() and FAMILY_SHARE.get(each.asked.family, 1)]
+    count = Counter(each.asked.family for each in designs)
+    shares = np.array([FAMILY_SHARE.get(each.asked.family, 1) / count[each.asked.family] for each in designs])
+    shares /= shares.sum()
     rows = np.concatenate([each.rows for each in designs])
     scale = rows.std(0) + 1e-6
     rows /= scale
@@ -158,7 +166,8 @@ def cross_validate(label: str, designs: Sequence[Design], part_of: Callable[[Ask
         rated += [(each, fitted) for each in rate_questions(held_out, weigh(weights[part]), by_words=False)]
     report(label, [each for each in designs if part_of(each.asked)], lambda design: weights[part_of(design.asked)])
     report_floors(label, rated, FLOORS)
-    print(f"{label}: a floor of {choose_floor(rated, COST):.3f} costs {COST:.0%} on average")
+    cheap, silencing = choose_floors(rated)
+    print(f"{label}: floor {cheap:g} costs {COST:.0%} of R@10 on average, floor {silencing:g} silences {SILENT:.0%}")
 
 
 def fold_of(asked: Asked) -> str:
@@ -175,7 +184,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--family", type=Path, action="append", required=True, metavar="FILE")
     parser.add_argument("--relevance", type=Path, nargs="*", default=[], metavar="FILE")
-    parser.add_argument("--write", action="store_true", help=f"write {OUTPUT.name}")
+    parser.add_argument("--knowledge", type=Path, nargs="*", default=[], metavar="FILE", help="also fit the passages")
+    parser.add_argument("--write", action="store_true", help=f"write {OUTPUT.name} and {passages.WEIGHTS_FILE}")
     parser.add_argument("--quick", action="store_true", help="without cross-validation")
     options = parser.parse_args()
     asked = [*read_families(options.family, options.relevance), *read_relevance(options.relevance, split="dev")]
@@ -202,6 +212,8 @@ def main() -> None:
     }
     if options.write:
         write_weights(OUTPUT, result)
+    if options.knowledge:
+        fit_knowledge.main([*options.knowledge, *options.relevance], write=options.write)
 
 
 if __name__ == "__main__":

@@ -1,29 +1,29 @@
-"""Fit the weights of `recollect.policy.passages` and write them to the package.
+"""Fit the weights of `recollect.policy.passages`.
 
-    python tools/ranking/fit_knowledge.py scifact.jsonl.gz realtalk.jsonl.gz beam.jsonl.gz
+`fit.py --knowledge scifact.jsonl.gz realtalk.jsonl.gz beam.jsonl.gz` calls it.
 
 Every file has one set of texts and questions per line: {"memories": [{"id", "session", "speaker", "text"}],
 "questions": [{"query", "turns"}]}. A session becomes a document. One or two words of a title are questions, too.
 Questions about other sets and small talk are unanswerable. Shelves of several sizes are drawn from each set, so that
-the weights hold for three documents and for five thousand. Figures are cross-validated over the questions.
+the weights hold for three documents and for five thousand. Figures are cross-validated over the questions. Files of
+relevance (`tests/data/relevance`) become documents of a few memories each.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from records import ANSWERABLE
-from relevance import COST, HITS, Rated, choose_floor, fit_relevance, report_floors, write_weights
+from records import ANSWERABLE, read_conversations
+from relevance import COST, HITS, SILENT, Rated, choose_floors, fit_relevance, report_floors, write_weights
 
 from recollect import Recollect
 from recollect.policy import passages
@@ -35,7 +35,7 @@ from recollect.policy.recall.similarity import Evidence
 from recollect.policy.text import terms
 
 OUTPUT = Path(passages.__file__).with_name(passages.WEIGHTS_FILE)
-SHELF_SIZES = (3, 30, 300, 3000)
+SHELF_SIZES = (1, 3, 30, 300, 3000)
 COVERAGES, MEANINGS = (0.0, 0.15, 0.3, 0.5), (0.3, 0.45, 0.6, 0.8, 1.1)
 """Weights tried for the features, relative to that of the words."""
 
@@ -50,9 +50,21 @@ POOL = 60
 """Passages of a question that are kept for the fit."""
 
 MAX_SETS, MAX_QUESTIONS = 2, 150
+EACH = 5
+"""Memories of a relevance file in each document."""
+
 SMALL_TALK = Path(__file__).with_name("small_talk.txt")
 
 Floats = NDArray[np.float32]
+
+
+class ShelfQuestion(NamedTuple):
+    """A question with its vector and the relevant passages."""
+
+    query: str
+    vector: Floats
+    relevant: frozenset[int]
+    kind: str
 
 
 @dataclass(slots=True)
@@ -65,7 +77,7 @@ class Shelf:
     matrix: Floats
     postings: Mapping[str, tuple[NDArray[np.int64], Floats]]
     is_article: bool  # documents with titles; otherwise conversations
-    questions: list[tuple[str, Floats, frozenset[int]]] = field(default_factory=list)  # with the relevant passages
+    questions: list[ShelfQuestion] = field(default_factory=list)
 
     def evidence(self, query: str, vector: Floats, kept: NDArray[np.int64]) -> PassageEvidence:
         """Return the evidence of a shelf with only the passages `kept`."""
@@ -93,34 +105,49 @@ class Shelf:
 
 
 def read_shelves(path: Path, store: Recollect) -> Iterator[Shelf]:
-    with gzip.open(path, "rt") as lines:
-        for number, line in enumerate(lines):
-            if number == MAX_SETS:
-                return
-            one = json.loads(line)
-            sessions = defaultdict(list)
-            for memory in one["memories"]:
-                sessions[memory["session"]].append(memory)
-            texts, documents, place_of = list[str](), list[int](), dict[str, set[int]]()
-            for document, turns in enumerate(sessions.values()):
-                title, parts = read_document(turns)
-                split = split_passages(title, parts)
-                flat = [" ".join(each.split()) for each in split]
-                for turn in turns:
-                    start = " ".join(turn["text"].split())[:80]
-                    held = {len(texts) + place for place, each in enumerate(flat) if start in each}
-                    place_of[turn["id"]] = held or set(range(len(texts), len(texts) + len(split)))
-                texts += split
-                documents += [document] * len(split)
-            shelf = make_shelf(path.name, texts, documents, store, is_article=len(sessions) == len(one["memories"]))
-            for question in one["questions"][:MAX_QUESTIONS]:
-                relevant = frozenset().union(*(place_of.get(turn, ()) for turn in question["turns"]))
-                if relevant:
-                    shelf.questions.append((question["query"], embed(store, [question["query"]])[0], relevant))
-            if shelf.is_article:
-                for query, rows in draw_keywords([text.partition("\n\n")[0] for text in texts], shelf):
-                    shelf.questions.append((query, embed(store, [query])[0], rows))
-            yield shelf
+    for one in _read_relevance(path) if path.suffix == ".jsonl" else islice(read_conversations(path), MAX_SETS):
+        sessions = defaultdict(list)
+        for memory in one["memories"]:
+            sessions[memory["session"]].append(memory)
+        texts, documents, place_of = list[str](), list[int](), dict[str, set[int]]()
+        for document, turns in enumerate(sessions.values()):
+            title, parts = read_document(turns)
+            split = split_passages(title, parts)
+            flat = [" ".join(each.split()) for each in split]
+            for turn in turns:
+                start = " ".join(turn["text"].split())[:80]
+                held = {len(texts) + place for place, each in enumerate(flat) if start in each}
+                place_of[turn["id"]] = held or set(range(len(texts), len(texts) + len(split)))
+            texts += split
+            documents += [document] * len(split)
+        is_article = len(sessions) == len(one["memories"]) or path.suffix == ".jsonl"
+        shelf = make_shelf(one.get("family", path.name), texts, documents, store, is_article=is_article)
+        for question in one["questions"][:MAX_QUESTIONS]:
+            query, kind = question["query"], question.get("kind", ANSWERABLE)
+            relevant = frozenset[int]().union(*(place_of.get(turn, ()) for turn in question["turns"]))
+            if relevant or kind != ANSWERABLE:
+                shelf.questions.append(ShelfQuestion(query, embed(store, [query])[0], relevant, kind))
+        if len(sessions) == len(one["memories"]):
+            for query, rows in draw_keywords([text.partition("\n\n")[0] for text in texts], shelf):
+                shelf.questions.append(ShelfQuestion(query, embed(store, [query])[0], rows, "keywords"))
+        yield shelf
+
+
+def _read_relevance(path: Path) -> Iterator[dict[str, Any]]:
+    lines = [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
+    memories = [each for each in lines if "memory" in each]
+    yield {
+        "family": "relevance",
+        "memories": [
+            {"id": each["id"], "session": f"{place // EACH}", "speaker": "", "text": each["memory"]}
+            for place, each in enumerate(memories)
+        ],
+        "questions": [
+            {"query": each["question"], "turns": each["expected"], "kind": each["type"]}
+            for each in lines
+            if each.get("split") == "dev" and not is_small_talk(each["question"])
+        ],
+    }
 
 
 def draw_keywords(headings: Sequence[str], shelf: Shelf) -> Iterator[tuple[str, frozenset[int]]]:
@@ -138,7 +165,8 @@ def read_document(turns: Sequence[Mapping[str, str]]) -> tuple[str, list[Documen
     if len(turns) == 1 and not turns[0]["speaker"]:
         title, _, body = turns[0]["text"].partition(". ")
         return title.rstrip("."), [DocumentPart(kind=PartKind.PARAGRAPH, text=body or title)]
-    parts = [DocumentPart(kind=PartKind.PARAGRAPH, text=f"{turn['speaker']}: {turn['text']}") for turn in turns]
+    lines = [f"{turn['speaker']}: {turn['text']}" if turn["speaker"] else turn["text"] for turn in turns]
+    parts = [DocumentPart(kind=PartKind.PARAGRAPH, text=line) for line in lines]
     return f"Conversation {turns[0]['session']}"[:60], parts
 
 
@@ -225,45 +253,40 @@ def judge(shelf: Shelf, size: int, fold: int, evidence: PassageEvidence, relevan
     )
 
 
-def draw_questions(shelves: Sequence[Shelf], small_talk: Sequence[tuple[str, Floats]]) -> Iterator[Judged]:
+def draw_questions(shelves: Sequence[Shelf], general: Sequence[tuple[str, Floats]]) -> Iterator[Judged]:
     """Draw answerable and unanswerable questions on shelves of several sizes."""
     chance = np.random.default_rng(7)
-    strangers = [(query, vector) for shelf in shelves for query, vector, _ in shelf.questions]
     for shelf in shelves:
         groups = np.split(np.arange(len(shelf.documents)), np.flatnonzero(np.diff(shelf.documents)) + 1)
-        own = {query for query, *_ in shelf.questions}
-        foreign = [each for each in strangers if each[0] not in own]
+        own = {each.query for each in shelf.questions}
+        foreign = [each[:2] for other in shelves for each in other.questions if each.query not in own]
         sizes = sorted({*(size for size in SHELF_SIZES if size < len(groups)), len(groups)})
-        for number, (query, vector, relevant) in enumerate(shelf.questions):
-            fold = number % FOLDS
+        for number, (query, vector, relevant, kind) in enumerate(shelf.questions):
             # Each question on the whole shelf and on one smaller shelf.
             for size in {sizes[number % len(sizes)], len(groups)}:
                 picked = set(chance.choice(len(groups), size, replace=False).tolist())
                 answers = {int(shelf.documents[row]) for row in relevant}
                 kept = np.concatenate([groups[each] for each in sorted(picked | answers)])
-                kind = ANSWERABLE if len(passages.query_terms(query)) > 2 else "keywords"
-                yield judge(shelf, size, fold, shelf.evidence(query, vector, kept), relevant, kind)
-                without = np.concatenate([groups[each] for each in sorted(picked - answers)] or [groups[0][:0]])
-                if len(without):
-                    stranger = foreign[int(chance.integers(len(foreign)))] if foreign and number % 2 else None
-                    text, meaning = stranger or small_talk[int(chance.integers(len(small_talk)))]
-                    kind = "foreign" if stranger else "general"
-                    yield judge(shelf, size, fold, shelf.evidence(text, meaning, without), frozenset(), kind)
+                yield judge(shelf, size, number % FOLDS, shelf.evidence(query, vector, kept), relevant, kind)
+                # In a conversation, small talk is no unanswerable question.
+                pool, other = (general, "general") if number % 2 and shelf.is_article else (foreign, "foreign")
+                text, meaning = pool[int(chance.integers(len(pool)))]
+                yield judge(shelf, size, number % FOLDS, shelf.evidence(text, meaning, kept), frozenset(), other)
 
 
 def fit_ranking(questions: Sequence[Judged]) -> Mapping[str, float]:
     """Return the weights with the best NDCG@10, averaged over the sets; of equal ones the smallest."""
     sets: dict[str, list[Judged]] = defaultdict(list)
     for each in questions:
-        if each.kind == ANSWERABLE and each.size > SHELF_SIZES[0]:
+        if each.kind == ANSWERABLE and each.size > SHELF_SIZES[1]:
             sets[each.name].append(each)
     grid = [dict(zip(FEATURES, (1.0, *some), strict=True)) for some in product(COVERAGES, MEANINGS)]
     return max(grid, key=lambda one: np.mean([np.mean([ndcg(each, one) for each in some]) for some in sets.values()]))
 
 
 def rate_all(questions: Sequence[Judged], ranking: Mapping[str, float], *, by_words: bool = False) -> list[Rated]:
-    """Rate the questions on articles: in a conversation, small talk is no unanswerable question."""
-    rated = (each.rate(ranking, by_words=by_words) for each in questions if each.is_article)
+    """Rate the questions that find anything."""
+    rated = (each.rate(ranking, by_words=by_words) for each in questions)
     return [each for each in rated if each is not None]
 
 
@@ -275,9 +298,9 @@ def ndcg(judged: Judged, ranking: Mapping[str, float]) -> float:
     return sum(1 / math.log2(place + 2) for place, each in enumerate(ranked) if each in judged.relevant) / ideal
 
 
-def main(paths: Sequence[str]) -> None:
+def main(paths: Sequence[Path], *, write: bool) -> None:
     with Recollect(":memory:") as store:
-        shelves = [shelf for path in paths for shelf in read_shelves(Path(path), store)]
+        shelves = [shelf for path in paths for shelf in read_shelves(path, store)]
         # The search itself recognises the rest.
         lines = [line for line in SMALL_TALK.read_text("utf-8").splitlines() if not is_small_talk(line)]
         talk = list(zip(lines, embed(store, lines), strict=True))
@@ -293,17 +316,13 @@ def main(paths: Sequence[str]) -> None:
                 held[each.name].append(ndcg(each, ranking))
     print("folds, NDCG@10 of whole shelves:", {name: round(float(np.mean(some)), 4) for name, some in held.items()})
     report_floors("folds", folds, FLOORS)
-    ranking, floor = fit_ranking(questions), choose_floor(folds, COST)
+    ranking, (floor, silencing) = fit_ranking(questions), choose_floors(folds)
+    print(f"knowledge: floor {floor:g} costs {COST:.0%} of R@10, floor {silencing:g} silences {SILENT:.0%}")
     stored = {
         "script": "tools/ranking/fit_knowledge.py",
         "ranking": ranking,
         "with_meaning": asdict(fit_relevance(rate_all(questions, ranking))),
         "by_words": asdict(fit_relevance(rate_all(questions, ranking, by_words=True))),
-        "floor": round(floor, 3),
     }
-    print(stored)
-    write_weights(OUTPUT, stored)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+    if write:
+        write_weights(OUTPUT, stored)

@@ -231,7 +231,9 @@ def _read_date(text: str, form: str = "%Y/%m/%d %H:%M") -> str:
 def read_keywords(stores: Sequence[Store], number: int) -> Iterator[Asked]:
     """Ask for memories by up to four of their rarest words, as people do who know what they are looking for."""
     choose = random.Random(2)
-    families = {family: [each for each in stores if each.family == family] for family in {each.family for each in stores}}
+    families = {
+        family: [each for each in stores if each.family == family] for family in {each.family for each in stores}
+    }
     while number:
         store = choose.choice(families[choose.choice(sorted(families))])
         counts = Counter(word for words in store.words for word in set(words))

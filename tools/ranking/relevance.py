@@ -20,20 +20,16 @@ from recollect.policy.recall.matching import NO_MATCH
 
 HITS = 10
 RIDGE = 3e-4
-FAMILY_SHARE = {"keywords": 0.5}
-"""Weight of families that count less than the others."""
-
-COST = 0.01
-"""Share of R@10 that a floor may cost."""
+COST, SILENT = 0.01, 0.9
+"""Share of R@10 that a floor may cost, and of the questions about something else that it should silence."""
 
 MORE = frozenset(
-    "score above_mean deviations above_fifth own near around cover near_cover best_cover held_rarity near_rarity "
-    "around_rarity is_full is_near_full is_rarest_near names_near meaning near_meaning talk_meaning best_meaning "
-    "meaning_deviations cover_of_terms odds".split()
+    "score above_mean own cover best_cover held_rarity around_rarity is_full full_of_few full_rarity names_near "
+    "meaning near_meaning talk_meaning best_meaning cover_of_terms odds".split()
 )
 """Properties that never count against a match."""
 
-LESS = frozenset("unknown_rarity missing missing_near unknown_words names_missing unknown_names no_word is_bare asks".split())
+LESS = frozenset("unknown_rarity missing missing_near unknown_words unknown_names no_word is_bare".split())
 """Properties that never count for it."""
 
 Floats = NDArray[np.float64]
@@ -62,7 +58,9 @@ class Rated:
         return float(self.relevant.sum() / max(1, self.answers))
 
 
-def rate_questions(asked: Sequence[Asked], weigh: Callable[[Asked], Mapping[str, float]], *, by_words: bool) -> list[Rated]:
+def rate_questions(
+    asked: Sequence[Asked], weigh: Callable[[Asked], Mapping[str, float]], *, by_words: bool
+) -> list[Rated]:
     """Rank every question; `by_words` ranks as if no memory had a vector."""
     found = []
     for each in asked:
@@ -107,7 +105,9 @@ def fit_relevance(rated: Sequence[Rated]) -> Relevance:
         np.concatenate([np.full(len(each.below), one) for each, one in asked]),
         ["odds", "odds", "odds", "constant"],
     )
-    return Relevance(answered, dict(zip(("odds", "below", "root_below", "constant"), share.round(4).tolist(), strict=True)))
+    return Relevance(
+        answered, dict(zip(("odds", "below", "root_below", "constant"), share.round(4).tolist(), strict=True))
+    )
 
 
 def fit_history(rated: Sequence[Rated]) -> dict[str, float]:
@@ -127,7 +127,7 @@ def weigh_groups(rated: Sequence[Rated]) -> Floats:
     count = defaultdict[object, int](int)
     for group in groups:
         count[group] += 1
-    return np.array([FAMILY_SHARE.get(each[0], 1) / count[each] / len(kinds[each[:2]]) for each in groups])
+    return np.array([1 / count[each] / len(kinds[each[:2]]) for each in groups])
 
 
 def fit_logistic(rows: Floats, labels: NDArray[np.bool_], share: Floats, names: Sequence[str]) -> Floats:
@@ -171,18 +171,27 @@ def report_floors(label: str, rated: Sequence[tuple[Rated, Relevance]], floors: 
         print("".join(line), flush=True)
 
 
-def choose_floor(rated: Sequence[tuple[Rated, Relevance]], cost: float) -> float:
-    """Return the highest floor, in steps of 0.005, that costs the families `cost` of their R@10 on average."""
-    asked = [(each, fitted.rate(each.match, each.below)) for each, fitted in rated if each.kind == ANSWERABLE]
-    families = sorted({each.family for each, _ in asked if " " not in each.family})
-    best = 0.0
-    for floor in np.arange(0.005, 0.5, 0.005):
-        losses = [
-            np.mean([each.recall - _keep(each, rate, floor) for each, rate in asked if each.family == family])
-            for family in families
-        ]
-        best = float(floor) if np.mean(losses) <= cost else best
-    return best
+def choose_floors(rated: Sequence[tuple[Rated, Relevance]]) -> tuple[float, float]:
+    """Return two floors, in steps of 0.005, by averages over the families.
+
+    The first is the highest that costs at most `COST` of R@10, the second the lowest that silences `SILENT` of the
+    questions about something else.
+    """
+    groups = defaultdict[tuple[str, bool], list[tuple[Rated, Floats]]](list)
+    for each, fitted in rated:
+        if each.kind in (ANSWERABLE, "foreign", "general") and " " not in each.family:
+            groups[each.family, each.kind == ANSWERABLE].append((each, fitted.rate(each.match, each.below)))
+    cheap, silencing = 0.0, 1.0
+    for floor in np.arange(0.005, 0.5, 0.005).round(3).tolist():
+        costs, silent = list[float](), list[float]()
+        for (_, is_answerable), some in groups.items():
+            if is_answerable:
+                costs.append(float(np.mean([each.recall - _keep(each, rate, floor) for each, rate in some])))
+            else:
+                silent.append(float(np.mean([rate[0] < floor for _, rate in some])))
+        cheap = floor if np.mean(costs) <= COST else cheap
+        silencing = min(silencing, floor) if np.mean(silent) >= SILENT else silencing
+    return cheap, silencing
 
 
 def write_weights(path: Path, result: Mapping[str, object]) -> None:

@@ -17,7 +17,7 @@ from math import isnan, log1p
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.policy.recall.calibration import Match, Relevance, keep_relevant
+from recollect.policy.recall.calibration import LEAST, Match, Relevance
 from recollect.policy.recall.ranking import BM25_B, BM25_K1
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.text import terms
@@ -80,7 +80,6 @@ class PassageWeights:
     ranking: Mapping[str, float]  # weights of the features in the order of passages
     with_meaning: Relevance
     by_words: Relevance  # for a question or a passage without a vector
-    floor: float  # probability below which no passage is shown by default
 
 
 @cache
@@ -88,14 +87,11 @@ def load_weights() -> PassageWeights:
     """Read the fitted constants."""
     read = json.loads(files("recollect.policy").joinpath(WEIGHTS_FILE).read_text("utf-8"))
     with_meaning, by_words = Relevance(**read["with_meaning"]), Relevance(**read["by_words"])
-    return PassageWeights(read["ranking"], with_meaning, by_words, read["floor"])
+    return PassageWeights(read["ranking"], with_meaning, by_words)
 
 
-def find_best_passages(evidence: PassageEvidence, *, limit: int, floor: float | None = None) -> dict[int, float]:
-    """Return the numbers of the `limit` most relevant passages with their probabilities; ties go to the newest.
-
-    If even the best is below the default floor, return none; a given `floor` holds for every passage.
-    """
+def find_best_passages(evidence: PassageEvidence, *, limit: int) -> dict[int, float]:
+    """Return the numbers of the `limit` most relevant passages with their probabilities; ties go to the newest."""
     weights, seqs = load_weights(), evidence.found.seqs
     if not len(seqs):
         return {}
@@ -109,11 +105,9 @@ def find_best_passages(evidence: PassageEvidence, *, limit: int, floor: float | 
     order = candidates[np.lexsort((-seqs[candidates], -scores[candidates]))[:limit]]
     match = describe_best(evidence, features, scores, int(order[0]))
     fitted = weights.with_meaning if "meaning" in match.values else weights.by_words
-    probabilities = fitted.rate(match, scores[order[0]] - scores[order]).tolist()
-    is_strict = floor is not None
-    kept = keep_relevant(probabilities, floor=weights.floor if floor is None else floor, is_strict=is_strict)
-    found = zip(seqs[order].tolist(), probabilities, kept, strict=True)
-    return {seq: each for seq, each, is_kept in found if is_kept}
+    relevance = fitted.rate(match, scores[order[0]] - scores[order])
+    kept = relevance >= LEAST
+    return dict(zip(seqs[order][kept].tolist(), relevance[kept].tolist(), strict=True))
 
 
 def rank_passages(features: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
@@ -148,7 +142,8 @@ def describe_best(evidence: PassageEvidence, features: Mapping[str, Floats], sco
         "is_full": float(held > 0 and not missing),
     }
     if "meaning" in features and not isnan(meaning := float(features["meaning"][best])):
-        values |= {"meaning": meaning, "best_meaning": float(np.nanmax(features["meaning"]))}
+        highest = float(np.nanmax(features["meaning"]))
+        values |= {"meaning": meaning, "best_meaning": highest, "wordless_meaning": meaning * values["no_word"]}
     # Passages are of one length, so that nothing depends on it.
     return Match(values=values, records=evidence.total, short=0.0)
 

@@ -159,6 +159,12 @@ class Settings:
         "Notes that enter a prompt: those that match the last message, or the newest.",
         aliases=("memory.inject_mode",),
     )
+    inject_floor: float = setting(
+        0.0,
+        "Least similarity of a note that enters a prompt; at 0 a shared word is enough, and without one the newest do.",
+        low=0,
+        high=1,
+    )
     max_inject_chars: int = setting(
         2000, "Characters of notes that may enter one prompt.", low=0, aliases=("memory.max_inject_chars",)
     )

@@ -8,7 +8,7 @@ from math import log1p
 import numpy as np
 
 from recollect.policy.recall import calibration
-from recollect.policy.recall.calibration import Match
+from recollect.policy.recall.calibration import LEAST, Match
 from recollect.policy.recall.features import compute_features, merge_forms, shortness
 from recollect.policy.recall.question import ParsedQuery
 from recollect.policy.recall.similarity import NEIGHBOURS, Evidence, Floats, Frame, Numbers, rarity
@@ -16,14 +16,8 @@ from recollect.policy.recall.similarity import NEIGHBOURS, Evidence, Floats, Fra
 NO_MATCH = np.float32(-1e6)
 """Score of a record without a vector that, like its neighbours, shares no word with the question."""
 
-LEAST = 0.001
-"""Relevance below which a record is no match at all."""
-
 UNSEEN = 100
 """Records added to the store when its best match counts how rare a word is: in a small store every word is."""
-
-RUNNER_UP = 5
-"""Place of the record whose distance to the best tells how far that stands out."""
 
 
 def find_best(
@@ -48,22 +42,20 @@ def find_best(
     best = int(ranked.argmax())
     if ranked[best] == NO_MATCH:
         return {}
-    top = _top_positions(ranked, max(limit, RUNNER_UP))
-    top = top[np.lexsort((-evidence.seqs[top], -ranked[top]))]
+    top = _top_positions(ranked, limit)
+    top = top[np.lexsort((-evidence.seqs[top], -ranked[top]))[:limit]]
     weights = calibration.load_weights()
     fitted = weights.by_words if "meaning" not in features else weights.with_meaning
     match = describe_match(evidence, question, features, scores, best)
-    relevance = fitted.rate(match, np.float32(ranked[best]) - ranked[top[:limit]])
+    relevance = fitted.rate(match, ranked[best] - ranked[top])
     kept = relevance >= LEAST
-    return dict(zip(evidence.seqs[top[:limit]][kept].tolist(), relevance[kept].tolist(), strict=True))
+    return dict(zip(evidence.seqs[top][kept].tolist(), relevance[kept].tolist(), strict=True))
 
 
 def score_records(evidence: Evidence, features: dict[str, Floats], *, words_share: float) -> Floats:
     """Weigh the features into one ranking score per record, comparable within a question only."""
     short = shortness(evidence)
-    weights = {
-        name: calibration.ranking_weight(name, shortness=short, words_share=words_share) for name in features
-    }
+    weights = {name: calibration.ranking_weight(name, shortness=short, words_share=words_share) for name in features}
     return weigh_features(evidence, features, weights)
 
 
@@ -87,26 +79,17 @@ def describe_match(
     """Return the properties of the best record that are comparable between questions."""
     # Records that match in no way say nothing about how far the best stands out.
     rated = scores if scores.min() > NO_MATCH else scores[scores > NO_MATCH]
-    above = float(scores[best]) - float(rated.mean())
-    place = min(RUNNER_UP, len(rated))
     values = {
         "constant": 1.0,
         "score": float(scores[best]),
-        "above_mean": above,
-        "deviations": above / (float(rated.std()) + 1e-2),
-        "above_fifth": float(scores[best]) - float(np.partition(rated, -place)[-place]),
-        "best_cover": float(features["cover"].max()),
-        "asks": float(features["asks"][best]),
-        "asks_time": float(question.asks_time),
-        "asks_number": float(question.asks_number),
-        **{name: float(features[name][best]) for name in ("own", "near", "around", "cover", "near_cover")},
+        "above_mean": float(scores[best]) - float(rated.mean()),
+        "cover": float(features["cover"][best]),
         **_describe_words(evidence, question, best),
     }
     if (meaning := features.get("meaning")) is not None:
-        highest = float(meaning.max())
         values |= {
-            "best_meaning": highest,
-            "meaning_deviations": (highest - float(meaning.mean())) / (float(meaning.std()) + 1e-2),
+            "best_meaning": float(meaning.max()),
+            "wordless_meaning": float(meaning[best]) * values["no_word"],
             **{name: float(features[name][best]) for name in ("meaning", "near_meaning", "talk_meaning")},
         }
     return Match(values=values, records=len(scores), short=shortness(evidence))
@@ -121,42 +104,37 @@ def _describe_words(evidence: Evidence, question: ParsedQuery, best: int) -> Map
     frame = evidence.frame or Frame.of(evidence.conversations, evidence.lengths)
     first = int(frame.talk_starts[frame.talk[best]])
     last = int(np.searchsorted(frame.talk, frame.talk[best], side="right"))
-    held = near = around = unknown = 0.0
-    words = missing = missing_near = unknown_words = names_near = names_missing = unknown_names = 0
-    rarest, is_rarest_near = 0.0, False
+    held = around = unknown = 0.0
+    words = missing = missing_near = unknown_words = names_near = unknown_names = 0
     merged = merge_forms(evidence.occurrences, question.forms)
     for share, is_name, (rows, _) in zip(question.weights, question.is_name, merged, strict=True):
         weight = share * rarity(total + UNSEEN, len(rows))
         inside = rows[(rows >= first) & (rows < last)]
         distance = int(np.abs(inside - best).min()) if len(inside) else total
-        is_held, is_near, is_around = not distance, distance <= len(NEIGHBOURS), distance < total
-        held, near, around = held + weight * is_held, near + weight * is_near, around + weight * is_around
-        if not len(rows):
-            unknown += weight
-        elif weight > rarest:
-            rarest, is_rarest_near = weight, is_near
-        names_near += is_name and is_near
-        names_missing += is_name and not is_near
-        unknown_names += is_name and not len(rows)
+        is_near, is_unknown = distance <= len(NEIGHBOURS), not len(rows)
+        held += weight * (not distance)
+        around += weight * (distance < total)
+        unknown += weight * is_unknown
+        names_near, unknown_names = names_near + (is_name and is_near), unknown_names + (is_name and is_unknown)
         if share == 1:
-            words, missing, missing_near = words + 1, missing + (not is_held), missing_near + (not is_near)
-            unknown_words += not len(rows)
+            words, missing, missing_near = words + 1, missing + (distance > 0), missing_near + (not is_near)
+            unknown_words += is_unknown
+    is_full = words > 0 and not missing
     return {
         "terms": log1p(words),
         "is_bare": float(not words),
-        "no_word": float(not near),
+        "no_word": float(not around),
         "held_rarity": held,
-        "near_rarity": near,
         "around_rarity": around,
         "unknown_rarity": unknown,
         "missing": float(missing),
         "missing_near": float(missing_near),
         "unknown_words": float(unknown_words),
-        "is_full": float(words > 0 and not missing),
-        "is_near_full": float(words > 0 and not missing_near),
-        "is_rarest_near": float(is_rarest_near),
+        "is_full": float(is_full),
+        # A question of one or two rare words that are all there is a search for just this.
+        "full_of_few": 1 / words if is_full else 0.0,
+        "full_rarity": held / words if is_full else 0.0,
         "names_near": float(names_near),
-        "names_missing": float(names_missing),
         "unknown_names": float(unknown_names),
     }
 

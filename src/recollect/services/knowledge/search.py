@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import compress
 
 from recollect.model import Chunk, Document, Hit, Owner, Source
 from recollect.policy.documents import check_categories
 from recollect.policy.memories.importance import is_small_talk
 from recollect.policy.passages import find_best_passages, query_terms
+from recollect.policy.recall.calibration import keep_relevant
 from recollect.policy.recall.purposes import is_unverified
 from recollect.ports import Store, Vector
 from recollect.services.background.embedding import Embedding
@@ -45,11 +47,10 @@ class PassageSearch:
         *,
         categories: Collection[str] = (),
         limit: int,
-        min_score: float | None = None,
     ) -> Sequence[Passage]:
-        """Return the best passages, none below `min_score` (None: the default). Without categories, search all."""
+        """Return the best passages, however relevant. Without categories, search all."""
         evidence = self._store.weigh_chunks(tenant, query_terms(query), vector, categories=categories)
-        similarity = find_best_passages(evidence, limit=limit, floor=min_score)
+        similarity = find_best_passages(evidence, limit=limit)
         chunks = self._store.find_chunks(tenant, list(similarity))
         documents = self._store.find_documents(tenant, {chunk.document_id for chunk in chunks.values()})
         found = [
@@ -67,7 +68,6 @@ class PassageSearch:
         *,
         categories: Collection[str] = (),
         limit: int,
-        min_score: float | None = None,
     ) -> Sequence[Passage]:
         """Return the best passages within the categories the agent is limited to."""
         agent = self._store.find_agent(owner)
@@ -76,8 +76,11 @@ class PassageSearch:
             categories = limits.intersection(categories) if categories else limits
             if not categories:
                 return ()
-        return self.find(owner.tenant, query, vector, categories=categories, limit=limit, min_score=min_score)
+        return self.find(owner.tenant, query, vector, categories=categories, limit=limit)
 
+
+FindPassages = Callable[..., Sequence[Passage]]
+"""Search of a `PassageSearch` for one tenant or agent."""
 
 WEIGHTS = {"similarity": 1.0}
 
@@ -88,8 +91,10 @@ SPARE = 10
 class SearchKnowledge:
     """Service that returns the passages most similar to a query."""
 
-    def __init__(self, passages: PassageSearch, embedding: Embedding, echoes: LoopGuard) -> None:
+    def __init__(self, passages: PassageSearch, embedding: Embedding, echoes: LoopGuard, *, floor: float) -> None:
+        """Set up the service to return nothing if even the best passage is below `floor`."""
         self._passages = passages
+        self._floor = floor
         self._embedding = embedding
         self._echoes = echoes
 
@@ -106,8 +111,8 @@ class SearchKnowledge:
 
         Raises: Invalid.
         """
-        search = self._prepare(partial(self._passages.find, tenant), query, categories, limit, min_score)
-        return _make_hits(search(limit=limit)) if search else []
+        search = self._prepare(partial(self._passages.find, tenant), query, categories, min_score)
+        return search(check_limit(limit))
 
     def for_agent(
         self,
@@ -122,35 +127,35 @@ class SearchKnowledge:
 
         Raises: Invalid.
         """
-        search = self._prepare(partial(self._passages.for_agent, owner), query, categories, limit, min_score)
-        hits = _make_hits(search(limit=limit)) if search else []
+        search = self._prepare(partial(self._passages.for_agent, owner), query, categories, min_score)
+        hits = search(check_limit(limit))
         # Unverified passages only get places that are left.
-        if search and any(map(is_unverified, hits)):
-            hits = sorted(_make_hits(search(limit=SPARE * limit)), key=is_unverified)[:limit]
+        if any(map(is_unverified, hits)):
+            hits = sorted(search(SPARE * limit), key=is_unverified)[:limit]
         self._echoes.shown(owner, [hit.text for hit in hits])
         return hits
 
     def _prepare(
-        self,
-        search: Callable[..., Sequence[Passage]],
-        query: str,
-        categories: Collection[str],
-        limit: int,
-        min_score: float | None,
-    ) -> Callable[..., Sequence[Passage]] | None:
-        """Check the arguments and return the search; None for small talk, which finds nothing unless by `min_score`.
-
-        Its few words would cover some passage completely.
-        """
+        self, find: FindPassages, query: str, categories: Collection[str], min_score: float | None
+    ) -> Callable[[int], Sequence[Hit]]:
+        """Check the arguments and return the search for a number of hits above the floor."""
         query, categories = check_query(query), check_categories(categories)
-        check_limit(limit)
-        check_min_score(min_score)
-        if min_score is None and is_small_talk(query):
-            return None
-        return partial(search, query, self._embedding.of_query(query), categories=categories, min_score=min_score)
+        is_strict = check_min_score(min_score) is not None
+        floor = self._floor if min_score is None else min_score
+        if floor and not is_strict and is_small_talk(query):
+            # Its few words would cover some passage completely.
+            return lambda limit: []
+        vector = self._embedding.of_query(query)
+
+        def search(limit: int) -> Sequence[Hit]:
+            found = find(query, vector, categories=categories, limit=limit)
+            kept = keep_relevant([each.similarity for each in found], floor=floor, is_strict=is_strict)
+            return _make_hits(compress(found, kept))
+
+        return search
 
 
-def _make_hits(found: Sequence[Passage]) -> Sequence[Hit]:
+def _make_hits(found: Iterable[Passage]) -> Sequence[Hit]:
     return [
         Hit(
             source=Source.KNOWLEDGE,

@@ -261,9 +261,10 @@ def find_shared_words(question: str, text: str) -> tuple[str, ...]:
 
 
 def _explain_floor(id: str, ranking: Ranking, request: RecallRequest) -> Explanation:
+    similarity = ranking.below[id].similarity
     limit = "`recall_floor`" if request.min_score is None else "`min_score`"
     sentence = (
-        f"It is below the threshold: its similarity is {ranking.below[id].similarity:.3f}, and {limit} is {ranking.floor:g}. "
+        f"It is below the threshold: its similarity is {similarity:.3f}, and {limit} is {ranking.floor:g}. "
         "Recall with a lower `min_score` to see it; 0 turns the threshold off."
     )
     return _make_explanation(id, Outcome.BELOW_THRESHOLD, sentence, ranking)

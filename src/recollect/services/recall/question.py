@@ -27,7 +27,6 @@ class Question:
     kinds: Collection[Kind] = tuple(Kind)
     limit: int = 5  # number of hits to return, from all sources together
     agents: Collection[str] = ()  # only events and steps of these agents; empty: of all agents
-    has_floor: bool = True  # leave out what is below the floor of its source
     vector: Vector | None = None  # None: search by words alone
     tag: str = ""  # only memories with this tag
     only: RecordFilter = NO_FILTER  # only memories that pass it

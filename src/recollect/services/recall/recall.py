@@ -161,7 +161,6 @@ class Recall:
             kinds=tuple(Kind) if request.kinds is None else request.kinds,
             limit=request.limit,
             agents=current_caller().agents,
-            has_floor=request.min_score is None,
             vector=vector,
             tag=request.tag,
             only=request.only,
