@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.model import Role
-from recollect.policy.recall.calibration import MEANING, WORDS, Match, keep_relevant, load_weights, rate_words
+from recollect.policy.recall.calibration import MEANING, WORDS, BestMatch, keep_relevant, load_weights, rate_words
 from recollect.policy.recall.dates import Span, spans
 from recollect.policy.recall.question import ParsedQuery, asks_history
 from recollect.policy.recall.similarity import SPEAKERS
@@ -32,7 +32,7 @@ def test_relevance_is_a_probability_and_falls_with_the_rank(
     data: st.DataObject, form: str, records: int, short: float
 ) -> None:
     values = {name: data.draw(st.floats(0, 10), label=name) for name in FITTED[form].answered}
-    match = Match(values=values, records=records, short=short)
+    match = BestMatch(values=values, records=records, short=short)
 
     relevance = FITTED[form].rate(match, np.array([0, 1, 5, 50], np.float32))
 

@@ -154,24 +154,26 @@ def weigh(weights: Floats) -> Callable[[Asked], Mapping[str, float]]:
     return lambda asked: {name: long * (1 - asked.short) + short * asked.short for name, (long, short) in named.items()}
 
 
-def cross_validate(label: str, designs: Sequence[Design], part_of: Callable[[Asked], str]) -> None:
-    """Fit everything without each part in turn, and print what that finds and silences in it."""
-    parts = sorted({part_of(each.asked) for each in designs} - {""})
-    weights, rated = dict[str, Floats](), list[tuple[Rated, Relevance]]()
-    for part in parts:
-        others = [each for each in designs if part_of(each.asked) != part]
-        weights[part] = fit_ranking(others)
-        fitted = fit_relevance(rate_questions([each.asked for each in others], weigh(weights[part]), by_words=False))
-        held_out = [each.asked for each in designs if part_of(each.asked) == part]
-        rated += [(each, fitted) for each in rate_questions(held_out, weigh(weights[part]), by_words=False)]
+def validate_ranking(label: str, designs: Sequence[Design], part_of: Callable[[Asked], str]) -> None:
+    """Fit the ranking without each part in turn, and print what that finds in it."""
+    parts = {part_of(each.asked) for each in designs} - {""}
+    weights = {part: fit_ranking([each for each in designs if part_of(each.asked) != part]) for part in parts}
     report(label, [each for each in designs if part_of(each.asked)], lambda design: weights[part_of(design.asked)])
-    report_floors(label, rated, FLOORS)
-    cheap, silencing = choose_floors(rated)
+
+
+def validate_relevance(label: str, rated: Sequence[Rated], parts: Sequence[str]) -> None:
+    """Fit the relevance without each part in turn, and print what the floors cost and silence in it."""
+    found = list[tuple[Rated, Relevance]]()
+    for part in sorted({*parts} - {""}):
+        fitted = fit_relevance([each for each, of in zip(rated, parts, strict=True) if of != part])
+        found += [(each, fitted) for each, of in zip(rated, parts, strict=True) if of == part]
+    report_floors(label, found, FLOORS)
+    cheap, silencing = choose_floors(found)
     print(f"{label}: floor {cheap:g} costs {COST:.0%} of R@10 on average, floor {silencing:g} silences {SILENT:.0%}")
 
 
 def fold_of(asked: Asked) -> str:
-    """Return the fold of a conversation; all questions of one are in the same."""
+    """Return the fold of a conversation; all its questions are in the same."""
     return str(crc32(asked.conversation.encode()) % FOLDS)
 
 
@@ -186,21 +188,22 @@ def main() -> None:
     parser.add_argument("--relevance", type=Path, nargs="*", default=[], metavar="FILE")
     parser.add_argument("--knowledge", type=Path, nargs="*", default=[], metavar="FILE", help="also fit the passages")
     parser.add_argument("--write", action="store_true", help=f"write {OUTPUT.name} and {passages.WEIGHTS_FILE}")
-    parser.add_argument("--quick", action="store_true", help="without cross-validation")
+    parser.add_argument("--validate-ranking", action="store_true", help="also cross-validate the ranking (slow)")
     options = parser.parse_args()
     asked = [*read_families(options.family, options.relevance), *read_relevance(options.relevance, split="dev")]
     designs = [build_design(each) for each in asked if len(each.relevant)]
     weights = fit_ranking(designs)
     report("fitted", designs, lambda design: weights)
-    if not options.quick:
-        cross_validate("folds", designs, fold_of)
-        cross_validate("left out", designs, family_of)
+    if options.validate_ranking:
+        validate_ranking("folds", designs, fold_of)
+        validate_ranking("left out", designs, family_of)
     asked = [each.asked for each in designs]
     with_meaning, by_words = (rate_questions(asked, weigh(weights), by_words=each) for each in (False, True))
+    validate_relevance("folds", with_meaning, [fold_of(each.asked) for each in with_meaning if each.asked])
+    validate_relevance("left out", with_meaning, [family_of(each.asked) for each in with_meaning if each.asked])
     fitted = fit_relevance(with_meaning)
     unseen = rate_questions([*read_relevance(options.relevance, split="test")], weigh(weights), by_words=False)
     report_floors("test", [(each, fitted) for each in unseen], FLOORS)
-    report_floors("fitted", [(each, fitted) for each in with_meaning], FLOORS)
     result = {
         "fitted_by": "tools/ranking/fit.py",
         "fitted_at": f"{datetime.now(UTC):%Y-%m-%d}",

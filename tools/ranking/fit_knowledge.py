@@ -218,6 +218,7 @@ class Judged:
         if not scores[top[0]]:
             return None
         return Rated(
+            asked=None,
             family=self.name.partition("_")[0],
             kind=self.kind,
             answers=int(self.is_relevant.sum()),

@@ -15,7 +15,7 @@ from records import ANSWERABLE, Asked
 from scipy.optimize import minimize
 
 from recollect.policy.recall import matching
-from recollect.policy.recall.calibration import HIT_SHARE, MEANING, Match, Relevance, describe_words
+from recollect.policy.recall.calibration import HIT_SHARE, MEANING, BestMatch, Relevance, describe_words
 from recollect.policy.recall.matching import NO_MATCH
 
 HITS = 10
@@ -39,10 +39,11 @@ Floats = NDArray[np.float64]
 class Rated:
     """A question and its first hits in order: how far each ranks below the best, and which are relevant."""
 
+    asked: Asked | None  # None: it was not asked in a conversation
     family: str
     kind: str
     answers: int  # number of records that are relevant, found or not
-    match: Match
+    match: BestMatch
     below: NDArray[np.float32]
     relevant: NDArray[np.bool_]
     known: Mapping[str, float]  # what a search in the audit log would know of the best hit
@@ -75,6 +76,7 @@ def rate_questions(
             match = matching.describe_match(evidence, each.question, features, scores, int(top[0]))
             found.append(
                 Rated(
+                    asked=each,
                     family=each.family,
                     kind=each.kind,
                     answers=int(each.relevant.sum()),

@@ -17,7 +17,7 @@ from math import isnan, log1p
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.policy.recall.calibration import LEAST, Match, Relevance
+from recollect.policy.recall.calibration import LEAST, BestMatch, Relevance
 from recollect.policy.recall.ranking import BM25_B, BM25_K1
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.text import terms
@@ -120,7 +120,7 @@ def rank_passages(features: Mapping[str, Floats], weights: Mapping[str, float]) 
     return np.round(scores, 4)
 
 
-def describe_best(evidence: PassageEvidence, features: Mapping[str, Floats], scores: Floats, best: int) -> Match:
+def describe_best(evidence: PassageEvidence, features: Mapping[str, Floats], scores: Floats, best: int) -> BestMatch:
     """Return the properties of the best passage that are comparable between questions."""
     held = missing = unknown = unknown_words = 0.0
     for holding, (rows, _) in zip(evidence.holding, evidence.found.occurrences, strict=True):
@@ -145,7 +145,7 @@ def describe_best(evidence: PassageEvidence, features: Mapping[str, Floats], sco
         highest = float(np.nanmax(features["meaning"]))
         values |= {"meaning": meaning, "best_meaning": highest, "wordless_meaning": meaning * values["no_word"]}
     # Passages are of one length, so that nothing depends on it.
-    return Match(values=values, records=evidence.total, short=0.0)
+    return BestMatch(values=values, records=evidence.total, short=0.0)
 
 
 def compute_features(evidence: PassageEvidence) -> Mapping[str, Floats]:

@@ -44,7 +44,7 @@ Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
+class BestMatch:
     """Properties of the best match that are comparable between questions, owners and embedders."""
 
     values: Mapping[str, float]
@@ -64,10 +64,10 @@ class Match:
 class Relevance:
     """Fitted function of one form of search."""
 
-    answered: Mapping[str, tuple[float, float, float]]  # by value of a match: its weights, see `Match.expand`
+    answered: Mapping[str, tuple[float, float, float]]  # by value of a match: its weights, see `BestMatch.expand`
     share: Mapping[str, float]  # weights of a hit's share of the chance
 
-    def find_chance(self, match: Match) -> float:
+    def find_chance(self, match: BestMatch) -> float:
         """Return the chance that the best hits hold an answer."""
         logit = 0.0
         for name, parts in match.expand():
@@ -75,7 +75,7 @@ class Relevance:
             logit += weights[0] * parts[0] + weights[1] * parts[1] + weights[2] * parts[2]
         return 1 / (1 + exp(-max(logit, LOWEST_LOGIT)))
 
-    def rate(self, match: Match, below: Floats) -> NDArray[np.float64]:
+    def rate(self, match: BestMatch, below: Floats) -> NDArray[np.float64]:
         """Return the relevance of hits that rank `below` the best by so many points."""
         chance, share = self.find_chance(match), self.share
         certain = share["constant"] + share["odds"] * log(chance / (1 - chance + 1e-9) + 1e-9)

@@ -8,7 +8,7 @@ from math import log1p
 import numpy as np
 
 from recollect.policy.recall import calibration
-from recollect.policy.recall.calibration import LEAST, Match
+from recollect.policy.recall.calibration import LEAST, BestMatch
 from recollect.policy.recall.features import compute_features, merge_forms, shortness
 from recollect.policy.recall.question import ParsedQuery
 from recollect.policy.recall.similarity import NEIGHBOURS, Evidence, Floats, Frame, Numbers, rarity
@@ -75,7 +75,7 @@ def weigh_features(evidence: Evidence, features: Mapping[str, Floats], weights: 
 
 def describe_match(
     evidence: Evidence, question: ParsedQuery, features: Mapping[str, Floats], scores: Floats, best: int
-) -> Match:
+) -> BestMatch:
     """Return the properties of the best record that are comparable between questions."""
     # Records that match in no way say nothing about how far the best stands out.
     rated = scores if scores.min() > NO_MATCH else scores[scores > NO_MATCH]
@@ -92,7 +92,7 @@ def describe_match(
             "wordless_meaning": float(meaning[best]) * values["no_word"],
             **{name: float(features[name][best]) for name in ("meaning", "near_meaning", "talk_meaning")},
         }
-    return Match(values=values, records=len(scores), short=shortness(evidence))
+    return BestMatch(values=values, records=len(scores), short=shortness(evidence))
 
 
 def _describe_words(evidence: Evidence, question: ParsedQuery, best: int) -> Mapping[str, float]:
