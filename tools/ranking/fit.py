@@ -41,7 +41,7 @@ OTHERS = (
     "other_speaker named other_name other_day other_time asks asking echo self time asked_time number asked_number"
 ).split()
 RIDGE = 3e-3
-FAMILY_SHARE = {"keywords": 0.3, "small": 0}
+FAMILY_SHARE = {"keywords": 0.1, "small": 0}
 """Weight of families that count less than the others in the ranking; in a small store everything is near the top."""
 
 FOLDS = 4

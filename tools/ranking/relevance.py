@@ -25,7 +25,7 @@ COST, SILENT = 0.01, 0.9
 
 MORE = frozenset(
     "score above_mean own cover best_cover held_rarity around_rarity is_full full_of_few full_rarity names_near "
-    "meaning near_meaning talk_meaning best_meaning cover_of_terms odds".split()
+    "meaning wordless_meaning near_meaning talk_meaning best_meaning cover_of_terms odds".split()
 )
 """Properties that never count against a match."""
 

@@ -143,7 +143,11 @@ def describe_best(evidence: PassageEvidence, features: Mapping[str, Floats], sco
     }
     if "meaning" in features and not isnan(meaning := float(features["meaning"][best])):
         highest = float(np.nanmax(features["meaning"]))
-        values |= {"meaning": meaning, "best_meaning": highest, "wordless_meaning": meaning * values["no_word"]}
+        values |= {
+            "best_meaning": highest,
+            "meaning": meaning * (1 - values["no_word"]),
+            "wordless_meaning": meaning * values["no_word"],
+        }
     # Passages are of one length, so that nothing depends on it.
     return BestMatch(values=values, records=evidence.total, short=0.0)
 

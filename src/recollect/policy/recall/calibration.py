@@ -24,7 +24,7 @@ WEIGHTS_FILE = "weights.json"
 DEFAULT_WORDS_SHARE = 0.67
 """Setting `similarity_words` at which the weights are used as fitted."""
 
-HIT_SHARE = 0.03
+HIT_SHARE = 0.1
 """Share of the floor that a hit must reach once the best hit of its source has reached the floor.
 
 A question often needs several memories, and all but the best are less certain.
@@ -128,7 +128,7 @@ def keep_relevant(similarities: Sequence[float], *, floor: float, is_strict: boo
 
     If it is not, others may be lower by `HIT_SHARE`, unless `is_strict`.
 
-    >>> keep_relevant([0.6, 0.1, 0.001], floor=0.5, is_strict=False)
+    >>> keep_relevant([0.6, 0.1, 0.01], floor=0.5, is_strict=False)
     [True, True, False]
     >>> keep_relevant([0.4, 0.1], floor=0.5, is_strict=False), keep_relevant([0.6, 0.1], floor=0.5, is_strict=True)
     ([False, False], [True, False])

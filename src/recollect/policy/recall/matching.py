@@ -89,8 +89,10 @@ def describe_match(
     if (meaning := features.get("meaning")) is not None:
         values |= {
             "best_meaning": float(meaning.max()),
+            # Meaning without a word in common says something else.
+            "meaning": float(meaning[best]) * (1 - values["no_word"]),
             "wordless_meaning": float(meaning[best]) * values["no_word"],
-            **{name: float(features[name][best]) for name in ("meaning", "near_meaning", "talk_meaning")},
+            **{name: float(features[name][best]) for name in ("near_meaning", "talk_meaning")},
         }
     return BestMatch(values=values, records=len(scores), short=shortness(evidence))
 
@@ -104,16 +106,16 @@ def _describe_words(evidence: Evidence, question: ParsedQuery, best: int) -> Map
     frame = evidence.frame or Frame.of(evidence.conversations, evidence.lengths)
     first = int(frame.talk_starts[frame.talk[best]])
     last = int(np.searchsorted(frame.talk, frame.talk[best], side="right"))
-    held = around = unknown = 0.0
+    held, around, unknown, far = 0.0, 0.0, 0.0, total + len(NEIGHBOURS)
     words = missing = missing_near = unknown_words = names_near = unknown_names = 0
     merged = merge_forms(evidence.occurrences, question.forms)
     for share, is_name, (rows, _) in zip(question.weights, question.is_name, merged, strict=True):
         weight = share * rarity(total + UNSEEN, len(rows))
         inside = rows[(rows >= first) & (rows < last)]
-        distance = int(np.abs(inside - best).min()) if len(inside) else total
+        distance = int(np.abs(inside - best).min()) if len(inside) else far
         is_near, is_unknown = distance <= len(NEIGHBOURS), not len(rows)
         held += weight * (not distance)
-        around += weight * (distance < total)
+        around += weight * (distance < far)
         unknown += weight * is_unknown
         names_near, unknown_names = names_near + (is_name and is_near), unknown_names + (is_name and is_unknown)
         if share == 1:
