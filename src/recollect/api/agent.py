@@ -9,6 +9,7 @@ from typing import Any
 
 from recollect.api.agent_curation import AgentCuration
 from recollect.api.agent_details import AgentCapture, AgentConsolidation, AgentDetails
+from recollect.api.agent_items import AgentItems
 from recollect.api.agent_recall import AgentRecall
 from recollect.api.agent_records import ANY_STATE, MAX_PAGE, PAGE, SEARCH_LIMIT, AgentRecords, AgentView
 from recollect.caller import current_caller
@@ -267,6 +268,7 @@ __all__ = ["ANY_STATE", "MAX_PAGE", "PAGE", "SEARCH_LIMIT", "AgentMemory"]
 
 class AgentMemory(
     AgentRecords,
+    AgentItems,
     AgentRecall,
     AgentCuration,
     AgentTranscripts,

@@ -23,6 +23,7 @@ from recollect.services.knowledge.ingest import Ingest
 from recollect.services.knowledge.search import PassageSearch, SearchKnowledge
 from recollect.services.knowledge.skills import Skills
 from recollect.services.memories.consolidate import Consolidate
+from recollect.services.memories.items import Items
 from recollect.services.memories.loop_guard import LoopGuard
 from recollect.services.memories.remember import Remember
 from recollect.services.memories.restoring import RestoreMemories
@@ -66,6 +67,7 @@ class Services:
     judge: Judge
     rested_models: Sequence[GuardedModel]
     remember: Remember
+    items: Items
     restore: RestoreMemories
     transcripts: TranscriptWriter
     conversations: Conversations
@@ -138,6 +140,7 @@ def build_services(
         judge=judge,
         rested_models=tuple(dict.fromkeys(model for model in (summary, fast) if model is not None)),
         remember=remember,
+        items=Items(store, embedding, remember, recall, retrieved, now),
         restore=RestoreMemories(store, embedding, judge, now, lifetimes=_read_lifetimes(settings)),
         transcripts=transcripts,
         conversations=conversations,

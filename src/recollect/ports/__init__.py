@@ -34,6 +34,7 @@ from recollect.ports.memories import (
     AgentStore,
     Aging,
     EmbeddingStore,
+    ItemStore,
     MaintenanceStore,
     MemoryStore,
     MemorySummary,
@@ -72,6 +73,7 @@ __all__ = [
     "ForeignFormat",
     "ForeignFormats",
     "IdempotencyStore",
+    "ItemStore",
     "KeyStore",
     "KnowledgeStore",
     "MaintenanceStore",
@@ -100,6 +102,7 @@ T = TypeVar("T")
 class Store(
     AgentStore,
     MemoryStore,
+    ItemStore,
     DetailStore,
     TranscriptStore,
     KnowledgeStore,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from recollect.model import Json
+from recollect.model import Json, Kind
 from recollect.tools.bounds import bound_results, render_text
 from recollect.tools.spec import Parameter, Tool
 
@@ -18,7 +18,7 @@ PAGE = 20
 
 STATE = Parameter(description="archived: put away by maintenance; expired: past their end.", choices=GONE)
 FILTERS = {
-    "kind": Parameter(description="Only memories of this kind.", choices=("core", "journal", "note", "episode")),
+    "kind": Parameter(description="Only memories of this kind.", choices=tuple(Kind)),
     "tag": Parameter(description="Only memories with this tag."),
     "session_id": Parameter(description="Only memories of this conversation."),
 }

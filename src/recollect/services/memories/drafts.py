@@ -74,7 +74,7 @@ def check_draft(
     created_at = _check_time(draft.created_at, "created_at") or now
     text = kinds.check_content(draft.text, kind)
     role = _parse_choice(Role, draft.role, Role.USER)
-    origin = trust.lower_origin(_parse_choice(Origin, draft.origin, Origin.USER), current_caller().trust)
+    origin = trust.lower_origin(parse_origin(draft.origin), current_caller().trust)
     # Before the category, for which the message before this one in the session may be looked up.
     session_id = _check_name(draft.session_id, "session_id")
     category, weight, expires_at = (
@@ -185,6 +185,11 @@ def check_filter(
         since=_check_time(since, "since"),
         until=_check_time(until, "until"),
     )
+
+
+def parse_origin(value: str | None) -> Origin:
+    """Return the origin of this name; None: the user. Raises: Invalid."""
+    return _parse_choice(Origin, value, Origin.USER)
 
 
 def _parse_choice(choices: type[Choice], value: str | None, default: Choice) -> Choice:

@@ -14,8 +14,9 @@ from recollect.ports import AllowanceStore, Clock
 from recollect.text_cache import cache_text
 
 if TYPE_CHECKING:
-    from recollect.policy.secrets import scan
+    from recollect.policy.secrets import json_texts, scan
 else:
+    json_texts = LazyModule("recollect.policy.secrets.json_texts")
     scan = LazyModule("recollect.policy.secrets.scan")
 
 REJECTED = "text appears to contain a secret — not stored"
@@ -50,18 +51,26 @@ class SecretGuard:
     def check(self, memory: Memory) -> Memory:
         """Return the memory unchanged, redacted, or flagged with the matching rule.
 
-        Raises: SecretRejected in mode `reject`, and in every mode for a secret in a tag, a category or an id.
+        Raises: SecretRejected in mode `reject`, and in every mode for a secret in a tag, a category, an id, a key, a
+        namespace or the name of a field.
         """
         tenant = memory.owner.tenant
         for tag in memory.tags:
             if found := self.findings(tenant, tag):
                 raise SecretRejected(REJECTED, rule=found[0].rule)
         self.check_names(tenant, session_id=memory.session_id, category=memory.category)
-        found = self.findings(tenant, memory.text)
-        if not found:
+        self.check_names(tenant, namespace=memory.namespace, key=memory.item_key)
+        in_text, in_metadata = self.findings(tenant, memory.text), list[scan.SecretFinding]()
+        if memory.metadata:
+            texts = json_texts.JsonTexts.of(memory.metadata)
+            in_metadata = self.findings(tenant, texts.lines)
+        if not (found := [*in_text, *in_metadata]):
             return memory
         if self._mode == "redact":
-            return replace(memory, text=scan.redact(memory.text, found))
+            metadata = texts.redact(memory.metadata, in_metadata) if in_metadata else memory.metadata
+            if metadata is None:
+                raise SecretRejected(REJECTED, rule=in_metadata[0].rule)
+            return replace(memory, text=scan.redact(memory.text, in_text), metadata=metadata)
         if self._mode == "flag":
             return replace(memory, flag="; ".join(filter(None, [memory.flag, f"{FLAG}: {found[0].rule}"])))
         raise SecretRejected(REJECTED, rule=found[0].rule)

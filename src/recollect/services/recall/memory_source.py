@@ -42,7 +42,7 @@ class MemorySource:
             now=question.now,
             is_past=question.is_past,
         )
-        limit, allowed = max(CANDIDATES, question.limit) * depth, None
+        limit, allowed = max(CANDIDATES, question.limit) * depth, question.allowed
         if question.tag or question.only != NO_FILTER:
             allowed = self._store.find_filtered(question.owner, tag=question.tag, only=question.only)
         while True:

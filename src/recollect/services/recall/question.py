@@ -31,6 +31,7 @@ class Question:
     vector: Vector | None = None  # None: search by words alone
     tag: str = ""  # only memories with this tag
     only: RecordFilter = NO_FILTER  # only memories that pass it
+    allowed: Collection[int] | None = None  # only memories with these numbers; None: all
     with_bookkeeping: bool = True  # include events that recollect itself records, such as "A note was stored."
 
 

@@ -71,6 +71,8 @@ class RecallRequest:
     only: RecordFilter = NO_FILTER
     min_score: float | None = None  # least similarity of each hit; None: by the floor; 0: no limit
     floor: float | None = None  # least similarity of the best hit of a source; None: the setting `recall_floor`
+    allowed: Collection[int] | None = None  # numbers of the memories to choose from; None: all
+    keeps_duplicates: bool = False  # return hits with equal texts, too
 
     def list_sources(self) -> Sequence[Source]:
         """Return the sources to search."""
@@ -164,6 +166,7 @@ class Recall:
             vector=vector,
             tag=request.tag,
             only=request.only,
+            allowed=request.allowed,
             # Purposes choose among the events themselves.
             with_bookkeeping=request.sources is not None or request.purpose is not None or asks_history(query),
         )
@@ -275,7 +278,7 @@ class Recall:
             texts = [(each.candidate.content_hash, each.candidate.source) for each in scored]
             scored = [scored[place] for place in ranking.order_equal_texts(texts)]
         # A success rate counts every run, so runs with the same text are not duplicates.
-        keeps_duplicates = purpose is not None and purpose.by_agent
+        keeps_duplicates = request.keeps_duplicates or (purpose is not None and purpose.by_agent)
 
         def take_best(most: int | None) -> tuple[Sequence[int], Mapping[int, int], Sequence[Hit]]:
             hashes = (each.candidate.id if keeps_duplicates else each.candidate.content_hash for each in scored)

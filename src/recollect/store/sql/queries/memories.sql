@@ -21,9 +21,10 @@ folded_tags LIKE :tag ESCAPE '!' AND :session_id IN ('', session_id) AND :scope 
 SELECT seq FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent AND archived_at IS NULL AND {filtered}
 
+-- Items are listed only by their kind.
 -- name: list_memories
 SELECT {memory} FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq < :before
+WHERE tenant_id = :tenant AND agent_id = :agent AND kind <> 'item' AND seq < :before
   AND {listed}
 
 -- name: list_episodes
@@ -59,7 +60,7 @@ UPDATE memories
 SET text = :text, folded = :folded, tags = :tags, folded_tags = :folded_tags, scope = :scope, importance = :importance,
     category = :category, expires_at = :expires_at, archived_at = :archived_at, updated_at = :replaced_at,
     content_hash = :content_hash, valid_to = :valid_to, held_at = :held_at, flag = :flag,
-    metadata = :metadata, version = version + 1
+    metadata = :metadata, origin = :origin, ttl_seconds = :ttl_seconds, version = version + 1
 WHERE tenant_id = :tenant_id AND agent_id = :agent_id AND seq = :seq AND version = :version
 
 -- name: keep_version

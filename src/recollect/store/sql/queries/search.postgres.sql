@@ -101,7 +101,7 @@ WHERE tenant_id = :tenant
 -- name: list_these
 SELECT {memory} FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
-  AND (:kind = 'all' OR kind = :kind) AND {listed}
+  AND (kind = :kind OR (:kind = 'all' AND kind <> 'item')) AND {listed}
 
 -- BM25 over `term`, the words of the query; `size`, the number of rows and their average length; and `candidate`, each
 -- row that contains a term, once per term.
@@ -168,10 +168,11 @@ WHERE tenant_id = :tenant AND agent_id = :agent AND archived_at IS NULL AND seq 
 -- name: remove_all_from_index
 DELETE FROM memory_index WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
 
--- name: ending_episodes
-SELECT seq, category, created_at, last_retrieved_at, expires_at FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND archived_at IS NULL AND valid_to IS NULL
-  AND expires_at > :now AND seq = ANY(:seqs)
+-- Episodes with an end, and items whose life a reading extends.
+-- name: ending_memories
+SELECT seq, category, created_at, last_retrieved_at, expires_at, ttl_seconds FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND (kind = 'episode' OR ttl_seconds IS NOT NULL)
+  AND archived_at IS NULL AND valid_to IS NULL AND expires_at > :now AND seq = ANY(:seqs)
 
 -- Lock rows in order, so that servers that mark the same memories cannot deadlock.
 -- name: mark_retrieved

@@ -74,7 +74,7 @@ SELECT seq, version, coalesce(embedder_id, 0) FROM memory_index WHERE tenant_id 
 -- name: list_these
 SELECT {memory} FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (SELECT value FROM json_each(:seqs))
-  AND (:kind = 'all' OR kind = :kind) AND {listed}
+  AND (kind = :kind OR (:kind = 'all' AND kind <> 'item')) AND {listed}
 
 -- name: chunk_index_after
 SELECT seq, version, category, NULL, terms, embedder_id, vector, NULL, 'user', 0 FROM chunk_index
@@ -97,10 +97,11 @@ WHERE tenant_id = :tenant AND agent_id = :agent AND archived_at IS NULL
 DELETE FROM memory_index
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (SELECT value FROM json_each(:seqs))
 
--- name: ending_episodes
-SELECT seq, category, created_at, last_retrieved_at, expires_at FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND archived_at IS NULL AND valid_to IS NULL
-  AND expires_at > :now AND seq IN (SELECT value FROM json_each(:seqs))
+-- Episodes with an end, and items whose life a reading extends.
+-- name: ending_memories
+SELECT seq, category, created_at, last_retrieved_at, expires_at, ttl_seconds FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND (kind = 'episode' OR ttl_seconds IS NOT NULL)
+  AND archived_at IS NULL AND valid_to IS NULL AND expires_at > :now AND seq IN (SELECT value FROM json_each(:seqs))
 
 -- name: mark_retrieved
 UPDATE memories SET last_retrieved_at = :at
