@@ -51,15 +51,16 @@ class SecretGuard:
     def check(self, memory: Memory) -> Memory:
         """Return the memory unchanged, redacted, or flagged with the matching rule.
 
-        Raises: SecretRejected in mode `reject`, and in every mode for a secret in a tag, a category, an id, a key, a
-        namespace or the name of a field.
+        Raises: SecretRejected in mode `reject`, and in every mode for a secret in a tag, a category, an id, a key or a
+        namespace.
         """
         tenant = memory.owner.tenant
         for tag in memory.tags:
             if found := self.findings(tenant, tag):
                 raise SecretRejected(REJECTED, rule=found[0].rule)
         self.check_names(tenant, session_id=memory.session_id, category=memory.category)
-        self.check_names(tenant, namespace=memory.namespace, key=memory.item_key)
+        # Joined by "/", its names would read as one long one.
+        self.check_names(tenant, namespace=(memory.namespace or "").replace("/", "\n"), key=memory.item_key)
         in_text, in_metadata = self.findings(tenant, memory.text), list[scan.SecretFinding]()
         if memory.metadata:
             texts = json_texts.JsonTexts.of(memory.metadata)
