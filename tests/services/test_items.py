@@ -1,5 +1,7 @@
 """Items: JSON values under a namespace and a key, on every engine."""
 
+# mypy: disable-error-code="union-attr"
+
 from __future__ import annotations
 
 import asyncio
@@ -76,14 +78,17 @@ def test_none_deletes_an_item(ann: AgentMemory) -> None:
 def test_every_json_value_comes_back_as_it_was(ann: AgentMemory, value: Any) -> None:
     ann.put(USER, "value", value)
     read = ann.get_item(USER, "value")
-    assert read is not None and read.value == value and type(read.value) is type(value)
+    assert read is not None
+    assert read.value == value
+    assert type(read.value) is type(value)
     assert ann.put(USER, "value", value).version == 1, "the same value is no new version"
 
 
 def test_one_is_not_true(ann: AgentMemory) -> None:
     ann.put(USER, "flag", {"is": True})
     changed = ann.put(USER, "flag", {"is": 1})
-    assert changed.version == 2 and changed.value["is"] is not True
+    assert changed.version == 2
+    assert changed.value["is"] is not True
 
 
 @pytest.mark.parametrize(
@@ -111,7 +116,7 @@ def test_what_is_no_value_is_refused_with_a_sentence(ann: AgentMemory, value: An
 def test_the_largest_value_is_stored(ann: AgentMemory) -> None:
     value = {"text": "x" * (MAX_VALUE_BYTES - len('{"text":""}'))}
     ann.put(USER, "large", value)
-    assert ann.get_item(USER, "large").value == value  # type: ignore[union-attr]
+    assert ann.get_item(USER, "large").value == value
     assert len(texts_of(ann)[0]) <= 10_000
 
 
@@ -135,7 +140,7 @@ def test_the_largest_value_is_stored(ann: AgentMemory) -> None:
     ids=str,
 )
 def test_what_is_no_namespace_is_refused(ann: AgentMemory, namespace: Any) -> None:
-    for call in (ann.get_item, ann.delete_item, lambda *place: ann.put(*place, 1)):
+    for call in (ann.get_item, ann.delete_item, lambda names, key: ann.put(names, key, 1)):
         with pytest.raises(Invalid):
             call(namespace, "key")
 
@@ -152,12 +157,12 @@ def test_names_may_hold_any_printable_character(ann: AgentMemory) -> None:
         ann.put(("n", name), name, position)
         ann.put((name,), name, -position)
     for position, name in enumerate(hostile):
-        assert ann.get_item(("n", name), name).value == position  # type: ignore[union-attr]
-        assert ann.get_item((name,), name).value == -position  # type: ignore[union-attr]
+        assert ann.get_item(("n", name), name).value == position
+        assert ann.get_item((name,), name).value == -position
         assert [each.value for each in ann.search_items(("n", name))] == [position]
     assert set(ann.namespaces(("n",))) == {("n", name) for name in hostile}
     assert ann.get_item(("n", "a", "b"), "a/b") is None
-    assert ann.get_item("n/a%2Fb", "a/b").value == 0  # type: ignore[union-attr]
+    assert ann.get_item("n/a%2Fb", "a/b").value == 0
 
 
 def test_the_longest_place_fits_the_index(tenant: TenantMemory) -> None:
@@ -168,7 +173,7 @@ def test_the_longest_place_fits_the_index(tenant: TenantMemory) -> None:
     names = tuple("".join(chr(rng.randrange(0x4E00, 0x9FA5)) for _ in range(23)) for _ in range(10))
     key = "".join(chr(rng.randrange(33, 126)) for _ in range(500))
     ann.put(names, key, {"a": 1}, user=user)
-    assert ann.get_item(names, key, user=user).value == {"a": 1}  # type: ignore[union-attr]
+    assert ann.get_item(names, key, user=user).value == {"a": 1}
 
 
 def test_items_of_two_users_are_two(ann: AgentMemory) -> None:
@@ -180,7 +185,7 @@ def test_items_of_two_users_are_two(ann: AgentMemory) -> None:
     assert {each.value for each in ann.search_items(USER)} == {1, 2, 3}
     assert [each.value for each in ann.search_items(USER, user="lena")] == [2]
     assert ann.delete_item(USER, "a", user="lena")
-    assert ann.get_item(USER, "a").value == 1  # type: ignore[union-attr]
+    assert ann.get_item(USER, "a").value == 1
 
 
 def test_agents_and_tenants_have_their_own_items(recollect: Recollect, ann: AgentMemory, bob: AgentMemory) -> None:
@@ -255,7 +260,8 @@ def test_an_expired_item_makes_room_for_a_new_one(ann: AgentMemory, clock: Clock
     ann.put(USER, "a", {"is": "older"}, ttl=1)
     clock.forward(seconds=1)
     new = ann.put(USER, "a", {"is": "new"}, version=0)
-    assert (new.version, new.created_at) == (1, clock()) and new.id != old.id
+    assert (new.version, new.created_at) == (1, clock())
+    assert new.id != old.id
     assert len(ann.list(kind="item", state="all")) == 1
 
 
@@ -264,7 +270,7 @@ def test_writing_the_same_value_starts_its_lifetime_again(ann: AgentMemory, cloc
     clock.forward(seconds=50)
     assert ann.put(USER, "a", "pancakes", ttl=60).expires_at == clock() + timedelta(seconds=60)
     clock.forward(seconds=50)
-    assert ann.get_item(USER, "a").version == 1  # type: ignore[union-attr]
+    assert ann.get_item(USER, "a").version == 1
     assert [each.key for each in ann.search_items(query="pancakes")] == ["a"]
     assert ann.put(USER, "a", "pancakes").expires_at is None
     clock.forward(days=900)
@@ -279,9 +285,9 @@ def test_reading_extends_the_life_of_a_sliding_item(place: Place, clock: Clock, 
         ann.put(USER, "fixed", "pancakes fixed", ttl=60)
         clock.forward(seconds=40)
         end = clock() + timedelta(seconds=60)
-        assert ann.get_item(USER, "read").expires_at == end  # type: ignore[union-attr]
+        assert ann.get_item(USER, "read").expires_at == end
         assert ann.search_items(query="pancakes found", limit=1)[0].expires_at == end
-        assert ann.recall("pancakes recalled", limit=1)[0].memory.item_key == "recalled"  # type: ignore[union-attr]
+        assert ann.recall("pancakes recalled", limit=1)[0].memory.item_key == "recalled"
         ann.get_item(USER, "peeked", refresh=False)
         ann.get_item(USER, "fixed")
         # The queued marks count at once, also before they are written.
@@ -308,7 +314,7 @@ def test_items_outlive_a_restart(place: Place, clock: Clock, tenant_id: str) -> 
         recollect.tenant(tenant_id).agent("ann").put(USER, "a", {"likes": "pancakes"})
     with place.open(clock) as recollect:
         ann = recollect.tenant(tenant_id).agent("ann")
-        assert ann.get_item(USER, "a").value == {"likes": "pancakes"}  # type: ignore[union-attr]
+        assert ann.get_item(USER, "a").value == {"likes": "pancakes"}
         assert [each.key for each in ann.search_items(query="pancakes")] == ["a"]
 
 
@@ -337,7 +343,8 @@ def test_only_the_chosen_fields_are_searched(ann: AgentMemory) -> None:
         "none": "",
     }
     found = {each.key for each in ann.search_items(query="flour")}
-    assert {"all", "whole"} <= found and not found & {"missing", "none"}
+    assert {"all", "whole"} <= found
+    assert not found & {"missing", "none"}
     assert len(ann.search_items(limit=100)) == 8, "what is not searched is still listed"
 
 
@@ -381,9 +388,8 @@ def test_the_last_written_come_first_and_pages_fit_together(ann: AgentMemory, cl
     keys = [each.key for start in range(0, 30, 10) for each in ann.search_items(("n",), offset=start)]
     assert keys == ["3", *(f"{number}" for number in range(24, -1, -1) if number != 3)]
     ranked = ann.search_items(("n",), query="pancakes", limit=100)
-    assert len(ranked) == 25 and [each.score for each in ranked] == sorted(
-        (each.score for each in ranked), reverse=True
-    )  # type: ignore[type-var]
+    assert len(ranked) == 25
+    assert [each.score for each in ranked] == sorted((each.score or 0 for each in ranked), reverse=True)
     pages = [
         each.key for start in range(0, 30, 10) for each in ann.search_items(("n",), query="pancakes", offset=start)
     ]
@@ -431,7 +437,7 @@ def test_items_are_listed_only_when_they_are_asked_for(ann: AgentMemory) -> None
     assert [each.item_key for each in ann.list(kind="item")] == ["a"]
     assert [each.item_key for each in ann.search("likes", kind="item")] == ["a"]
     assert "pancakes" not in (ann.inject("pancakes") or "")
-    assert {hit.memory.kind for hit in ann.recall("who likes pancakes and waffles?", min_score=0)} == {  # type: ignore[union-attr]
+    assert {hit.memory.kind for hit in ann.recall("who likes pancakes and waffles?", min_score=0)} == {
         Kind.NOTE,
         Kind.ITEM,
     }
@@ -468,17 +474,19 @@ def test_a_secret_in_a_value_is_refused_redacted_or_flagged(
         ann = recollect.tenant(tenant_id).agent("ann")
         for index in (None, False):
             with pytest.raises(SecretRejected):
-                ann.put(USER, "a", value, index=index)  # type: ignore[arg-type]
+                ann.put(USER, "a", value, index=index)
         assert ann.search_items() == []
     with place.open(clock, secrets="redact") as recollect:
         ann = recollect.tenant(tenant_id).agent("ann")
         item = ann.put(USER, "a", value)
-        assert SECRET not in str(item) and "[secret removed" in str(item.value)
+        assert SECRET not in str(item)
+        assert "[secret removed" in str(item.value)
         assert SECRET not in str(ann.get(item.id))
     with place.open(clock, secrets="flag") as recollect:
         ann = recollect.tenant(tenant_id).agent("ann")
         item = ann.put(USER, "b", value)
-        assert item.value == value and "secret" in (ann.get(item.id).flag or "")
+        assert item.value == value
+        assert "secret" in (ann.get(item.id).flag or "")
 
 
 @pytest.mark.parametrize("mode", ["reject", "redact", "flag"])
@@ -502,7 +510,7 @@ def test_an_item_of_more_trust_is_not_changed_by_less(ann: AgentMemory) -> None:
                 change()
         assert ann.put(USER, "b", "mine").version == 2
         assert ann.get(ann.put(USER, "c", "new").id).origin is Origin.TOOL
-    assert ann.get_item(USER, "a").value == "the user's"  # type: ignore[union-attr]
+    assert ann.get_item(USER, "a").value == "the user's"
     assert ann.get(ann.put(USER, "b", "mine").id).origin is Origin.USER
 
 
@@ -542,7 +550,7 @@ def test_an_import_keeps_an_item_whose_key_is_taken(tenant: TenantMemory, ann: A
     ann.delete_item(USER, "a")
     ann.put(USER, "a", "stored")
     tenant.import_(tmp_path / "a.jsonl", merge=True)
-    assert ann.get_item(USER, "a").value == "stored"  # type: ignore[union-attr]
+    assert ann.get_item(USER, "a").value == "stored"
     assert len(ann.list(kind="item", state="all")) == 1
 
 
@@ -569,7 +577,8 @@ def test_of_many_threads_the_last_wins_and_one_row_remains(ann: AgentMemory) -> 
     run_together(8, write)
     assert sorted(versions) == list(range(1, 41))
     read = ann.get_item(USER, "shared")
-    assert read is not None and read.version == 40
+    assert read is not None
+    assert read.version == 40
     assert len(ann.list(kind="item", state="all")) == 1
 
 
@@ -604,7 +613,9 @@ def test_many_processes_write_one_key(place: Place, ann: AgentMemory, clock: Clo
     assert [each.exitcode for each in workers] == [0, 0, 0]
     clock.forward(days=3650)
     shared = ann.get_item(USER, "shared")
-    assert shared is not None and shared.version == 30 and shared.value["turn"] == 9
+    assert shared is not None
+    assert shared.version == 30
+    assert shared.value["turn"] == 9
     assert len(ann.list(kind="item", state="all", limit=500)) == 31
     assert len(ann.search_items(USER, query="pancakes", limit=100)) == 30
 
@@ -615,7 +626,7 @@ def test_the_async_methods_do_the_same(place: Place, clock: Clock, tenant_id: st
             ann = recollect.tenant(tenant_id).agent("ann")
             await asyncio.gather(*(ann.put(USER, f"{number}", {"n": number}) for number in range(20)))
             assert len(await ann.search_items(USER, limit=50)) == 20
-            assert (await ann.get_item(USER, "3")).value == {"n": 3}  # type: ignore[union-attr]
+            assert (await ann.get_item(USER, "3")).value == {"n": 3}
             assert await ann.namespaces() == [USER]
             assert await ann.delete_item(USER, "3")
             assert await ann.get_items([(USER, "3")]) == [None]

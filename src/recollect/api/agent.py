@@ -146,7 +146,7 @@ class AgentPrompts(AgentView):
     def guidance(self, sets: Iterable[str] | None = None) -> str:
         """Render instructions for using these sets of tools, for the system prompt.
 
-        `sets` defaults to all sets but `admin`.
+        `sets` defaults to all sets but `items` and `admin`.
 
         Raises: Invalid.
         """
@@ -163,7 +163,7 @@ class AgentPrompts(AgentView):
     def tools(self, sets: Iterable[str] | None = None, *, form: str = "openai") -> Sequence[Json]:
         """Return the tool definitions in the given `form`: "openai", "anthropic" or "mcp".
 
-        `sets` defaults to all sets but `admin`.
+        `sets` defaults to all sets but `items` and `admin`.
 
         Raises: Invalid.
         """

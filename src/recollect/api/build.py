@@ -133,7 +133,6 @@ def build_services(
     keys, waiting = ApiKeys(store, now), (retrieved, context_calls)
     gather = _build_gather(store, judge, inject, recall, skills, conversations, settings)
     assemble = _build_assemble(store, guard, gather, fast, tokens, echoes, retrieved, context_calls, now, settings)
-    caches = (echoes, assemble, context_calls, keys, embedding)
     return Services(
         store=store,
         now=now,
@@ -168,7 +167,9 @@ def build_services(
         assemble=assemble,
         context_calls=context_calls,
         seen=InspectContextCall(store, skills, context_calls),
-        erase=Erase(store, consolidate, now, waiting=waiting, caches=caches),
+        erase=Erase(
+            store, consolidate, now, waiting=waiting, caches=(echoes, assemble, context_calls, keys, embedding)
+        ),
         export=Export(store, outside.archives, now),
         import_=_build_import(store, embedding, remember, transcripts, guard, outside, now, settings),
     )
