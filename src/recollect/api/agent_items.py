@@ -10,6 +10,7 @@ from recollect.errors import Invalid
 from recollect.model import Item, OriginName
 from recollect.policy.items import IndexedFields, Namespace
 from recollect.services.memories.drafts import naming_item
+from recollect.services.memories.filters import Where
 from recollect.services.memories.items import ItemDraft, Place
 
 
@@ -102,6 +103,7 @@ class AgentItems(AgentView):
         prefix: Namespace = (),
         *,
         query: str | None = None,
+        where: Where = None,
         limit: int = 10,
         offset: int = 0,
         refresh: bool = True,
@@ -110,12 +112,13 @@ class AgentItems(AgentView):
         """Return items of a namespace and of all below it.
 
         With a `query`, the best first, as `recall` ranks them, each with its score; otherwise the last written first.
-        `user` None searches the items of all users.
+        `where` is a filter (docs/filters.md) in which `value.<key>` is a field of the value: "value.age >= 18 and
+        value.city = 'Oslo'". `user` None searches the items of all users.
 
         Raises: Invalid; StoreTimeout when the search takes too long.
         """
         return self._services.items.search(
-            self.owner, prefix, query=query, limit=limit, offset=offset, refresh=refresh, user=user
+            self.owner, prefix, query=query, where=where, limit=limit, offset=offset, refresh=refresh, user=user
         )
 
     def namespaces(

@@ -15,12 +15,14 @@ from typing import Any, Literal
 
 from recollect.errors import Invalid
 from recollect.model import Item, Kind, Memory
+from recollect.policy.filters.conditions import EQUAL, And, Comparison, Condition, Or
 from recollect.policy.json_values import check_json
 from recollect.policy.memories.kinds import RULES
 from recollect.policy.numbers import MAX_SECONDS
 from recollect.policy.text import check_text
 
 SEPARATOR = "/"
+NAMESPACE = "namespace"
 ANY_NAME = "*"
 """Name that stands for any one name where namespaces are matched."""
 
@@ -100,6 +102,15 @@ def _check_size(place: str) -> None:
     size = len(place.encode())
     if size > MAX_PLACE_BYTES:
         raise Invalid(f"Namespace and key are at most {MAX_PLACE_BYTES:,} bytes together; these are {size:,}.")
+
+
+def find_below(path: str) -> Condition | None:
+    """Return the condition that a memory is an item at a path or below it; None if every item is."""
+    if not path:
+        return None
+    first, last = path_range(path)
+    below = And((Comparison(NAMESPACE, ">=", first), Comparison(NAMESPACE, "<", last)))
+    return Or((Comparison(NAMESPACE, EQUAL, path), below))
 
 
 def path_range(path: str) -> tuple[str, str]:

@@ -30,7 +30,6 @@ from recollect.ports.history import (
     place_of,
 )
 from recollect.ports.memories import (
-    NO_FILTER,
     AgentStore,
     Aging,
     EmbeddingStore,
@@ -39,7 +38,6 @@ from recollect.ports.memories import (
     MemoryStore,
     MemorySummary,
     ProposalStore,
-    RecordFilter,
     Unembedded,
 )
 from recollect.ports.providers import Clock, Embedder, EmbedTexts, Model, Models, TokenCounter, Vector
@@ -53,7 +51,6 @@ from recollect.ports.upkeep import (
 )
 
 __all__ = [
-    "NO_FILTER",
     "AgentStore",
     "Aging",
     "AllowanceStore",
@@ -84,7 +81,6 @@ __all__ = [
     "Place",
     "ProposalStore",
     "Reading",
-    "RecordFilter",
     "SkillFiles",
     "Store",
     "TokenCounter",

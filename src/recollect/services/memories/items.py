@@ -13,15 +13,18 @@ from typing import Any, NamedTuple, TypeAlias
 
 from recollect.caller import current_caller
 from recollect.errors import Conflict, StoreTimeout
-from recollect.model import AuditEvent, Item, Kind, Memory, Owner, Source, State
+from recollect.model import AuditEvent, Item, Kind, Memory, Origin, Owner, Source, State
 from recollect.policy import items as rules
+from recollect.policy.filters.conditions import EQUAL, Comparison, Condition, join_conditions
+from recollect.policy.filters.language import parse_filter
 from recollect.policy.items import IndexedFields, Namespace
 from recollect.policy.memories import trust
 from recollect.policy.names import memory_seq
 from recollect.policy.numbers import check_whole
 from recollect.ports import Clock, Store, Vector
 from recollect.services.background.embedding import Embedding
-from recollect.services.memories.drafts import naming_item, parse_origin
+from recollect.services.memories.drafts import check_choice, check_name, naming_item
+from recollect.services.memories.filters import Where
 from recollect.services.memories.remember import Remember
 from recollect.services.recall.marks import RetrievalMarks
 from recollect.services.recall.recall import MAX_LIMIT, Recall, RecallRequest, check_limit, check_query
@@ -31,7 +34,6 @@ MAX_NAMED = 100
 
 MAX_PAGE = 500
 MAX_OFFSET = 10_000
-EVERYTHING = 10**9
 PATHS = 1_000
 """Namespaces that are read at once."""
 
@@ -118,6 +120,7 @@ class Items:
         prefix: Namespace = (),
         *,
         query: str | None = None,
+        where: Where = None,
         limit: int = 10,
         offset: int = 0,
         user: str | None = None,
@@ -125,18 +128,22 @@ class Items:
     ) -> Sequence[Item]:
         """Return live items of a namespace and all below it: the best for `query`, or the last written first.
 
+        `where` is a filter (`policy.filters`), in which `value.<key>` is a field of the value.
+
         Raises: Invalid; StoreTimeout when the search takes too long.
         """
         now, path = self._now(), rules.check_namespace(prefix, may_be_empty=True)
+        of_user = None if user is None else Comparison("user", EQUAL, check_name(user, "user"))
+        condition = join_conditions(rules.find_below(path), of_user, parse_filter(where))
         check_limit(limit, most=MAX_PAGE)
         check_whole(offset, "The offset", most=MAX_OFFSET)
         found: list[tuple[Memory, float | None]]
         if query is None or not query.strip():
-            numbers = self._store.find_item_numbers(owner, path, user=user, now=now, limit=limit, offset=offset)
+            numbers = self._store.find_item_numbers(owner, condition, now=now, limit=limit, offset=offset)
             memories = self._store.find_memories(owner, numbers)
             found = [(memories[number], None) for number in numbers if number in memories]
         else:
-            found = self._rank(owner, path, check_query(query), user, now, offset + limit)[offset:]
+            found = self._rank(owner, check_query(query), condition, offset + limit)[offset:]
         live = [(memory, score) for each, score in found if (memory := self._live(each, now)) is not None]
         shown = self._refresh(owner, [memory for memory, _ in live], now) if refresh else [each for each, _ in live]
         return [
@@ -183,17 +190,13 @@ class Items:
             start = rules.path_range(below[:-1])[1] if is_below else paths[-1] + "\x01"
         return list(found)[offset : offset + limit]
 
-    def _rank(
-        self, owner: Owner, path: str, query: str, user: str | None, now: datetime, most: int
-    ) -> list[tuple[Memory, float | None]]:
-        is_all = not path and user is None
-        allowed = None if is_all else self._store.find_item_numbers(owner, path, user=user, now=now, limit=EVERYTHING)
+    def _rank(self, owner: Owner, query: str, where: Condition | None, most: int) -> list[tuple[Memory, float | None]]:
         request = RecallRequest(
             query=query,
             limit=min(most, MAX_LIMIT),
             kinds=(Kind.ITEM,),
+            where=where,
             min_score=0,
-            allowed=allowed,
             keeps_duplicates=True,
         )
         ranking = self._recall.rank(owner, request, depth=-(-most // MAX_LIMIT), most=most)
@@ -231,7 +234,7 @@ class Items:
             owner=owner,
             kind=Kind.ITEM,
             text=rules.render_text(stored, rules.check_fields(draft.index)),
-            origin=trust.lower_origin(parse_origin(draft.origin), current_caller().trust),
+            origin=trust.lower_origin(check_choice(Origin, draft.origin, Origin.USER), current_caller().trust),
             created_at=now,
             expires_at=rules.end_of(now, ttl),
             user=user,

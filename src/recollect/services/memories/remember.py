@@ -123,6 +123,7 @@ class Remember:
         text: str | None = None,
         tags: Sequence[str] | None = None,
         importance: float | None = None,
+        metadata: Mapping[str, Any] | None = None,
         version: int | None = None,
     ) -> Memory:
         """Edit a memory and keep its previous state as a version.
@@ -134,11 +135,14 @@ class Remember:
         trust.check_change(old.origin, current_caller().trust)
         if version is not None and check_whole(version, "The version", least=1) != old.version:
             raise Conflict(f"This memory is now at version {old.version}, not {version}; read it again.")
+        if metadata is not None and old.kind is Kind.ITEM:
+            raise Invalid(kinds.NOT_AN_ITEM)
         edited = replace(
             old,
             text=old.text if text is None else kinds.check_content(text, old.kind),
             tags=old.tags if tags is None else kinds.check_tags(tags),
             importance=old.importance if importance is None else kinds.check_importance(importance),
+            metadata=old.metadata if metadata is None else kinds.check_metadata(metadata),
         )
         is_changed = (edited.text, edited.tags) != (old.text, old.tags)
         new = (self.screen if is_changed else self._check_secrets)(edited, self._now())

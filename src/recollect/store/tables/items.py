@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from recollect.model import Memory, Owner
-from recollect.policy.items import path_range
+from recollect.policy.filters.conditions import EQUAL, Comparison, Condition
 from recollect.policy.names import memory_seq
+from recollect.store.conditions import compile_filter
 from recollect.store.engine import Unit, Units
 from recollect.store.tables.memories import hold_agent
 from recollect.store.tables.rows import memory_from, owner_params
@@ -36,18 +37,20 @@ class ItemRows(Units):
         self._write(memory.owner.tenant, set_end)
 
     def find_item_numbers(
-        self, owner: Owner, path: str, *, user: str | None, now: datetime, limit: int, offset: int = 0
+        self, owner: Owner, where: Condition | None, *, now: datetime, limit: int, offset: int = 0
     ) -> Sequence[int]:
-        first, last = path_range(path)
-        values = {**_live(owner, user, now), "path": path, "first": first, "last": last}
-        rows = self._read(owner.tenant, lambda unit: unit.all("item_numbers", **values, limit=limit, offset=offset))
+        clause = compile_filter(where, self._engine.name, now)
+        values = {**owner_params(owner), "now": now, "limit": limit, "offset": offset}
+        rows = self._read(owner.tenant, lambda unit: unit.all("item_numbers", clause, **values))
         return [row[0] for row in rows]
 
     def list_item_paths(
         self, owner: Owner, first: str, last: str, *, user: str | None, now: datetime, limit: int
     ) -> Sequence[str]:
-        values = {**_live(owner, user, now), "first": first, "last": last, "limit": limit}
-        return [row[0] for row in self._read(owner.tenant, lambda unit: unit.all("item_namespaces", **values))]
+        of_user = None if user is None else Comparison("user", EQUAL, user)
+        clause = compile_filter(of_user, self._engine.name)
+        values = {**owner_params(owner), "now": now, "first": first, "last": last, "limit": limit}
+        return [row[0] for row in self._read(owner.tenant, lambda unit: unit.all("item_namespaces", clause, **values))]
 
     def delete_expired_items(self, owner: Owner, *, now: datetime, limit: int) -> int:
         def delete(unit: Unit) -> int:
@@ -60,7 +63,3 @@ class ItemRows(Units):
             return len(rows)
 
         return self._write(owner.tenant, delete)
-
-
-def _live(owner: Owner, user: str | None, now: datetime) -> dict[str, object]:
-    return {**owner_params(owner), "is_any_user": user is None, "user": user or "", "now": now}

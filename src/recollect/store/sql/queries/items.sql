@@ -7,12 +7,11 @@ WHERE tenant_id = :tenant AND agent_id = :agent AND user_id = :user AND namespac
 
 -- fragment: live_items
 tenant_id = :tenant AND agent_id = :agent AND item_key IS NOT NULL AND archived_at IS NULL AND held_at IS NULL
-  AND (expires_at IS NULL OR expires_at > :now) AND (valid_to IS NULL OR valid_to > :now)
-  AND (:is_any_user OR user_id = :user)
+  AND (expires_at IS NULL OR expires_at > :now) AND (valid_to IS NULL OR valid_to > :now) AND {where}
 
 -- name: item_numbers
 SELECT seq FROM memories
-WHERE {live_items} AND (namespace = :path OR (namespace >= :first AND namespace < :last))
+WHERE {live_items}
 ORDER BY coalesce(updated_at, created_at) DESC, seq DESC LIMIT :limit OFFSET :offset
 
 -- name: item_namespaces

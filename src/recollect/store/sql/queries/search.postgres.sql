@@ -72,6 +72,10 @@ ORDER BY seq LIMIT :limit
 SELECT {memory_entry} FROM memory_index
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
 
+-- name: memory_fields
+SELECT seq, {entry_version}, {where} FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
+
 -- Columns of an entry for the index in memory.
 -- fragment: memory_entry
 seq, version, kind, extract(epoch FROM expires_at)::float8, words::text, embedder_id, halfvec_send(embedding), session_id,
@@ -101,7 +105,7 @@ WHERE tenant_id = :tenant
 -- name: list_these
 SELECT {memory} FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
-  AND (kind = :kind OR (:kind = 'all' AND kind <> 'item')) AND {listed}
+  AND (:kind = 'all' OR kind = :kind) AND {listed}
 
 -- BM25 over `term`, the words of the query; `size`, the number of rows and their average length; and `candidate`, each
 -- row that contains a term, once per term.

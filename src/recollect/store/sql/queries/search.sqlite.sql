@@ -68,13 +68,17 @@ ORDER BY seq LIMIT :limit
 SELECT seq, version, kind, expires_at, terms, embedder_id, vector, session_id, role, since FROM memory_index
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (SELECT value FROM json_each(:seqs))
 
+-- name: memory_fields
+SELECT seq, {entry_version}, {where} FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (SELECT value FROM json_each(:seqs))
+
 -- name: memory_index_versions
 SELECT seq, version, coalesce(embedder_id, 0) FROM memory_index WHERE tenant_id = :tenant AND agent_id = :agent
 
 -- name: list_these
 SELECT {memory} FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (SELECT value FROM json_each(:seqs))
-  AND (kind = :kind OR (:kind = 'all' AND kind <> 'item')) AND {listed}
+  AND (:kind = 'all' OR kind = :kind) AND {listed}
 
 -- name: chunk_index_after
 SELECT seq, version, category, NULL, terms, embedder_id, vector, NULL, 'user', 0 FROM chunk_index
