@@ -632,3 +632,69 @@ def test_the_async_methods_do_the_same(place: Place, clock: Clock, tenant_id: st
             assert await ann.get_items([(USER, "3")]) == [None]
 
     asyncio.run(use())
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        ("value.age >= 18", "bc"),
+        ("value.age < 18 or value.city = Oslo", "ab"),
+        ("metadata.city = Oslo", "b"),
+        ("not exists value.city", "ac"),
+        ("value.tags = red", "c"),
+        ("key in (a, c) and value.age > 1", "ac"),
+        ("namespace = people", "abc"),
+        ({"and": [{">": ["value.age", 17]}, {"!=": ["value.city", "Oslo"]}]}, "c"),
+        ({"=": ["value.'first name'", "Otto"]}, "c"),
+        ("value.age >= 18 and value.age <= 20", ""),
+    ],
+    ids=str,
+)
+def test_items_are_filtered_by_their_values(ann: AgentMemory, where: Any, found: str) -> None:
+    ann.put(("people",), "a", {"age": 9, "likes": "pancakes"})
+    ann.put(("people",), "b", {"age": 30, "city": "Oslo", "likes": "pancakes"})
+    ann.put(("people",), "c", {"age": 50, "first name": "Otto", "tags": ["red", "blue"], "likes": "pancakes"})
+    ann.put(("others",), "d", {"age": 50, "city": "Oslo", "likes": "pancakes"})
+    assert sorted(each.key for each in ann.search_items(("people",), where=where)) == list(found)
+    assert sorted(each.key for each in ann.search_items(("people",), query="pancakes", where=where)) == list(found)
+
+
+def test_a_filter_without_sense_is_refused(ann: AgentMemory) -> None:
+    for query in (None, "pancakes"):
+        with pytest.raises(Invalid, match="filter"):
+            ann.search_items(USER, query=query, where="value.age >")
+
+
+def test_recall_can_be_limited_to_a_namespace(ann: AgentMemory) -> None:
+    ann.remember("Otto likes pancakes")
+    ann.put(USER, "a", "Lena likes pancakes")
+    assert [hit.memory.item_key for hit in ann.recall("who likes pancakes?", where="namespace = 'users/7'")] == ["a"]
+    assert [each.item_key for each in ann.list(where="kind = item")] == ["a"]
+
+
+def test_a_restored_item_lives_as_long_as_a_new_one(ann: AgentMemory, clock: Clock) -> None:
+    sliding = ann.put(USER, "a", "pancakes", ttl=60, refresh=True)
+    ann.put(USER, "b", "pancakes", ttl=60)
+    clock.forward(seconds=90)
+    assert ann.restore(state="expired") == []
+    ann.restore([sliding.id])
+    assert ann.get_item(USER, "a", refresh=False).expires_at == clock() + timedelta(seconds=60)
+    assert ann.get_item(USER, "b") is None
+
+
+def test_a_file_of_langgraph_becomes_items(tenant: TenantMemory, ann: AgentMemory, tmp_path: Path) -> None:
+    file = tmp_path / "store.jsonl"
+    file.write_text(
+        '{"namespace": ["users", "7"], "key": "a", "value": {"data": "Lena plays chess"}, "created_at": '
+        '"2025-01-02T03:04:05+00:00"}\n{"prefix": "users.8", "key": "b", "value": {}}\n'
+        '{"namespace": ["users", "7"], "key": "a", "value": {"data": "again"}}\n'
+        '{"namespace": [""], "key": "a", "value": 1}\n'
+    )
+    trial = tenant.import_(file, agent="ann", dry_run=True)
+    assert (trial.added, trial.present, trial.refused_count) == ({"items": 2}, {"items": 1}, 1)
+    done = tenant.import_(file, agent="ann")
+    assert (done.added, done.present, done.refused_count) == ({"items": 2}, {"items": 1}, 1)
+    item = ann.get_item(USER, "a")
+    assert (item.value, item.created_at.year) == ({"data": "Lena plays chess"}, 2025)
+    assert ann.get(item.id).origin is Origin.IMPORT
+    assert tenant.import_(file, agent="ann").present == {"items": 3}

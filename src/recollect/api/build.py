@@ -127,6 +127,7 @@ def build_services(
     conversations = _build_conversations(store, guard, summary, now, settings)
     judge = partial(judge_memory, mode=settings.suspicious)
     recall = _build_recall(store, embedding, echoes, retrieved, judge, now, settings)
+    items = Items(store, embedding, remember, recall, retrieved, now)
     inject = _build_inject(store, embedding, echoes, judge, now, settings)
     context_calls = ContextCalls(store, keep=settings.context_calls_kept)
     consolidate = _build_consolidate(store, remember, guard, summary, now, settings)
@@ -139,7 +140,7 @@ def build_services(
         judge=judge,
         rested_models=tuple(dict.fromkeys(model for model in (summary, fast) if model is not None)),
         remember=remember,
-        items=Items(store, embedding, remember, recall, retrieved, now),
+        items=items,
         restore=RestoreMemories(store, embedding, judge, now, lifetimes=_read_lifetimes(settings)),
         transcripts=transcripts,
         conversations=conversations,
@@ -171,7 +172,7 @@ def build_services(
             store, consolidate, now, waiting=waiting, caches=(echoes, assemble, context_calls, keys, embedding)
         ),
         export=Export(store, outside.archives, now),
-        import_=_build_import(store, embedding, remember, transcripts, guard, outside, now, settings),
+        import_=_build_import(store, embedding, remember, items, transcripts, guard, outside, now, settings),
     )
 
 
@@ -230,6 +231,7 @@ def _build_import(
     store: Store,
     embedding: Embedding,
     remember: Remember,
+    items: Items,
     transcripts: TranscriptWriter,
     guard: SecretGuard,
     outside: Dependencies,
@@ -238,7 +240,7 @@ def _build_import(
 ) -> Import:
     archives = outside.archives
     restore = Restore(store, embedding, archives, now, secrets=settings.secrets, audit_key=settings.audit_key)
-    foreign = ForeignImport(store, remember, transcripts, guard, now, max_notes=settings.max_total)
+    foreign = ForeignImport(store, remember, items, transcripts, guard, now, max_notes=settings.max_total)
     return Import(archives, restore, foreign, outside.formats, agent=settings.agent)
 
 

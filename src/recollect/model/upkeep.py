@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from recollect.model.records import AuditHead, Kind, Origin, Owner
 
@@ -250,6 +251,18 @@ class ForeignTurn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignValue:
+    """A value under a namespace and a key from another program's file, not checked yet."""
+
+    place: str
+    namespace: tuple[str, ...]
+    key: str
+    value: Any = field(hash=False)
+    agent: str | None = None
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedItem:
     """An item that is not imported, and the reason. The reason never repeats the text."""
 
@@ -257,7 +270,7 @@ class RefusedItem:
     reason: str
 
 
-ForeignItem = ForeignMemory | ForeignTurn | RefusedItem
+ForeignItem = ForeignMemory | ForeignTurn | ForeignValue | RefusedItem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

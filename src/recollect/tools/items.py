@@ -50,12 +50,14 @@ def item_get(memory: AgentMemory | None, namespace: str, key: str) -> Json:
     return {"ok": False, "error": MISSING} if item is None else _render(item, MAX_CHARS)
 
 
-def item_search(memory: AgentMemory | None, namespace: str = "", query: str = "", limit: int = FOUND) -> Json:
+def item_search(
+    memory: AgentMemory | None, namespace: str = "", query: str = "", where: str = "", limit: int = FOUND
+) -> Json:
     if memory is None:
         return NO_AGENT
     if not 1 <= limit <= MOST:
         raise Invalid(f"The limit is a whole number from 1 to {MOST}.")
-    found = memory.search_items(namespace, query=query or None, limit=limit)
+    found = memory.search_items(namespace, query=query or None, where=where, limit=limit)
     return {"count": len(found), "items": [_render(each, MAX_CHARS // len(found)) for each in found]}
 
 
@@ -128,6 +130,7 @@ TOOLS = (
         parameters={
             "namespace": Parameter(description="Path with which their namespaces begin; all if not given."),
             "query": Parameter(description="What to look for, in your own words."),
+            "where": Parameter(description="Only items that pass this filter, such as value.age >= 18."),
             "limit": Parameter(description=f"Most items to return, {FOUND} if not given.", type="integer"),
         },
         answer={"count": "integer", "items": "array"},

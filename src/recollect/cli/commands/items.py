@@ -76,11 +76,12 @@ def search(
     query: Annotated[
         str | None, typer.Option(help="Best match first; without one, the last written first.", show_default=False)
     ] = None,
+    where: Annotated[str, typer.Option(help="Only items that pass this filter.", show_default=False)] = "",
     limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 10,
     offset: Annotated[int, typer.Option(help="How many to skip.")] = 0,
 ) -> None:
     """Search the items of a namespace and of all below it."""
-    run.show(_render_items(run.memory.search_items(namespace, query=query, limit=limit, offset=offset)))
+    run.show(_render_items(run.memory.search_items(namespace, query=query, where=where, limit=limit, offset=offset)))
 
 
 def delete(run: Run, namespace: Namespace, key: Key, version: Version = None) -> None:
@@ -115,7 +116,7 @@ def namespaces(
 COMMANDS = (
     Command(run=put, example="""recollect items put users/7 profile '{"name": "Lena"}' --index name"""),
     Command(run=get, example="recollect items get users/7 profile"),
-    Command(run=search, example="recollect items search users --query 'who is Lena?'"),
+    Command(run=search, example="recollect items search users --where 'value.age >= 18'"),
     Command(run=delete, example="recollect items delete users/7 profile", listed_by="items search"),
     Command(run=namespaces, example="recollect items namespaces users"),
 )

@@ -74,6 +74,12 @@ class ItemSearch(RequestBody):
 
     namespace: Annotated[Names, Field(description="Names with which their namespaces begin; empty: all.")] = []
     query: Annotated[str | None, Field(description="Best first; null: the last written first.")] = None
+    where: Annotated[
+        str | dict[str, Any] | None,
+        Field(
+            description="Filter, as text or JSON; `value.city` is a field of the value.", examples=["value.age >= 18"]
+        ),
+    ] = None
     limit: Annotated[Limit, Strict()] = 10
     offset: Annotated[int, Strict(), Field(description="The `next_offset` of the previous page.")] = 0
     refresh: Annotated[bool, Strict(), Field(description="Start the lifetimes of sliding items again.")] = True
@@ -161,7 +167,12 @@ def search_items(memory: CurrentAgent, body: ItemSearch) -> FoundItems:
     the last written first. A page has fewer items than the limit if they are long; `next_offset` continues it."""
     check_limit(body.limit, most=MAX_FOUND)
     found = memory.search_items(
-        body.namespace, query=body.query, limit=body.limit, offset=body.offset, refresh=body.refresh
+        body.namespace,
+        query=body.query,
+        where=body.where,
+        limit=body.limit,
+        offset=body.offset,
+        refresh=body.refresh,
     )
     items = fit_page(found)
     is_end = len(found) < body.limit and len(items) == len(found)

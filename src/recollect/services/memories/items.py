@@ -23,7 +23,7 @@ from recollect.policy.names import memory_seq
 from recollect.policy.numbers import check_whole
 from recollect.ports import Clock, Store, Vector
 from recollect.services.background.embedding import Embedding
-from recollect.services.memories.drafts import check_choice, check_name, naming_item
+from recollect.services.memories.drafts import check_choice, check_moment, check_name, naming_item
 from recollect.services.memories.filters import Where
 from recollect.services.memories.remember import Remember
 from recollect.services.recall.marks import RetrievalMarks
@@ -53,6 +53,7 @@ class ItemDraft:
     refresh: bool = False  # reading it starts its lifetime again
     version: int | None = None  # write only if the stored item has this version; 0: if there is none
     origin: str | None = None
+    created_at: datetime | None = None  # of a new item; None: now
 
 
 class Items:
@@ -102,6 +103,10 @@ class Items:
         if refresh:
             live = self._refresh(owner, live, now)
         return [None if memory is None else rules.make_item(memory) for memory in live]
+
+    def check(self, owner: Owner, draft: ItemDraft) -> tuple[str, str]:
+        """Check a draft without writing it; return its path and key. Raises: Invalid, SecretRejected."""
+        return self._check(owner, draft, None, self._now()).place
 
     def delete(self, owner: Owner, place: Place, *, user: str | None = None, version: int | None = None) -> bool:
         """Delete an item and its history; return False if there is none.
@@ -235,7 +240,7 @@ class Items:
             kind=Kind.ITEM,
             text=rules.render_text(stored, rules.check_fields(draft.index)),
             origin=trust.lower_origin(check_choice(Origin, draft.origin, Origin.USER), current_caller().trust),
-            created_at=now,
+            created_at=now if draft.created_at is None else check_moment(draft.created_at, "created_at"),
             expires_at=rules.end_of(now, ttl),
             user=user,
             metadata=stored,

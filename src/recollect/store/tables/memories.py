@@ -11,7 +11,7 @@ from typing import Any
 
 from recollect.errors import Conflict, Invalid, NotFound
 from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, State
-from recollect.policy.filters.conditions import EQUAL, STATE, Comparison, Condition, Not, join_conditions, names_field
+from recollect.policy.filters.conditions import EQUAL, STATE, Comparison, Condition, join_conditions
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.text import content_hash, fold, index_terms, like_literal, terms
@@ -32,7 +32,6 @@ from recollect.store.tables.rows import (
 NO_WORKSPACE = "This agent has no notes in a workspace's file; set `workspace` to the folder that holds them."
 NO_SUCH_MEMORY = "There is no such memory."
 ANY_KIND = "all"
-NOT_ITEMS = Not(Comparison("kind", EQUAL, Kind.ITEM.value))
 
 
 class MemoryRows(Units):
@@ -105,9 +104,7 @@ class MemoryRows(Units):
         if len(pattern.encode()) > MAX_PATTERN_BYTES:
             return []
         in_state = None if state is None else Comparison(STATE, EQUAL, state.value)
-        # Items are listed only where their kind is asked for.
-        listed = NOT_ITEMS if kind is None and not names_field(where, "kind") else None
-        clause = compile_filter(join_conditions(in_state, listed, where), self._engine.name, now)
+        clause = compile_filter(join_conditions(in_state, where), self._engine.name, now)
         values = {
             **owner_params(owner),
             "needle": pattern,
