@@ -19,8 +19,8 @@ from recollect.api.recollect import Recollect
 from recollect.model import Json, KeyScope
 from recollect.runner import AgentRunner
 from recollect.server import reference
-from recollect.server.console import agents as agent_pages
 from recollect.server.console import agent_forms, conversations, explain, login_pages, proposals, tenant
+from recollect.server.console import agents as agent_pages
 from recollect.server.console import knowledge as knowledge_pages
 from recollect.server.console.guard import ConsoleGuard
 from recollect.server.console.logins import Logins
