@@ -413,3 +413,10 @@ def test_guidance_says_when_to_store_and_when_not_to(ann: AgentMemory) -> None:
     assert all(word in advice for word in ("preference", "decision", "files", "Never store passwords"))
     assert "save_to_core" not in advice
     assert all(name in guidance(["journal"]) for name in ("save_to_journal", "save_to_core"))
+
+
+def test_a_text_where_a_list_is_expected_is_not_read_letter_by_letter(ann: AgentMemory) -> None:
+    for wrong in ("tea", {"text": "tea"}):
+        with pytest.raises(Invalid, match="a list of texts"):
+            ann.remember_many(wrong)
+    assert ann.list() == []
