@@ -244,3 +244,39 @@ def test_doctor_goes_as_far_as_it_can(program: Program) -> None:
     ended = program("doctor", RECOLLECT_EMBEDDER="word2vec")
     assert ended.code == 1
     assert "✗ embedder: There is no embedder 'word2vec'" in ended.out
+
+
+def test_a_file_is_remembered_as_a_whole_or_not_at_all(program: Program) -> None:
+    lines = [
+        '"Prefers tabs over spaces"',
+        "",
+        '{"text": "It rained", "kind": "journal", "created_at": "2026-01-31T12:00:00Z"}',
+        '{"text": "Build broke", "tags": ["own"]}',
+    ]
+    file = program.folder / "batch.jsonl"
+    file.write_text("\n".join(lines), encoding="utf-8")
+
+    stored = program.ok("remember", "--batch", str(file), "--tag", "many").splitlines()
+    assert [line.split("\t")[:2] for line in stored] == [["m-1", "note"], ["m-2", "journal"], ["m-3", "note"]]
+    assert [line.split("\t")[3] for line in stored] == ["many", "many", "own"]
+    assert "2026-01-31T12:00:00Z" in stored[1]
+    assert "m-4\tnote" in program.ok("remember", "--batch", "-", given='"Tea at four"\n')
+
+    refused = {
+        '"fine"\n{"text": ""}': "line 2: ",
+        '"fine"\n[]': "line 2 is neither",
+        "fine": "line 1 is not JSON",
+        '{"text": "fine", "colour": "red"}': "line 1: A memory has no 'colour'",
+        '{"text": "fine", "created_at": "soon"}': "line 1: Use a time such as",
+        '"x"\n' * 10_001: "more than 10,000 lines; split it",
+    }
+    for content, sentence in refused.items():
+        file.write_text(content, encoding="utf-8")
+        ended = program("remember", "--batch", str(file))
+        assert (ended.code, ended.out) == (1, "")
+        assert sentence in ended.err
+        assert "Nothing was stored." in ended.err
+    assert len(program.ok("list", "--state", "all").splitlines()) == 4
+    for arguments in (["remember"], ["remember", "x", "--batch", str(file)]):
+        assert "Give either a text or --batch FILE." in program(*arguments).err
+    assert "cannot be read" in program("remember", "--batch", "nowhere.jsonl").err

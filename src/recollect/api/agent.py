@@ -168,12 +168,20 @@ class AgentPrompts(AgentView):
         """
         return catalog.render_tools(sets, form)
 
-    def call_tool(self, name: str, arguments: Mapping[str, Any], *, session_id: str | None = None) -> Json:
+    def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        session_id: str | None = None,
+        sets: Collection[str] = catalog.SETS,
+    ) -> Json:
         """Run one tool. Refusals are returned as answers, not raised.
 
-        `session_id` is the conversation in which the model calls it; `store_memory` keeps it.
+        `session_id` is the conversation in which the model calls it; `store_memory` keeps it. Hints in answers name
+        only tools of `sets`.
         """
-        return catalog.call(self, name, arguments, session_id=session_id)
+        return catalog.call(self, name, arguments, session_id=session_id, sets=sets)
 
 
 MAX_CALLS = 200

@@ -66,7 +66,7 @@ class AgentRecall(AgentView):
     def explain(
         self,
         query: str,
-        id: str,
+        id: str | None = None,
         *,
         limit: int = 5,
         kinds: Collection[KindName] | None = None,
@@ -82,6 +82,8 @@ class AgentRecall(AgentView):
         until: datetime | None = None,
     ) -> Explanation:
         """Explain why `recall` with these arguments returns the memory, event, step or passage `id`, or omits it.
+
+        Without an `id`, `items` of the result explain every hit and the best of what was left out.
 
         Raises: Invalid; StoreError when no source answered.
         """

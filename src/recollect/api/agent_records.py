@@ -189,6 +189,8 @@ class AgentRecords(AgentView):
 
         Raises: Invalid, SecretRejected, NotFound, each with the position of the refused item as `item`.
         """
+        if isinstance(items, str | Mapping):
+            raise Invalid("remember_many takes a list of texts or mappings; for a single one there is remember.")
         drafts = []
         for position, item in enumerate(items):
             with naming_item(position):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.model import Json
 from recollect.tools.bounds import bound_results, render_text
+from recollect.tools.recall import FILTERS
 from recollect.tools.spec import Parameter, Tool
 
 if TYPE_CHECKING:
@@ -17,11 +18,6 @@ GONE = ("archived", "expired")
 PAGE = 20
 
 STATE = Parameter(description="archived: put away by maintenance; expired: past their end.", choices=GONE)
-FILTERS = {
-    "kind": Parameter(description="Only memories of this kind.", choices=("core", "journal", "note", "episode")),
-    "tag": Parameter(description="Only memories with this tag."),
-    "session_id": Parameter(description="Only memories of this conversation."),
-}
 
 
 def memory_list(
