@@ -266,6 +266,7 @@ class ExportReport:
     tenant: str
     counts: Mapping[str, int]  # by table
     sha256: str  # of everything before the last line, uncompressed
+    is_signed: bool = False
     problems: tuple[str, ...] = ()  # damaged texts that are missing from the file
 
 
@@ -289,4 +290,6 @@ class ImportReport:
     present: Mapping[str, int] = field(default_factory=dict)  # rows that existed already
     refused: tuple[RefusedItem, ...] = ()  # the first ones
     refused_count: int = 0
+    flagged: tuple[RefusedItem, ...] = ()  # the first rows that seem to hold a secret; they are imported
+    flagged_count: int = 0
     problems: tuple[str, ...] = ()  # other remarks

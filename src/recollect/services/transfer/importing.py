@@ -23,6 +23,7 @@ class ImportOptions:
     is_dry_run: bool = False
     is_remembered: bool = False  # remember the turns of chats as episodes
     is_merged: bool = False  # leave out rows that clash, instead of refusing the whole file
+    is_trusted: bool = False  # believe an export that is not signed
 
 
 class Import:
@@ -48,7 +49,12 @@ class Import:
         """Import a file. Raises: Invalid when the file cannot be read or is invalid; Conflict."""
         if options.format == FORMAT or (options.format is None and self._is_export(path)):
             return self._restore(
-                tenant, path, is_dry_run=options.is_dry_run, is_merged=options.is_merged, progress=progress
+                tenant,
+                path,
+                is_dry_run=options.is_dry_run,
+                is_merged=options.is_merged,
+                is_trusted=options.is_trusted,
+                progress=progress,
             )
         reader = self._formats.recognise(path) if options.format is None else self._formats.named(options.format)
         try:
