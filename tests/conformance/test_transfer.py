@@ -46,6 +46,8 @@ NOT_EXPORTED = {
     "api_keys": "a key opens one database, and whoever holds an export shall not hold keys",
     "idempotency_keys": "they guard retries to one server for a day, and answers are copies of rows",
     "tenants": "a registry of ids",
+    "erased_texts": "keyed hashes of one database",
+    "shown_texts": "guards the prompts of one database, for a while",
 }
 LOCAL_COLUMNS = {
     "revision": "what caches of one database compare",

@@ -57,6 +57,7 @@ KEYS = {
     ("context_calls", "id"),
     ("api_keys", "id"),
     ("api_keys", "agents"),
+    ("api_keys", "user_id"),
     ("chat_messages", "session_id"),
     ("kb_chunks", "document_id"),
     ("workflow_steps", "workflow_id"),

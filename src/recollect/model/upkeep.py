@@ -128,6 +128,7 @@ class Proposal:
     is_new: bool = True  # False if the memory existed before, so undo keeps it
     created_at: datetime
     decided_at: datetime | None = None
+    user: str | None = None  # end user whose memories it folds
 
 
 Key = tuple[str | int, ...]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from recollect.caller import current_caller
 from recollect.errors import Invalid, RecollectError
@@ -52,6 +52,8 @@ class Draft:
     expires_at: datetime | None = None
     supersedes: str | None = None
     valid_from: datetime | None = None
+    user: str | None = None
+    metadata: Mapping[str, Any] | None = None
 
 
 def check_draft(
@@ -98,6 +100,8 @@ def check_draft(
         valid_from=_check_time(draft.valid_from, "valid_from"),
         held_at=now if held else None,
         flag=held,
+        user=_check_name(draft.user, "user"),
+        metadata=kinds.check_metadata(draft.metadata),
     )
 
 

@@ -45,16 +45,23 @@ TABLES: Mapping[str, ErasureTable] = {
     "agents": ErasureTable(
         ("",), texts=("name", "system_prompt", "model", "colour", "icon"), json=("tools", "knowledge_categories")
     ),
-    "memories": ErasureTable((-1,), True, json=("tags",), texts=("text", "category", "session_id", "flag")),
-    "memory_versions": ErasureTable((-1, -1), True, json=("tags",), texts=("text",)),
-    "proposals": ErasureTable((-1,), True, json=("tags",), texts=("text", "reason")),
-    "context_calls": ErasureTable(("",), True, json=("blocks", "truncations"), texts=("session_id", "layout")),
-    "details": ErasureTable(
-        ("",), True, json=("metadata",), texts=("key", "type", "description", "summary", "session_id")
+    "memories": ErasureTable(
+        (-1,),
+        True,
+        json=("tags", "metadata"),
+        texts=("text", "category", "session_id", "flag", "user_id", "namespace", "item_key"),
     ),
-    "chat_sessions": ErasureTable(("",), texts=("id", "summary")),
+    "memory_versions": ErasureTable((-1, -1), True, json=("tags", "metadata"), texts=("text",)),
+    "proposals": ErasureTable((-1,), True, json=("tags",), texts=("text", "reason", "user_id")),
+    "context_calls": ErasureTable(
+        ("",), True, json=("blocks", "truncations"), texts=("session_id", "layout", "user_id")
+    ),
+    "details": ErasureTable(
+        ("",), True, json=("metadata",), texts=("key", "type", "description", "summary", "session_id", "user_id")
+    ),
+    "chat_sessions": ErasureTable(("",), texts=("id", "summary", "user_id"), json=("metadata",)),
     "chat_messages": ErasureTable(("", -1), texts=("content",)),
-    "kb_documents": ErasureTable(("",), texts=("id", "title", "category", "source", "flag")),
+    "kb_documents": ErasureTable(("",), texts=("id", "title", "category", "source", "flag"), json=("metadata",)),
     "kb_chunks": ErasureTable((-1,), texts=("text",)),
     "workflows": ErasureTable(("",), texts=("id", "name")),
     "workflow_steps": ErasureTable(("", -1), texts=("step_name", "status", "output", "folded")),
@@ -69,6 +76,8 @@ DEPENDENT_TABLES = {
     "step_index": "removed with its step",
     "detail_contents": "swept when no detail refers to it",
     "detail_chunks": "removed with its content",
+    "erased_texts": "holds keyed hashes only",
+    "shown_texts": "holds hashes only, and is bounded",
     "idempotency_keys": "every erasure clears all kept answers",
     "shelves": "holds counters and the last hash of the audit log",
 }

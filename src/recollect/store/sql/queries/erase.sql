@@ -5,31 +5,32 @@ SELECT id, NULL, id, NULL, name, system_prompt, model, tools, colour, icon, know
 WHERE tenant_id = :tenant AND :agent IN ('', id) AND id > :after ORDER BY id LIMIT :limit
 
 -- name: traces_in_memories
-SELECT agent_id, session_id, seq, NULL, text, tags, category, session_id, flag FROM memories
+SELECT agent_id, session_id, seq, NULL, text, tags, category, session_id, flag, user_id, metadata, namespace,
+       item_key FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :after AND :session IN ('', session_id)
 ORDER BY seq LIMIT :limit
 
 -- name: traces_in_memory_versions
-SELECT agent_id, NULL, seq, version, text, tags FROM memory_versions
+SELECT agent_id, NULL, seq, version, text, tags, metadata FROM memory_versions
 WHERE tenant_id = :tenant AND agent_id = :agent AND (seq, version) > (:after, :after_too)
 ORDER BY seq, version LIMIT :limit
 
 -- name: traces_in_proposals
-SELECT agent_id, NULL, seq, NULL, text, tags, reason FROM proposals
+SELECT agent_id, NULL, seq, NULL, text, tags, reason, user_id FROM proposals
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :after ORDER BY seq LIMIT :limit
 
 -- name: traces_in_context_calls
-SELECT agent_id, session_id, id, NULL, session_id, layout, blocks, truncations FROM context_calls
+SELECT agent_id, session_id, id, NULL, session_id, layout, blocks, truncations, user_id FROM context_calls
 WHERE tenant_id = :tenant AND agent_id = :agent AND id > :after AND :session IN ('', session_id)
 ORDER BY id LIMIT :limit
 
 -- name: traces_in_details
-SELECT agent_id, session_id, key, NULL, key, type, description, summary, session_id, metadata FROM details
+SELECT agent_id, session_id, key, NULL, key, type, description, summary, session_id, metadata, user_id FROM details
 WHERE tenant_id = :tenant AND agent_id = :agent AND key > :after AND :session IN ('', session_id)
 ORDER BY key LIMIT :limit
 
 -- name: traces_in_chat_sessions
-SELECT agent_id, id, id, NULL, id, summary FROM chat_sessions
+SELECT agent_id, id, id, NULL, id, summary, user_id, metadata FROM chat_sessions
 WHERE tenant_id = :tenant AND id > :after AND :agent IN ('', agent_id) AND :session IN ('', id)
 ORDER BY id LIMIT :limit
 
@@ -41,7 +42,7 @@ WHERE m.tenant_id = :tenant AND (m.session_id, m.position) > (:after, :after_too
 ORDER BY m.session_id, m.position LIMIT :limit
 
 -- name: traces_in_kb_documents
-SELECT NULL, NULL, id, NULL, id, title, category, source, flag FROM kb_documents
+SELECT NULL, NULL, id, NULL, id, title, category, source, flag, metadata FROM kb_documents
 WHERE tenant_id = :tenant AND id > :after ORDER BY id LIMIT :limit
 
 -- name: traces_in_kb_chunks
@@ -155,7 +156,7 @@ DELETE FROM agents WHERE tenant_id = :tenant AND id {in_names}
 UPDATE chat_messages SET content = :mark WHERE tenant_id = :tenant AND session_id = :parent AND position {in_numbers}
 
 -- name: clear_chat_sessions
-UPDATE chat_sessions SET summary = '', summarized_count = 0 WHERE tenant_id = :tenant AND id {in_names}
+UPDATE chat_sessions SET summary = '', summarized_count = 0, metadata = '{}' WHERE tenant_id = :tenant AND id {in_names}
 
 -- name: clear_api_keys
 UPDATE api_keys SET name = '' WHERE tenant_id = :tenant AND id {in_names}
