@@ -284,6 +284,7 @@ class TenantTransfer(TenantView):
         merge: bool = False,
         remember: bool = False,
         trusted: bool = False,
+        with_erased: bool = False,
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> ImportReport:
@@ -293,8 +294,8 @@ class TenantTransfer(TenantView):
         export is restored without loss and existing records stay, so importing twice changes nothing. If ids clash,
         everything is refused, or with `merge` only the clashing records. `remember` also makes the messages of
         another program's conversations episodes that `recall` finds. `trusted` believes an export that is not signed
-        with the `export_key` set here; otherwise its core memories wait for review. `dry_run` writes nothing and
-        reports what would happen.
+        with the `export_key` set here; otherwise its core memories wait for review. What was erased here is left out,
+        unless `with_erased`. `dry_run` writes nothing and reports what would happen.
 
         Raises: Invalid when the file is incomplete, malformed or wrongly signed; Conflict when it clashes with existing
         records; Forbidden.
@@ -309,6 +310,7 @@ class TenantTransfer(TenantView):
             is_merged=merge,
             is_remembered=remember,
             is_trusted=trusted,
+            with_erased=with_erased,
         )
         return self._services.import_(self.id, Path(path).expanduser(), wishes, progress)
 

@@ -7,17 +7,21 @@ of a word, so that no inflected form is left behind.
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
 
 from recollect.errors import Invalid
 from recollect.model import Receipt, Subject, SubjectKind
+from recollect.policy.audit import canonical_json
 from recollect.policy.names import memory_seq
 from recollect.policy.secrets.text import look_up_shape
-from recollect.policy.text import check_text, fold
+from recollect.policy.text import check_text, content_hash, fold
 
 MIN_CHARS, MAX_CHARS = 2, 500
 ERASED = "[erased]"
@@ -258,7 +262,57 @@ def add_counts(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str,
     return {name: count for name, count in sorted(both.items()) if count}
 
 
-def receipt_hash(receipt: Receipt) -> str:
-    """Return the hash that an unmodified receipt must have."""
-    content = {name: value for name, value in asdict(receipt).items() if name not in ("hash", "found")}
-    return hashlib.sha256(json.dumps(content, ensure_ascii=False, sort_keys=True, default=str).encode()).hexdigest()
+def receipt_hash(receipt: Receipt | Mapping[str, Any]) -> str:
+    """Return the hash that an unmodified receipt must have: of its canonical JSON without `hash` and `found`.
+
+    A receipt that was delivered as JSON has the same hash.
+    """
+    fields = asdict(receipt) if isinstance(receipt, Receipt) else receipt
+    content = {name: _to_json(value) for name, value in fields.items() if name not in ("hash", "found")}
+    return hashlib.sha256(canonical_json(content).encode()).hexdigest()
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return list(value) if isinstance(value, tuple) else value
+
+
+SALT_CHARS = 16
+MIN_TEXT_WORDS, MIN_TEXT_CHARS = 4, 24
+"""A text with this many words or characters is recognised wherever it stands; a shorter one only in its own row."""
+
+MARKED: Mapping[str, tuple[str, str]] = {
+    "memories": ("text", "created_at"),
+    "memory_versions": ("text", "replaced_at"),
+    "proposals": ("text", "created_at"),
+    "details": ("key", "created_at"),
+    "chat_sessions": ("id", "created_at"),
+    "chat_messages": ("content", "created_at"),
+    "kb_documents": ("id", "content_hash"),
+    "kb_chunks": ("text", "document_id"),
+    "workflows": ("id", "created_at"),
+    "workflow_steps": ("output", "completed_at"),
+    "audit_log": ("message", "at"),
+}
+"""Columns by which an erased row is recognised: its first text or id, and what tells it from rows with the same."""
+
+_BY_ROW = frozenset(["details", "chat_sessions", "kb_documents", "workflows", "audit_log"])
+
+
+def mark_row(table: str, text: str, made: str) -> str:
+    """Return what recognises a row, or another with its text, after it was erased.
+
+    >>> mark_row("memories", "Mara likes green tea", "2026") == mark_row("chat_messages", "mara likes GREEN tea", "")
+    True
+    """
+    digest = content_hash(text)
+    if table in _BY_ROW:
+        return f"{table} {made} {digest}"
+    is_telling = len(text.split()) >= MIN_TEXT_WORDS or len(text) >= MIN_TEXT_CHARS
+    return f"text {digest}" if is_telling else f"short {made} {digest}"
+
+
+def hash_mark(salt: str, mark: str) -> str:
+    """Return the hash under which a mark is stored; it begins with the salt."""
+    return salt + hmac.new(salt.encode(), mark.encode(), hashlib.sha256).hexdigest()[:32]

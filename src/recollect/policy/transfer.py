@@ -24,6 +24,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "kb_chunks": ("document_id", "position"),
     "workflows": ("id",),
     "workflow_steps": ("workflow_id", "position"),
+    "erased_texts": ("hash",),
     "shelves": ("shelf",),
 }
 """Key columns by table, in the order of an export: referenced tables come first."""

@@ -62,6 +62,7 @@ def import_(
     trusted: Annotated[
         bool, typer.Option("--trusted", help="Believe an export that is not signed; its core memories need no review.")
     ] = False,
+    with_erased: Annotated[bool, typer.Option("--with-erased", help="Bring back what was erased here.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; show what would happen.")] = False,
 ) -> None:
     """Import an export, or the memories of another program. Existing records do not change.
@@ -74,6 +75,7 @@ def import_(
             merge=merge,
             remember=remember,
             trusted=trusted,
+            with_erased=with_erased,
             dry_run=dry_run,
             progress=bar.report,
         )

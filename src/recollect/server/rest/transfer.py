@@ -57,6 +57,7 @@ class ImportParameters(RequestBody):
     trusted: Annotated[
         bool, Field(description="Believe an export that is not signed; otherwise its core memories wait for review.")
     ] = False
+    with_erased: Annotated[bool, Field(description="Bring back what was erased here.")] = False
     dry_run: Annotated[bool, Field(description="Write nothing, and report what would happen.")] = False
 
 
@@ -196,6 +197,7 @@ def import_file(
             merge=options.merge,
             remember=options.remember,
             trusted=options.trusted,
+            with_erased=options.with_erased,
             dry_run=options.dry_run,
         )
     )

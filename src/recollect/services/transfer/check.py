@@ -12,6 +12,7 @@ from pathlib import Path
 from recollect.errors import Invalid
 from recollect.model import AuditEvent, Json, Kind, Owner, RefusedItem
 from recollect.policy.audit import START, find_seal_problem, is_foreign, is_keyed
+from recollect.policy.erasure import MARKED, mark_row
 from recollect.policy.transfer import CONTENTS, KEYS, OWNED, Key, key_of, parent_of
 from recollect.ports import ArchiveFiles, Store
 from recollect.services.transfer.archive import ArchiveReader, Header, Line
@@ -20,6 +21,8 @@ from recollect.services.transfer.row_secrets import RowSecrets
 BATCH = 200
 MAX_LISTED = 100
 """Maximum number of refused or flagged rows that a report lists."""
+
+ERASED_HERE = "it was erased here; import it with what was erased to bring it back"
 
 FOREIGN = (
     "From event {} on, the audit log of the file is keyed with an audit_key that is not set here and cannot be "
@@ -36,6 +39,7 @@ class LogState:
     shared: int = 0  # last event that both logs share
     previous_hash: str = START
     problem: str = ""
+    erased: set[int] = field(default_factory=set)  # new events whose message was erased here
     is_foreign: bool = False  # keyed with a key that is not set here
 
 
@@ -51,6 +55,9 @@ class ArchiveFindings:
     present: Counter[str] = field(default_factory=Counter)
     clashes: list[RefusedItem] = field(default_factory=list)  # the first rows with a key that is taken
     clash_count: int = 0
+    erased: list[RefusedItem] = field(default_factory=list)  # the first rows that were erased here
+    erased_count: int = 0
+    blanked: set[Key] = field(default_factory=set)  # messages of these, which keep their place without their text
     flagged: list[RefusedItem] = field(default_factory=list)  # the first new rows that seem to hold a secret
     flagged_count: int = 0
     secrets: dict[Key, str] = field(default_factory=dict)  # new memories that do, and the rule that found it
@@ -63,7 +70,15 @@ class CheckArchive:
     """First pass over one file, for one tenant."""
 
     def __init__(
-        self, store: Store, files: ArchiveFiles, secrets: RowSecrets, tenant: str, *, audit_key: str, export_key: str
+        self,
+        store: Store,
+        files: ArchiveFiles,
+        secrets: RowSecrets,
+        tenant: str,
+        *,
+        audit_key: str,
+        export_key: str,
+        with_erased: bool,
     ) -> None:
         self._audit_key = audit_key
         self._export_key = export_key
@@ -74,6 +89,7 @@ class CheckArchive:
         self._has_rows = {table: store.has_rows(tenant, table) for table in KEYS}
         # A stored memory can also clash with a version.
         self._has_rows["memory_versions"] = self._has_rows["memories"]
+        self._has_erased = self._has_rows["erased_texts"] and not with_erased
         # Agents in the file so far, or in the store.
         self._agents: set[str] = set()
         # Events that seem to hold a secret; the allowances of the file follow behind them.
@@ -155,13 +171,38 @@ class CheckArchive:
         elif table != "shelves":
             rows = [line for line in batch if self._admit(line, found)]
             comparisons = self._find_rows(table, [line.row for line in rows])
+            erased = self._find_erased([line for line, same in zip(rows, comparisons, strict=True) if same is None])
             for line, is_same in zip(rows, comparisons, strict=True):
-                self._classify(line, is_same, found)
+                if line.number in erased:
+                    self._leave_out(line, found)
+                else:
+                    self._classify(line, is_same, found)
 
     def _find_rows(self, table: str, rows: list[Json]) -> list[bool | None]:
         if not self._has_rows[table]:
             return [None] * len(rows)
         return list(self._store.find_rows(self._tenant, table, rows))
+
+    def _find_erased(self, lines: list[Line]) -> set[int]:
+        """Return the numbers of new lines that were erased here."""
+        if not self._has_erased or not lines or lines[0].table not in MARKED:
+            return set()
+        text, made = MARKED[lines[0].table]
+        marks = {line.number: mark_row(line.table, line.row[text], line.row[made]) for line in lines}
+        known = self._store.find_erased(self._tenant, set(marks.values()))
+        return {number for number, mark in marks.items() if mark in known}
+
+    def _leave_out(self, line: Line, found: ArchiveFindings) -> None:
+        found.erased_count += 1
+        if len(found.erased) < MAX_LISTED:
+            found.erased.append(RefusedItem(place=_describe_place(line), reason=ERASED_HERE))
+        if line.table == "chat_messages":
+            found.added[line.table] += 1
+            found.blanked.add(key_of(line.table, line.row))
+        elif line.table == "audit_log":
+            found.log.erased.add(line.row["id"])
+        else:
+            found.left_out.add(key_of(line.table, line.row))
 
     def _admit(self, line: Line, found: ArchiveFindings) -> bool:
         """Return False for a row that is left out because its parent is."""
@@ -207,8 +248,11 @@ class CheckArchive:
             log.problem = log.problem or self._find_event_problem(event, log)
             log.last, log.previous_hash = max(event.id, log.last), event.hash
         comparisons = self._find_rows("audit_log", [line.row for line in batch])
+        erased = self._find_erased([line for line, same in zip(batch, comparisons, strict=True) if not same])
         for line, is_same in zip(batch, comparisons, strict=True):
-            if is_same and log.shared < line.row["id"]:
+            if line.number in erased:
+                self._leave_out(line, found)
+            elif is_same and log.shared < line.row["id"]:
                 log.shared = line.row["id"]
             elif not is_same and self._secrets.find_rule(self._tenant, line.table, line.row):
                 self._suspects.append(line)

@@ -24,6 +24,7 @@ class ImportOptions:
     is_remembered: bool = False  # remember the turns of chats as episodes
     is_merged: bool = False  # leave out rows that clash, instead of refusing the whole file
     is_trusted: bool = False  # believe an export that is not signed
+    with_erased: bool = False  # bring back what was erased here
 
 
 class Import:
@@ -54,6 +55,7 @@ class Import:
                 is_dry_run=options.is_dry_run,
                 is_merged=options.is_merged,
                 is_trusted=options.is_trusted,
+                with_erased=options.with_erased,
                 progress=progress,
             )
         reader = self._formats.recognise(path) if options.format is None else self._formats.named(options.format)
@@ -65,6 +67,7 @@ class Import:
                 agent=options.agent or self._agent,
                 is_dry_run=options.is_dry_run,
                 is_remembered=options.is_remembered,
+                with_erased=options.with_erased,
                 progress=progress,
             )
         except OSError as error:

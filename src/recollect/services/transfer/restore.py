@@ -22,6 +22,7 @@ from pathlib import Path
 from recollect.errors import Conflict, Invalid
 from recollect.model import ACTOR, AuditEvent, ImportReport, Json
 from recollect.policy.audit import check_key
+from recollect.policy.erasure import ERASED
 from recollect.policy.memories.trust import LOW_TRUST
 from recollect.policy.transfer import CONTENTS, key_of
 from recollect.ports import ArchiveFiles, Clock, ContentDraft, Store, Vector
@@ -73,6 +74,7 @@ class Restore:
         is_dry_run: bool,
         is_merged: bool,
         is_trusted: bool,
+        with_erased: bool,
         progress: Progress | None,
     ) -> ImportReport:
         """Restore an export.
@@ -87,7 +89,7 @@ class Restore:
                 progress(done // PROGRESS_BYTES, -(-total // PROGRESS_BYTES))
 
         secrets = RowSecrets(self._store, self._now)
-        check = CheckArchive(self._store, self._files, secrets, tenant, **self._keys)
+        check = CheckArchive(self._store, self._files, secrets, tenant, **self._keys, with_erased=with_erased)
         found = check(path, lambda read: report(read, total))
         is_trusted = is_trusted or found.is_signed
         if self._keys["export_key"] and found.signature and not is_trusted:
@@ -104,7 +106,7 @@ class Restore:
     def _plan_log(self, tenant: str, found: ArchiveFindings) -> _LogPlan:
         log = found.log
         is_beginning = log.shared == self._store.count_events(tenant)
-        is_resealed = found.header.tenant != tenant or not is_beginning or log.is_foreign
+        is_resealed = found.header.tenant != tenant or not is_beginning or log.is_foreign or bool(log.erased)
         after = log.shared
         if is_resealed and log.shared < log.last:
             after = max(after, self._store.last_imported(tenant, log.first))
@@ -201,6 +203,8 @@ class _Run:
         key = key_of(line.table, line.row)
         if key in self._found.left_out:
             return None
+        if key in self._found.blanked:
+            return line.row | {"content": ERASED}
         return line.row if self._is_trusted else self._mark(line.table, line.row, self._found.secrets.get(key))
 
     def _mark(self, table: str, row: Json, secret: str | None) -> Json:
@@ -250,6 +254,8 @@ class _Run:
         meta = {name: value for name, value in event.meta.items() if name != ACTOR}
         if event.actor:
             origin[ACTOR] = event.actor
+        if event.id in log.erased:
+            event, meta = replace(event, message=ERASED), {}
         return replace(event, meta={**meta, "imported": origin})
 
     def _record(self, action: str, done: str, meta: Json) -> None:
@@ -273,8 +279,8 @@ def _make_result(found: ArchiveFindings, *, is_dry_run: bool, is_trusted: bool) 
         is_dry_run=is_dry_run,
         added=added,
         present=present,
-        refused=tuple(found.clashes),
-        refused_count=found.clash_count,
+        refused=(*found.clashes, *found.erased),
+        refused_count=found.clash_count + found.erased_count,
         flagged=tuple(found.flagged),
         flagged_count=found.flagged_count,
         problems=tuple(problems),
