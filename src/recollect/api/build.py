@@ -166,7 +166,7 @@ def build_services(
         context_calls=context_calls,
         seen=InspectContextCall(store, skills, context_calls),
         erase=Erase(store, consolidate, now, waiting=waiting, caches=caches),
-        export=Export(store, outside.archives, now),
+        export=Export(store, outside.archives, now, key=settings.export_key),
         import_=_build_import(store, embedding, remember, transcripts, guard, outside, now, settings),
     )
 
@@ -233,7 +233,7 @@ def _build_import(
     settings: Settings,
 ) -> Import:
     archives = outside.archives
-    restore = Restore(store, embedding, archives, now, secrets=settings.secrets, audit_key=settings.audit_key)
+    restore = Restore(store, embedding, archives, now, audit_key=settings.audit_key, export_key=settings.export_key)
     foreign = ForeignImport(store, remember, transcripts, guard, now, max_notes=settings.max_total)
     return Import(archives, restore, foreign, outside.formats, agent=settings.agent)
 

@@ -172,6 +172,9 @@ class Trace:
     belongs_to: str = ""  # session; for events the action, for passages the document and position
     texts: tuple[str, ...] = ()
     size: int = 0  # approximate characters of the row, also when `texts` is empty
+    made: str = ""  # when it was made, or another value that tells it from a row with the same text
+    mark: str = ""  # recognises the row in an import, see `policy.erasure.mark_row`
+    has_ids: bool = False  # ids in other columns are cleared as well as the text
 
     @property
     def id(self) -> str:
@@ -267,6 +270,7 @@ class ExportReport:
     tenant: str
     counts: Mapping[str, int]  # by table
     sha256: str  # of everything before the last line, uncompressed
+    is_signed: bool = False
     problems: tuple[str, ...] = ()  # damaged texts that are missing from the file
 
 
@@ -290,4 +294,6 @@ class ImportReport:
     present: Mapping[str, int] = field(default_factory=dict)  # rows that existed already
     refused: tuple[RefusedItem, ...] = ()  # the first ones
     refused_count: int = 0
+    flagged: tuple[RefusedItem, ...] = ()  # the first rows that seem to hold a secret; they are imported
+    flagged_count: int = 0
     problems: tuple[str, ...] = ()  # other remarks

@@ -37,11 +37,11 @@ def event_hash(event: AuditEvent, previous_hash: str, key: str = "") -> str:
     return key_mark(key) + _hmac(key, text) if key else hashlib.sha256(text.encode()).hexdigest()
 
 
-def check_audit_key(key: str) -> str:
-    """Validate an audit key. An empty key means that hashes are not keyed. Raises: Invalid."""
+def check_key(key: str, name: str) -> str:
+    """Validate the key that the setting `name` holds. An empty key means that nothing is keyed. Raises: Invalid."""
     if key and len(key) < MIN_KEY_CHARS:
         raise Invalid(
-            f"audit_key is shorter than {MIN_KEY_CHARS} characters; make a random one with: openssl rand -hex 32"
+            f"{name} is shorter than {MIN_KEY_CHARS} characters; make a random one with: openssl rand -hex 32"
         )
     return key
 
@@ -75,6 +75,13 @@ def find_seal_problem(event: AuditEvent, previous_hash: str, *, key: str, must_b
     return ""
 
 
-def _hmac(key: str, text: str) -> str:
+def start_hmac(key: str) -> hmac.HMAC:
+    """Begin an HMAC-SHA256, to be fed piece by piece."""
     # An environment variable that is not UTF-8 arrives with surrogates; encode them back to the original bytes.
-    return hmac.new(key.encode("utf-8", "surrogateescape"), text.encode(), hashlib.sha256).hexdigest()
+    return hmac.new(key.encode("utf-8", "surrogateescape"), digestmod=hashlib.sha256)
+
+
+def _hmac(key: str, text: str) -> str:
+    keyed = start_hmac(key)
+    keyed.update(text.encode())
+    return keyed.hexdigest()

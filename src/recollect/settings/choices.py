@@ -181,6 +181,12 @@ class Settings:
         "16 characters, the same in every process, permanently); never shown.",
         is_secret=True,
     )
+    export_key: str = setting(
+        "",
+        "Key that signs exports, and by which an import recognises files that are trusted (at least 16 characters, the "
+        "same in every store that exchanges files); never shown.",
+        is_secret=True,
+    )
     lifetime_routine: int = setting(
         7, "Days an episode lives that is small talk, a reaction or an empty question.", **DAYS
     )
