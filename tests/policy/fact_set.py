@@ -69,7 +69,8 @@ def load_set(name: str) -> list[LabelledConversation]:
     found: list[LabelledConversation] = []
     for line in (FOLDER / f"{name}.txt").read_text("utf-8").splitlines():
         if line.startswith("# "):
-            found.append(LabelledConversation(*line[2:].split()))
+            domain, language = line[2:].split()
+            found.append(LabelledConversation(domain, language))
         elif line:
             found[-1].turns.append(read_turn(line))
     return found
@@ -113,7 +114,9 @@ def score(conversations: Sequence[LabelledConversation], stored: Sequence[Sequen
         result.wanted += len(wanted)
         result.found += len(hits)
         for number, start in sorted(wanted - hits):
-            result.missed.append(f"{conversation.domain} {conversation.language}: {conversation.turns[number].text[start:]}")
+            result.missed.append(
+                f"{conversation.domain} {conversation.language}: {conversation.turns[number].text[start:]}"
+            )
     return result
 
 

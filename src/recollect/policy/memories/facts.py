@@ -47,8 +47,12 @@ UNKNOWN_LANGUAGE = "in a language the rules do not know"
 
 _FENCE = re.compile(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
 _QUOTED = re.compile(r"^\s{0,3}>.*$", re.MULTILINE)
-_SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’»)]*\s+(?=\S)|(?<=[。！？])|(?<=[!?])(?=[^\W\d_])|;\s+|\n+|\s[–—]\s|\s:[)D(]\s?")
-_ABBREVIATION = re.compile(r"\b(?:dr|mr|mrs|ms|st|nr|no|vs|e\.g|i\.e|z\.b|prof|sr|sra|hr|fr|dott|bzw|ca|approx)\.$", re.I)
+_SENTENCE = re.compile(
+    r"(?<=[.!?…])[\"'”’»)]*\s+(?=\S)|(?<=[。！？])|(?<=[!?])(?=[^\W\d_])|;\s+|\n+|\s[–—]\s|\s:[)D(]\s?"
+)
+_ABBREVIATION = re.compile(
+    r"\b(?:dr|mr|mrs|ms|st|nr|no|vs|e\.g|i\.e|z\.b|prof|sr|sra|hr|fr|dott|bzw|ca|approx)\.$", re.I
+)
 _OPENING = re.compile(
     r"^(?:(?:ok(?:ay)?|oh|ah|yeah|yes|yep|no|nah|sure|well|so|and|but|also|btw|fyi|hm+|ooh|right|true|cool|great"
     r"|perfect|thanks|thx|thank you|good|nice|hi|hey|hello|morning|actually|anyway|by the way"
@@ -67,8 +71,8 @@ _UNSPACED_QUESTION = re.compile(r"(?:吗|ですか|ますか|でしょうか)[�
 _NAME = re.compile(r"(?<=[\w,)] )[A-ZÀ-Þ][\w.'’-]+")
 _WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
 _CONFIRMATION = re.compile(
-    r"^(?:yes|yep|yeah|correct|exactly|right|that's right|indeed|ja|genau|stimmt|richtig|oui|exact(?:ement)?|tout à fait"
-    r"|sí|exacto|correcto|así es|sim|exato|certo|isso mesmo|sì|esatto|giusto)\b(?!.{80})",
+    r"^(?:yes|yep|yeah|correct|exactly|right|that's right|indeed|ja|genau|stimmt|richtig|oui|exact(?:ement)?"
+    r"|tout à fait|sí|exacto|correcto|así es|sim|exato|certo|isso mesmo|sì|esatto|giusto)\b(?!.{80})",
     re.IGNORECASE,
 )
 
@@ -169,7 +173,9 @@ def _read_sentence(turn: int, role: Role, sentence: str, language: Lexicon | Non
         # A tail that asks or wishes is cut off: "I'm vegan and I need ideas".
         parts = _split_links(bare, language)
         kept = bare
-        while len(parts) > 1 and not reason and _judge(parts[-1], language) and not _judge(" ".join(parts[:-1]), language):
+        while (
+            len(parts) > 1 and not reason and _judge(parts[-1], language) and not _judge(" ".join(parts[:-1]), language)
+        ):
             parts.pop()
             kept = bare[: bare.index(parts[-1]) + len(parts[-1])].rstrip(" ,")
         yield Statement(turn=turn, role=role, text=kept, reason=reason)
@@ -216,9 +222,7 @@ def _judge(text: str, language: Lexicon) -> str:
     return "" if _count_points(text, lowered, words, language, category) >= ENOUGH else UNSURE
 
 
-def _count_points(
-    text: str, lowered: str, words: Sequence[str], language: Lexicon, category: Category | None
-) -> int:
+def _count_points(text: str, lowered: str, words: Sequence[str], language: Lexicon, category: Category | None) -> int:
     """Count what speaks for a lasting fact, less what speaks against it."""
     cues = CUES[language.code].patterns
     has = {name: bool(pattern.search(lowered)) for name, pattern in cues.items()}
@@ -234,7 +238,9 @@ def _count_points(
     # A habit or a decision says most; who and what it is about says the rest.
     points = 2 * (has["lasting"] or is_decision) + (has["self_words"] or has["others"]) + min(anchors, 2)
     # "The warehouse in Leeds has no forklift": a statement about something definite.
-    is_statement = (has["subject"] or _has_name_first(text, language)) and (has["predicate"] or has["lasting"] or anchors > 1)
+    is_statement = (has["subject"] or _has_name_first(text, language)) and (
+        has["predicate"] or has["lasting"] or anchors > 1
+    )
     points += is_promise + has["standing"] + 2 * is_statement
     points -= 2 * (has["passing"] and not has["standing"]) + 3 * has["hedge"] + 3 * has["trivial"]
     points -= has["pointing"] + 2 * (not language.second_person.isdisjoint(words) and not is_promise)
