@@ -34,7 +34,7 @@ INSTRUCTION = "reads like instructions"
 """Reason for refusing a text that addresses a model."""
 
 
-class Op(StrEnum):
+class FactOp(StrEnum):
     """Operations that a model may ask for."""
 
     ADD = "add"
@@ -44,10 +44,10 @@ class Op(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class FactChange:
     """One change: a new fact, or another state of the memory `target`."""
 
-    op: Op
+    op: FactOp
     text: str
     turn: int
     target: Memory | None = None
@@ -99,11 +99,11 @@ def find_problem(answer: str) -> str:
 
 def parse_answer(
     answer: str, turns: Sequence[tuple[Role, str]], memories: Sequence[Memory]
-) -> tuple[list[Operation], list[DroppedFact]]:
+) -> tuple[list[FactChange], list[DroppedFact]]:
     """Return the operations of an answer without a problem, and what was refused of it."""
     by_id = {memory.id: memory for memory in memories}
     said = set(terms("\n".join(text for _, text in turns)))
-    operations: list[Operation] = []
+    operations: list[FactChange] = []
     dropped: list[DroppedFact] = []
     taken: set[str] = set()
     for position, item in enumerate(_find_list(answer) or []):
@@ -119,7 +119,7 @@ def parse_answer(
             continue
         if target is not None:
             taken.add(target.id)
-        operations.append(Operation(op=Op(str(fields["op"])), text=text, turn=turn, target=target))
+        operations.append(FactChange(op=FactOp(str(fields["op"])), text=text, turn=turn, target=target))
     return operations, dropped
 
 
@@ -133,13 +133,13 @@ def _find_reason(
 ) -> str:
     """Return why an operation is refused; empty if it is not."""
     op, id = fields.get("op"), fields.get("id")
-    if op not in {each.value for each in Op}:
+    if op not in {each.value for each in FactOp}:
         return "no operation: add, update, supersede or drop"
     if turn is None:
         return "names no turn of the user or the assistant"
-    if op == Op.DROP and id is None:
+    if op == FactOp.DROP and id is None:
         return "left out by the model"
-    if (op == Op.ADD) != (id is None):
+    if (op == FactOp.ADD) != (id is None):
         return "names no memory" if id is None else "a new fact that names a memory"
     # A memory of another owner is answered like a missing one.
     if id is not None and (not isinstance(id, str) or id not in by_id):
@@ -148,7 +148,7 @@ def _find_reason(
         return "changes a memory by a turn that is not the user's"
     return (
         ""
-        if op == Op.DROP
+        if op == FactOp.DROP
         else find_text_problem(text) or ("" if said & set(terms(text)) else "not said in the conversation")
     )
 

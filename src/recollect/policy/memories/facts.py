@@ -168,20 +168,21 @@ def _read_sentence(turn: int, role: Role, sentence: str, language: Lexicon | Non
     if len(bare) > MAX_FACT_CHARS:
         yield Statement(turn=turn, role=role, text=f"{bare[:80]}…", reason=TOO_LONG)
         return
-    reason = _judge(bare, language)
-    if not reason or reason == SMALL_TALK:
-        # A tail that asks or wishes is cut off: "I'm vegan and I need ideas".
-        parts = _split_links(bare, language)
-        kept = bare
-        while (
-            len(parts) > 1 and not reason and _judge(parts[-1], language) and not _judge(" ".join(parts[:-1]), language)
-        ):
-            parts.pop()
-            kept = bare[: bare.index(parts[-1]) + len(parts[-1])].rstrip(" ,")
-        yield Statement(turn=turn, role=role, text=kept, reason=reason)
+    reason = _judge(bare, language, role)
+    if not reason:
+        yield Statement(turn=turn, role=role, text=_cut_tail(bare, language, role))
         return
-    for part in _split_links(bare, language):
-        yield Statement(turn=turn, role=role, text=part.rstrip(" ,"), reason=_judge(part, language) and reason)
+    for part in _split_links(bare, language) if reason != SMALL_TALK else [bare]:
+        yield Statement(turn=turn, role=role, text=part.rstrip(" ,"), reason=_judge(part, language, role) and reason)
+
+
+def _cut_tail(fact: str, language: Lexicon, role: Role) -> str:
+    """Cut off clauses at the end that ask or wish, if the rest is a fact without them: "I'm vegan and I need ideas"."""
+    *_, last = parts = _split_links(fact, language)
+    rest = fact[: fact.rindex(last)].rstrip(" ,")
+    if len(parts) > 1 and _judge(last, language, role) and not _judge(rest, language, role):
+        return _cut_tail(rest, language, role)
+    return fact
 
 
 def _read_answer(
@@ -201,7 +202,7 @@ def _read_answer(
             yield Statement(turn=turn, role=each.role, text=each.text, reason=OWN_WORDS)
 
 
-def _judge(text: str, language: Lexicon) -> str:
+def _judge(text: str, language: Lexicon, role: Role) -> str:
     """Return the reason why a clause is no fact; empty if it is one."""
     cues = CUES[language.code].patterns
     lowered = _lower(text)
@@ -219,10 +220,12 @@ def _judge(text: str, language: Lexicon) -> str:
     is_short = len(words) < MIN_WORDS and not all(cues[name].search(lowered) for name in ("lasting", "self_words"))
     if is_short or not has_predicate or cues["unreal"].match(lowered) or _CODE.search(text):
         return UNSURE
-    return "" if _count_points(text, lowered, words, language, category) >= ENOUGH else UNSURE
+    return "" if _count_points(text, lowered, words, language, role, category) >= ENOUGH else UNSURE
 
 
-def _count_points(text: str, lowered: str, words: Sequence[str], language: Lexicon, category: Category | None) -> int:
+def _count_points(
+    text: str, lowered: str, words: Sequence[str], language: Lexicon, role: Role, category: Category | None
+) -> int:
     """Count what speaks for a lasting fact, less what speaks against it."""
     cues = CUES[language.code].patterns
     has = {name: bool(pattern.search(lowered)) for name, pattern in cues.items()}
@@ -235,15 +238,18 @@ def _count_points(text: str, lowered: str, words: Sequence[str], language: Lexic
         + (not language.has_capital_nouns and bool(_NAME.search(text)))
         + (not language.relations.isdisjoint(words))
     )
+    # "Your contract", said by an assistant, is the user's.
+    is_to_you = not language.second_person.isdisjoint(words)
+    is_about = has["self_words"] or has["others"] or (is_to_you and role is Role.ASSISTANT)
     # A habit or a decision says most; who and what it is about says the rest.
-    points = 2 * (has["lasting"] or is_decision) + (has["self_words"] or has["others"]) + min(anchors, 2)
+    points = 2 * (has["lasting"] or is_decision) + is_about + min(anchors, 2)
     # "The warehouse in Leeds has no forklift": a statement about something definite.
     is_statement = (has["subject"] or _has_name_first(text, language)) and (
         has["predicate"] or has["lasting"] or anchors > 1
     )
     points += is_promise + has["standing"] + 2 * is_statement
     points -= 2 * (has["passing"] and not has["standing"]) + 3 * has["hedge"] + 3 * has["trivial"]
-    points -= has["pointing"] + 2 * (not language.second_person.isdisjoint(words) and not is_promise)
+    points -= has["pointing"] + 2 * (is_to_you and role is Role.USER and not is_promise)
     return points - 3 * (category is Category.ERROR)
 
 

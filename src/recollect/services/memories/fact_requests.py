@@ -69,6 +69,27 @@ def _check_message(message: object, number: int) -> tuple[Role, str]:
     return ROLES[role], check_text(content, what=f"message {number}")
 
 
+def parse_conversation(text: str) -> list[dict[str, str]]:
+    """Read messages from lines such as `user: I live in Oslo`; a line without a speaker continues the message.
+
+    Text before the first speaker is the user's.
+
+    >>> parse_conversation("user: Hi\\nassistant: Hello,\\nhow are you?")
+    [{'role': 'user', 'content': 'Hi'}, {'role': 'assistant', 'content': 'Hello,\\nhow are you?'}]
+    """
+    found: list[dict[str, str]] = []
+    for line in text.splitlines():
+        label, colon, rest = line.partition(":")
+        role = label.strip().lower()
+        if colon and role in ROLES:
+            found.append({"role": ROLES[role].value, "content": rest.strip()})
+        elif found:
+            found[-1]["content"] += f"\n{line}"
+        elif line.strip():
+            found.append({"role": Role.USER.value, "content": line})
+    return found
+
+
 def check_steps(steps: object) -> list[FactStep]:
     """Validate the steps of an earlier `add`, as records or as mappings of their fields.
 
@@ -82,6 +103,16 @@ def check_steps(steps: object) -> list[FactStep]:
     if len({step.id for step in checked}) < len(checked):
         raise Invalid("The steps to undo name a memory twice; send those that one `add` answered with.")
     return checked
+
+
+def parse_steps(texts: Sequence[str]) -> list[dict[str, object]]:
+    """Read steps written as `added:m-7:1`, for `check_steps`."""
+    found: list[dict[str, object]] = []
+    for text in texts:
+        change, _, rest = text.strip().partition(":")
+        id, _, version = rest.partition(":")
+        found.append({"change": change, "id": id, "version": int(version) if version.isdecimal() else version})
+    return found
 
 
 def _check_step(step: object) -> FactStep:

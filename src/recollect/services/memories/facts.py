@@ -43,7 +43,7 @@ from recollect.services.memories.similar import Similar
 
 if TYPE_CHECKING:
     from recollect.policy.memories import duplicates, fact_answers, facts
-    from recollect.policy.memories.fact_answers import Operation
+    from recollect.policy.memories.fact_answers import FactChange
 else:
     duplicates = LazyModule("recollect.policy.memories.duplicates")
     fact_answers = LazyModule("recollect.policy.memories.fact_answers")
@@ -66,7 +66,7 @@ log = logging.getLogger("recollect")
 class _Plan:
     """Operations to carry out, and what was left out before."""
 
-    operations: Sequence[Operation]
+    operations: Sequence[FactChange]
     dropped: Sequence[DroppedFact]
     origin: Origin | None = None  # None: by the speaker
     problem: str = ""
@@ -150,7 +150,7 @@ class ExtractFacts:
         read = facts.read_facts(messages)
         dropped = [DroppedFact(text=each.text, turn=each.turn, reason=each.reason) for each in read if each.reason]
         kept = [
-            fact_answers.Operation(op=fact_answers.Op.ADD, text=each.text, turn=each.turn)
+            fact_answers.FactChange(op=fact_answers.FactOp.ADD, text=each.text, turn=each.turn)
             for each in read
             if not each.reason
         ]
@@ -230,7 +230,7 @@ class ExtractFacts:
 
         return self._remember.apply(owner, drafts, edits, also=also)
 
-    def _find_known(self, owner: Owner, operation: Operation, writing: FactWriting) -> str:
+    def _find_known(self, owner: Owner, operation: FactChange, writing: FactWriting) -> str:
         """Return a reason if a fact is remembered already, or an earlier one of this conversation says the same."""
         if operation.op == "drop":
             return ""
@@ -253,8 +253,8 @@ class FactWriting:
     """Drafts and edits of one call, each with its operation."""
 
     def __init__(self, owner: Owner, request: FactsRequest, origin: Origin | None) -> None:
-        self.drafts: list[tuple[Draft, Operation]] = []
-        self.edits: list[tuple[Memory, Operation]] = []
+        self.drafts: list[tuple[Draft, FactChange]] = []
+        self.edits: list[tuple[Memory, FactChange]] = []
         self.dropped: list[DroppedFact] = []
         self._request = request
         self._origin = origin
@@ -264,7 +264,7 @@ class FactWriting:
         texts = [draft.text for draft, _ in self.drafts] + [edit.text for edit, _ in self.edits]
         return any(duplicates.is_near_duplicate(text, other) for other in texts)
 
-    def take(self, operation: Operation, now: Clock) -> str:
+    def take(self, operation: FactChange, now: Clock) -> str:
         """Plan an operation; return a reason if it is refused."""
         target: Memory | None = operation.target
         if len(self.drafts) + len(self.edits) >= MAX_FACTS:
@@ -324,14 +324,14 @@ class FactWriting:
             steps=tuple(steps) if is_stored else (),
         )
 
-    def _draft(self, operation: Operation, target: Memory | None) -> Draft:
+    def _draft(self, operation: FactChange, target: Memory | None) -> Draft:
         role = self._request.messages[operation.turn][0]
         return Draft(
             text=operation.text,
             kind=Kind.EPISODE,
             role=role,
             session_id=self._request.session_id,
-            category=Category.FACT,
+            category=Category.FACT.value,
             origin=self._origin or ORIGINS[role],
             supersedes=None if target is None else target.id,
         )
