@@ -87,6 +87,8 @@ class AsyncAgentMemory:
     review = _in_thread(AgentMemory.review)
     approve = _in_thread(AgentMemory.approve)
     restore = _in_thread(AgentMemory.restore)
+    add = _in_thread(AgentMemory.add)
+    undo_add = _in_thread(AgentMemory.undo_add)
     approve_workspace = _in_thread(AgentMemory.approve_workspace)
     store_detail = _in_thread(AgentMemory.store_detail)
     read_detail = _in_thread(AgentMemory.read_detail)

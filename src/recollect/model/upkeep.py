@@ -1,13 +1,14 @@
-"""Reports of background work, checks, consolidation, erasure and transfer."""
+"""Reports of background work, checks, consolidation, facts, erasure and transfer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Literal
 
-from recollect.model.records import AuditHead, Kind, Origin, Owner
+from recollect.model.records import AuditHead, Kind, Memory, Origin, Owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +130,60 @@ class Proposal:
     created_at: datetime
     decided_at: datetime | None = None
     user: str | None = None  # end user whose memories it folds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactStep:
+    """One change that `add` made, and the version that undoing it expects."""
+
+    change: Literal["added", "updated", "ended"]
+    id: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """A memory that `add` stored, edited or ended."""
+
+    memory: Memory  # in a dry run as it would be stored, without an id if it is new
+    turn: int  # position of the message it comes from, counted from 0
+    replaces: str | None = None  # id of the memory it supersedes
+
+    @property
+    def id(self) -> str:
+        return self.memory.id
+
+    @property
+    def text(self) -> str:
+        return self.memory.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DroppedFact:
+    """A statement or an operation of a model that `add` left out, without any secret it holds."""
+
+    text: str
+    turn: int | None  # None if a model named no turn of the conversation
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedFacts:
+    """Result of `add`."""
+
+    added: tuple[Fact, ...] = ()
+    updated: tuple[Fact, ...] = ()
+    superseded: tuple[Fact, ...] = ()  # new memories with `replaces`; without it, memories the user took back
+    dropped: tuple[DroppedFact, ...] = ()
+    source: Literal["rules", "model"] = "rules"
+    problem: str = ""  # why the configured model was not used; empty if it was, or if there is none
+    is_dry_run: bool = False
+    steps: tuple[FactStep, ...] = ()  # what `undo_add` takes
+    revert: Callable[[Sequence[FactStep]], None] = field(default=lambda steps: None, repr=False, compare=False)
+
+    def undo(self) -> None:
+        """Undo every change in one transaction. Raises: Conflict when one of the memories was changed since."""
+        self.revert(self.steps)
 
 
 Key = tuple[str | int, ...]

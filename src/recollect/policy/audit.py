@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC
 from typing import Any
 
 from recollect.errors import Invalid
-from recollect.model import AuditEvent
+from recollect.model import AuditEvent, Memory
 
 START = ""
 """Previous hash of a tenant's first event."""
@@ -73,6 +73,18 @@ def find_seal_problem(event: AuditEvent, previous_hash: str, *, key: str, must_b
     if (event.previous_hash, event.hash) != (previous_hash, event_hash(event, previous_hash, used)):
         return f"Event {event.id} was changed after it was written."
     return ""
+
+
+def describe_added(memories: Sequence[Memory], pruned: int, corrected: Sequence[str]) -> str:
+    """Describe stored, corrected and deleted memories for an event, without any text."""
+    first, last = memories[0], memories[-1]
+    room = f"; the oldest {pruned:,} made room" if pruned else ""
+    if corrected:
+        many = f"{len(corrected):,} memories were"
+        room += f"; {f'{corrected[0]} was' if len(corrected) == 1 else many} corrected"
+    if len(memories) == 1:
+        return f"{first.kind.value.capitalize()} {first.id} was stored{' for review' if first.held_at else ''}{room}."
+    return f"{len(memories):,} memories, {first.id} to {last.id}, were stored{room}."
 
 
 def start_hmac(key: str) -> hmac.HMAC:
