@@ -36,11 +36,10 @@ class FactCues:
     def patterns(self) -> Mapping[str, re.Pattern[str]]:
         """The compiled patterns, by the names of the fields; those of starts match at the start only."""
         starts = {"subject", "asking", "request", "unreal", "pointing"}
-        return {
-            name: re.compile(rf"{'^' if name in starts else ''}(?:{source})")
-            for name, source in vars(self).items()
-            if isinstance(source, str)
-        }
+        sources = {name: source for name, source in vars(self).items() if isinstance(source, str)}
+        found = {name: re.compile(rf"{'^' if name in starts else ''}(?:{source})") for name, source in sources.items()}
+        # Matches the space before a clause, in any case, to split a sentence at it.
+        return found | {"link": re.compile(rf",?\s+(?={self.link})", re.IGNORECASE)}
 
 
 ENGLISH = FactCues(

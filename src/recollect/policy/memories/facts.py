@@ -96,8 +96,8 @@ class _Clause:
     cues: FactCues
 
 
-def read_facts(messages: Sequence[tuple[Role, str]]) -> list[Statement]:
-    """Split a conversation into statements and judge each.
+def read_facts(messages: Sequence[tuple[Role, str]]) -> Iterator[Statement]:
+    """Split a conversation into statements and yield each with its judgement.
 
     >>> [each.text for each in read_facts([(Role.USER, "Hi! I'm allergic to penicillin. What can I take?")])]
     ['Hi!', "I'm allergic to penicillin.", 'What can I take?']
@@ -106,17 +106,15 @@ def read_facts(messages: Sequence[tuple[Role, str]]) -> list[Statement]:
     """
     spoken = " ".join(text[:MAX_READ_CHARS] for role, text in messages if role is Role.USER)
     usual = _find_language(spoken)
-    found: list[Statement] = []
     said: set[str] = set()
     for turn, (role, text) in enumerate(messages):
         if role is Role.USER:
-            found += _read_message(turn, role, text, usual)
+            yield from _read_message(turn, role, text, usual)
             said |= set(terms(text))
         elif role is Role.ASSISTANT:
             answer = next((text for role, text in messages[turn + 1 : turn + 2] if role is Role.USER), "")
             is_confirmed = bool(_CONFIRMATION.match(answer)) and "?" not in text and "？" not in text
-            found += _read_answer(turn, text, usual, said, is_confirmed=is_confirmed)
-    return found
+            yield from _read_answer(turn, text, usual, said, is_confirmed=is_confirmed)
 
 
 def find_unfit(text: str) -> str:
@@ -291,8 +289,7 @@ def _split_links(text: str, language: Lexicon | None) -> list[str]:
     """Split at conjunctions that start a clause with a subject of its own; they go with that clause."""
     if language is None:
         return [text]
-    link = re.compile(rf"\s+(?={CUES[language.code].link})|,\s+(?={CUES[language.code].link})", re.IGNORECASE)
-    return [part for part in link.split(text) if part]
+    return [part for part in CUES[language.code].patterns["link"].split(text) if part]
 
 
 def _lower(text: str) -> str:
