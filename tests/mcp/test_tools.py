@@ -345,3 +345,18 @@ def test_the_admin_set_is_offered_only_where_it_is_named() -> None:
         assert ann.call_tool("memory_restore", {"ids": ["m-99"]})["ok"] is False
         assert ann.call_tool("memory_restore", {"state": "expired"}) == {"ok": True, "restored": 1, "ids": [fog.id]}
         assert [each.text for each in ann.list()] == ["Fog in the harbour"]
+
+
+def test_the_facts_of_a_conversation_are_added_and_undone(store: Recollect) -> None:
+    async def ask(client: Client) -> None:
+        talk = {"conversation": "user: Hi! I'm allergic to penicillin.\nassistant: Noted."}
+        shown = answer(await client.call_tool("memory_add", talk | {"dry_run": True}))
+        assert (shown["added"][0]["text"], shown["undo"]) == ("I'm allergic to penicillin.", [])
+        added = answer(await client.call_tool("memory_add", talk))
+        assert (added["added"][0]["id"], added["undo"]) == ("m-1", ["added:m-1:1"])
+        assert answer(await client.call_tool("memory_undo_add", {"undo": added["undo"]})) == {"ok": True, "undone": 1}
+        assert "m-1" in answer(await client.call_tool("memory_undo_add", {"undo": added["undo"]}))["error"]
+        assert "step" in answer(await client.call_tool("memory_undo_add", {"undo": ["x"]}))["error"]
+
+    with_client(store, ask, sets=["admin"])
+    assert store.agent("atlas").list() == []
