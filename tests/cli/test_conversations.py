@@ -163,7 +163,7 @@ def test_a_model_reads_the_conversation_or_the_rules_do(program: Program, server
     server.script.append(says(json.dumps([{"op": "add", "text": fact, "turn": 0}])))
     asked = ("--openai-model", "m", "--openai-base-url", server.url)
 
-    assert program.ok("add", "-", *asked, given=TALK).startswith(f"added\tm-1\t0\t{fact}")
+    assert program("add", "-", *asked, given=TALK).out.startswith(f"added\tm-1\t0\t{fact}")
     failed = program("add", "-", *asked, given="user: I live in Oslo.")
     assert failed.out.startswith("added\tm-2\t0\tI live in Oslo.")
     assert "Read by rules, because the model failed" in failed.err

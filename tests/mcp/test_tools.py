@@ -125,6 +125,9 @@ def test_each_tool_answers(store: Recollect, mode: str) -> None:
         assert [each["memory_key"] for each in (await call("search_memory", query="list"))["memories"]] == [key]
         assert await call("memory_list", state="expired") == {"count": 0, "memories": []}
         assert await call("memory_restore", ids=["m-2"]) == {"ok": True, "restored": 1, "ids": ["m-2"]}
+        facts = await call("memory_add", conversation="user: I live in Oslo.", session_id="monday")
+        assert [each["text"] for each in facts["added"]] == ["I live in Oslo."]
+        assert await call("memory_undo_add", undo=facts["undo"]) == {"ok": True, "undone": 1}
         assert called == set(catalog.TOOLS)  # a new tool is called here, too
 
     with_client(store, ask, sets=catalog.SETS, mode=mode)
@@ -338,7 +341,12 @@ def test_the_admin_set_is_offered_only_where_it_is_named() -> None:
         ann = recollect.agent("ann")
         fog = ann.remember("Fog in the harbour", expires_at=recollect.now())
         assert "memory_restore" not in str(ann.tools())
-        assert [each["name"] for each in ann.tools(["admin"], form="mcp")] == ["memory_list", "memory_restore"]
+        assert [each["name"] for each in ann.tools(["admin"], form="mcp")] == [
+            "memory_list",
+            "memory_restore",
+            "memory_add",
+            "memory_undo_add",
+        ]
 
         listed = ann.call_tool("memory_list", {"state": "expired"})
         assert (listed["count"], listed["memories"][0]["id"]) == (1, fog.id)
