@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -91,6 +92,33 @@ def test_undoing_reverts_all_or_nothing(ann: AgentMemory, bob: AgentMemory) -> N
     assert "My sister lives in Oslo." not in texts(ann)
     with pytest.raises(NotFound):
         again.undo()
+
+
+def test_many_undo_once(ann: AgentMemory) -> None:
+    """Of several that undo the same facts at once, one does; no edit that came first is lost."""
+    for number in range(5):
+        result = ann.add(said(f"My flat number {number} is in Oslo."))
+        id = result.added[0].id
+
+        def undo(result: AddedFacts = result) -> str:
+            try:
+                result.undo()
+            except (Conflict, NotFound):
+                return "refused"
+            return "undone"
+
+        def edit(id: str = id) -> str:
+            try:
+                ann.update(id, text="My flat is in Bergen.")
+            except (Conflict, NotFound):
+                return "refused"
+            return "edited"
+
+        with ThreadPoolExecutor(3) as threads:
+            done = [work.result() for work in [threads.submit(each) for each in (undo, edit, undo)]]
+        assert done.count("undone") + done.count("edited") == 1, done
+        for memory in ann.list():
+            ann.forget(memory.id)
 
 
 def test_secrets_stay_out_of_facts_and_of_the_answer(ann: AgentMemory) -> None:

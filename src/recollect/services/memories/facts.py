@@ -141,11 +141,11 @@ class ExtractFacts:
                 if before is None:
                     raise Conflict(f"Memory {step.id} has no former version.")
                 memory = replace(memory, text=before.text, tags=before.tags, importance=before.importance)
-            if step.change != "added":
-                restored.append(replace(memory, valid_to=None) if step.change == "ended" else memory)
+            # Writing what is deleted next compares its version once more, in the transaction.
+            restored.append(replace(memory, valid_to=None) if step.change == "ended" else memory)
         made = [step.id for step in steps if step.change == "added"]
-        counts = {"deleted": len(made), "restored": len(restored)}
-        message = f"Facts of a conversation were undone: {len(made)} deleted, {len(restored)} restored."
+        counts = {"deleted": len(made), "restored": len(restored) - len(made)}
+        message = "Facts of a conversation were undone: {deleted} deleted, {restored} restored.".format(**counts)
         self._remember.revert(
             owner, restored, made=made, also=lambda: self._record(owner, "facts.undo", message, counts)
         )
@@ -166,7 +166,7 @@ class ExtractFacts:
         if self._model is None or not any(text.strip() for text in spoken):
             return None
         turns = [(role, self._guard.redact(owner.tenant, text)) for role, text in messages]
-        query = "\n".join(text for role, text in turns if role is Role.USER)[-MAX_QUERY_CHARS:]
+        query = "\n".join(text for role, text in turns if role in ORIGINS)[-MAX_QUERY_CHARS:]
         known = self._similar.find_related(owner, query, kinds=self._target_kinds, limit=fact_answers.MAX_MEMORIES)
         # A memory that ends already could not be restored to its former end by an undo.
         targets = [memory for memory in known if memory.valid_to is None]
@@ -186,7 +186,7 @@ class ExtractFacts:
 
     def _carry_out(self, owner: Owner, request: FactsRequest, plan: _Plan) -> AddedFacts:
         """Check each operation and carry out those that pass; one that is refused does not affect the others."""
-        writing = FactWriting(owner, request, plan.origin)
+        writing = FactWriting(request, plan.origin)
         for operation in iter_with_deadline(plan.operations):
             reason = writing.find_problem(operation) or self._find_known(owner, operation, writing)
             if reason:
@@ -257,7 +257,7 @@ class ExtractFacts:
 class FactWriting:
     """Drafts and edits of one call, each with its operation."""
 
-    def __init__(self, owner: Owner, request: FactsRequest, origin: Origin | None) -> None:
+    def __init__(self, request: FactsRequest, origin: Origin | None) -> None:
         self.drafts: list[tuple[Draft, FactChange]] = []
         self.edits: list[tuple[Memory, FactChange]] = []
         self.dropped: list[DroppedFact] = []
