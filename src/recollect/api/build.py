@@ -127,12 +127,11 @@ def build_services(
     judge = partial(judge_memory, mode=settings.suspicious)
     recall = _build_recall(store, embedding, echoes, retrieved, judge, now, settings)
     inject = _build_inject(store, embedding, echoes, judge, now, settings)
-    context_calls = ContextCalls(store, keep=settings.context_calls_kept)
+    context_calls, keys = ContextCalls(store, keep=settings.context_calls_kept), ApiKeys(store, now)
     consolidate = _build_consolidate(store, remember, guard, summary, now, settings)
-    keys, similar, waiting = ApiKeys(store, now), Similar(store, embedding, now), (retrieved, context_calls)
     gather = _build_gather(store, judge, inject, recall, skills, conversations, settings)
     assemble = _build_assemble(store, guard, gather, fast, tokens, echoes, retrieved, context_calls, now, settings)
-    caches = (echoes, assemble, context_calls, keys, embedding)
+    similar, caches = Similar(store, embedding, now), (echoes, assemble, context_calls, keys, embedding)
     return Services(
         store=store,
         now=now,

@@ -244,9 +244,9 @@ class Remember:
         now, vectors = self._now(), self._embedding.of_texts([memory.text for memory in restored])
 
         def write() -> T:
+            self._end(restored, vectors, now)
             for id in made:
                 self._store.delete_memory(owner, id)
-            self._end(restored, vectors, now)
             return also()
 
         return self._run_transaction(owner, write, vectors)
