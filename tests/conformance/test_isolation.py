@@ -207,6 +207,8 @@ BY_A_TENANT: dict[str, Attempt] = {
     "list_hanging": lambda store, me, it: store.list_hanging(me.tenant, traces_of(it)),
     "plan_sealing": lambda store, me, it: store.plan_sealing(me.tenant, traces_of(it)),
     "erase_traces": lambda store, me, it: store.erase_traces(me.tenant, traces_of(it), []),
+    "keep_erased": lambda store, me, it: store.keep_erased(me.tenant, ["text mine"], now=NOW),
+    "find_erased": lambda store, me, it: store.find_erased(me.tenant, ["text theirs"]),
     "forget_cached": lambda store, me, it: store.forget_cached(me.tenant),
     "add_key": lambda store, me, it: replace(store.add_key(api_key(it.key_id, me.tenant), "mine"), tenant=""),
     "find_key": lambda store, me, it: store.find_key(me.tenant, it.key_id),
@@ -300,6 +302,7 @@ def target(store: Store, ann: Owner) -> Target:
         store.add_step(step("secret", ann.tenant, "plan", output="secret"))
     store.add_memory(note("secret", ann, held_at=NOW, flag="low trust"))
     store.add_allowance(ann.tenant, "theirs", now=NOW)
+    store.keep_erased(ann.tenant, ["text theirs"], now=NOW)
     store.add_context_calls(ann, [call(ann, id="c-3", session_id="s-3")], keep=5)
     store.add_memory(note("secret", ann, kind=Kind.EPISODE, role=Role.TOOL_RESULT, session_id="s-3"))
     store.add_session(session("s-3", ann, summary="secret"))

@@ -44,11 +44,12 @@ class AgentTranscripts(AgentView):
 
         The session is created by its first turn. With `remember`, both texts also become episodes that `recall` finds;
         None uses the setting `capture_turns`. `category` and `expires_at` of the episodes follow from their texts
-        unless they are given. Secrets are replaced by a mark.
+        unless they are given. Secrets are replaced by a mark. With the setting `extract_facts`, lasting facts of the
+        turn are stored as by `add`.
 
         Raises: Invalid; Conflict when the session is another agent's.
         """
-        return self._services.transcripts.log_turn(
+        logged = self._services.transcripts.log_turn(
             self.owner,
             session_id,
             user=user,
@@ -57,6 +58,8 @@ class AgentTranscripts(AgentView):
             category=category,
             expires_at=expires_at,
         )
+        self._services.facts.read_turn(self.owner, logged)
+        return logged
 
     def log_failure(self, session_id: str, reason: str) -> None:
         """Record in the audit log that a turn failed, with the reason; store none of its messages. Raises: Invalid."""

@@ -148,13 +148,15 @@ class AgentRecords(AgentView):
         expires_at: datetime | None = None,
         supersedes: str | None = None,
         valid_from: datetime | None = None,
+        user: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> Memory:
         """Store one short text. When this returns, it is on disk.
 
         `kind` is note, core, journal or episode. `scope` (user, workspace or session) says what a note is about, `role`
         who spoke; `origin` decides how far the text is trusted. `importance` (0 to 1), `category` and `expires_at`
         default to the rules of the kind. `valid_from` is when the statement became true; `supersedes` is the id of the
-        memory this one corrects.
+        memory this one corrects. `user` is the end user it belongs to, `metadata` a JSON object of up to 8 KB.
 
         A note or core memory that already exists, ignoring case and white space, is returned unchanged.
 
@@ -174,6 +176,8 @@ class AgentRecords(AgentView):
             expires_at=expires_at,
             supersedes=supersedes,
             valid_from=valid_from,
+            user=user,
+            metadata=metadata,
         )
         return self._services.remember(self.owner, [draft])[0]
 

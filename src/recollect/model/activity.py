@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from recollect.model.records import Json, Origin, Owner, Role
 
@@ -22,6 +24,8 @@ class Session:
     message_count: int = 0
     created_at: datetime
     updated_at: datetime
+    user: str | None = None  # end user who talks
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the caller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +179,7 @@ class ApiKey:
     revoked_at: datetime | None = None
     agents: tuple[str, ...] = ()  # agents it is limited to; empty: all
     trust: Origin | None = None  # most trusted origin it may claim; None: any
+    user: str | None = None  # end user it is limited to; None: all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

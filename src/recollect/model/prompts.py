@@ -142,3 +142,4 @@ class ContextCall:
     tokens: int
     blocks: tuple[Block, ...]
     truncations: tuple[Truncation, ...]
+    user: str | None = None  # end user it was made for

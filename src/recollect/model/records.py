@@ -138,6 +138,11 @@ class Memory:
     valid_to: datetime | None = None  # end of its validity, set by a correction
     held_at: datetime | None = None  # held for review since then
     flag: str | None = None  # reason for the review
+    user: str | None = None  # end user it belongs to
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the caller; the value of an item
+    namespace: str | None = None  # path of an item
+    item_key: str | None = None  # key of an item in its namespace
+    ttl_seconds: float | None = None  # reading the item extends its life by this
 
     @property
     def since(self) -> datetime:
@@ -172,6 +177,7 @@ class MemoryVersion:
     tags: tuple[str, ...]
     importance: float
     replaced_at: datetime
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +197,7 @@ class Detail:
     lines: int = 0
     is_active: bool = True  # False: kept, but hidden from search and reading
     created_at: datetime
+    user: str | None = None  # end user it belongs to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +242,7 @@ class Document:
     created_at: datetime
     updated_at: datetime
     flag: str | None = None  # reason for the review look at it
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)  # of the caller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

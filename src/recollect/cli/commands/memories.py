@@ -349,7 +349,7 @@ def _details(row: MemoryRow) -> dict[str, str]:
     memory = row.memory
     names = [each.name for each in fields(memory) if each.name not in ("owner", "text")]
     values = {name: getattr(memory, name) for name in names} | {"state": row.state}
-    return {name: one_line(_format(value)) for name, value in values.items() if value not in (None, "", ())}
+    return {name: one_line(_format(value)) for name, value in values.items() if value not in (None, "", (), {})}
 
 
 def _format(value: object) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from recollect.errors import Invalid
 from recollect.model import Kind
@@ -13,6 +15,7 @@ from recollect.policy.text import check_text
 
 MAX_TAGS = 5
 MAX_TAG_CHARS = 64
+MAX_METADATA_BYTES = 8192
 BLANK = "Content cannot be blank"
 
 
@@ -88,6 +91,30 @@ def check_importance(importance: object) -> float:
     if isinstance(importance, bool) or not isinstance(importance, int | float) or not 0 <= importance <= 1:
         raise Invalid("Importance is a number from 0 to 1.")
     return float(importance)
+
+
+def check_metadata(metadata: object) -> Mapping[str, Any]:
+    """Validate metadata and return a copy of it, as JSON reads it.
+
+    Raises: Invalid.
+    """
+    if metadata is None:
+        return {}
+    if not isinstance(metadata, Mapping) or not all(isinstance(key, str) for key in metadata):
+        raise Invalid('Metadata is a JSON object, such as {"city": "Oslo"}.')
+    try:
+        text = json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False)
+    except (ValueError, TypeError, RecursionError):
+        raise Invalid(
+            "Metadata may hold only what JSON knows: texts, finite numbers, true, false, null, lists"
+        ) from None
+    size = len(check_text(text, what="metadata").encode())
+    if size > MAX_METADATA_BYTES:
+        raise Invalid(f"Metadata is at most {MAX_METADATA_BYTES:,} bytes of JSON; this is {size:,}.")
+    if "\\u0000" in text:
+        raise Invalid("The metadata holds a NUL character (U+0000), which cannot be stored; remove it.")
+    copied: Mapping[str, Any] = json.loads(text)
+    return copied
 
 
 def expires_at(kind: Kind, now: datetime) -> datetime | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from recollect.caller import current_caller
 from recollect.errors import Invalid, RecollectError
@@ -18,7 +18,7 @@ from recollect.policy.memories import kinds, trust
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes, find_category
 from recollect.policy.memories.lifetime import find_lifetime
 from recollect.policy.names import memory_seq
-from recollect.policy.text import check_text, is_question
+from recollect.policy.text import check_text, content_hash, is_question
 from recollect.ports import MemoryStore, RecordFilter
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ class Draft:
     expires_at: datetime | None = None
     supersedes: str | None = None
     valid_from: datetime | None = None
+    user: str | None = None
+    metadata: Mapping[str, Any] | None = None
 
 
 def check_draft(
@@ -98,7 +100,16 @@ def check_draft(
         valid_from=_check_time(draft.valid_from, "valid_from"),
         held_at=now if held else None,
         flag=held,
+        user=_check_name(draft.user, "user"),
+        metadata=kinds.check_metadata(draft.metadata),
     )
+
+
+def find_identity(memory: Memory, position: int) -> object:
+    """Return a key that is equal for drafts that become one memory."""
+    if memory.kind not in kinds.UNIQUE or memory.supersedes is not None:
+        return position
+    return memory.kind, memory.held_at is None, content_hash(memory.text)
 
 
 @contextmanager

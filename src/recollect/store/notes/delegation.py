@@ -169,6 +169,8 @@ class SqlDelegate:
     # ErasureStore
     list_hanging = delegate(SqlStore.list_hanging)
     plan_sealing = delegate(SqlStore.plan_sealing)
+    keep_erased = delegate(SqlStore.keep_erased)
+    find_erased = delegate(SqlStore.find_erased)
     scrub = delegate(SqlStore.scrub)
 
     # Store

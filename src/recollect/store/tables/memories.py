@@ -253,7 +253,7 @@ class MemoryRows(Units):
 
 _EDITABLE = (
     "tenant_id agent_id seq version text folded tags folded_tags scope importance category expires_at archived_at "
-    "content_hash valid_to held_at flag"
+    "content_hash valid_to held_at flag metadata"
 )
 """Parameters of the statement `update_memory`."""
 
@@ -276,6 +276,7 @@ def _apply_edit(stored: Memory, edited: Memory, replaced_at: datetime) -> Memory
         valid_to=edited.valid_to,
         held_at=edited.held_at,
         flag=edited.flag,
+        metadata=edited.metadata,
         updated_at=replaced_at,
         version=edited.version + 1,
     )

@@ -88,7 +88,7 @@ class RecordRows(Generic[R]):
     def __init__(self, record: type[R], columns: Sequence[str], **other: OtherField) -> None:
         hints = get_type_hints(record)
         owner = {"tenant_id": "owner.tenant", "agent_id": "owner.agent"}
-        places = owner if "owner" in hints else {"tenant_id": "tenant"}
+        places = (owner if "owner" in hints else {"tenant_id": "tenant"}) | {"user_id": "user"}
         self._record = record
         self._names: list[str] = []
         self._dropped: list[str] = []  # fields of columns that the record does not have
@@ -97,7 +97,7 @@ class RecordRows(Generic[R]):
         read: dict[str, str] = {}
         for column in columns:
             field, parse, render = other.get(column, (places.get(column, column), None, None))
-            known_parse, known_render = _converters(hints.get(field))
+            known_parse, known_render = _converters(hints.get(field)) if field != "user" else (_parse_user, None)
             self._names.append(field)
             if (parse := parse or known_parse) is not None:
                 self._parsers.append((field, parse))
@@ -131,7 +131,13 @@ class RecordRows(Generic[R]):
             value = values[column]
             if value is not None:
                 values[column] = render(value)
+        if "user_id" in values:
+            values["user_id"] = values["user_id"] or ""
         return values
+
+
+def _parse_user(user: str) -> str | None:
+    return user or None
 
 
 def _converters(hint: Any) -> tuple[Callable[[Any], Any] | None, Callable[[Any], Any] | None]:
@@ -140,7 +146,7 @@ def _converters(hint: Any) -> tuple[Callable[[Any], Any] | None, Callable[[Any],
     if get_origin(hint) is tuple:
         return _parse_strings, lambda strings: json_text(strings) if strings else "[]"
     if get_origin(hint) is Mapping:
-        return parse_json, json_text
+        return parse_json, lambda value: json_text(value) if value else "{}"
     if kinds == [datetime]:
         return moment, None
     if kinds == [bool]:

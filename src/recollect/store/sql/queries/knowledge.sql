@@ -19,7 +19,7 @@ INSERT INTO kb_documents ({document}) VALUES ({:document})
 -- name: update_document
 UPDATE kb_documents
 SET title = :title, category = :category, source = :source, content_hash = :content_hash,
-    is_published = :is_published, updated_at = :updated_at, flag = :flag
+    is_published = :is_published, updated_at = :updated_at, flag = :flag, metadata = :metadata
 WHERE tenant_id = :tenant_id AND id = :id
 
 -- name: find_document

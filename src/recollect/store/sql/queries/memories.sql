@@ -58,12 +58,13 @@ ORDER BY seq DESC LIMIT :limit
 UPDATE memories
 SET text = :text, folded = :folded, tags = :tags, folded_tags = :folded_tags, scope = :scope, importance = :importance,
     category = :category, expires_at = :expires_at, archived_at = :archived_at, updated_at = :replaced_at,
-    content_hash = :content_hash, valid_to = :valid_to, held_at = :held_at, flag = :flag, version = version + 1
+    content_hash = :content_hash, valid_to = :valid_to, held_at = :held_at, flag = :flag,
+    metadata = :metadata, version = version + 1
 WHERE tenant_id = :tenant_id AND agent_id = :agent_id AND seq = :seq AND version = :version
 
 -- name: keep_version
-INSERT INTO memory_versions (tenant_id, agent_id, seq, version, text, tags, importance, replaced_at)
-SELECT tenant_id, agent_id, seq, version, text, tags, importance, :replaced_at FROM memories
+INSERT INTO memory_versions (tenant_id, agent_id, seq, version, text, tags, importance, metadata, replaced_at)
+SELECT tenant_id, agent_id, seq, version, text, tags, importance, metadata, :replaced_at FROM memories
 WHERE tenant_id = :tenant_id AND agent_id = :agent_id AND seq = :seq AND version = :version
 
 -- name: list_versions

@@ -1,0 +1,17 @@
+-- Built without blocking writers (see store.postgres.engine): each statement is a transaction of its own.
+-- Memories of one user, however many users the agent has.
+CREATE INDEX CONCURRENTLY memories_by_user ON memories (tenant_id, agent_id, user_id, seq);
+
+-- Sessions of one user, the latest first.
+CREATE INDEX CONCURRENTLY chat_sessions_by_user ON chat_sessions (tenant_id, agent_id, user_id, updated_at);
+
+-- One live item for a key. An item that was archived or deleted does not block it.
+CREATE UNIQUE INDEX CONCURRENTLY memories_by_item_key ON memories (tenant_id, agent_id, user_id, namespace, item_key)
+  WHERE item_key IS NOT NULL AND archived_at IS NULL;
+
+-- Equality and containment filters on metadata.
+CREATE INDEX CONCURRENTLY memories_by_metadata ON memories USING gin (metadata jsonb_path_ops)
+  WHERE metadata <> '{}'::jsonb;
+
+-- Reads all rows, but blocks neither readers nor writers.
+ALTER TABLE memories VALIDATE CONSTRAINT memories_kind_check;
