@@ -199,7 +199,7 @@ class AgentRecords(AgentView):
 
     def get(self, id: str) -> Memory:
         """Return one memory. Raises: NotFound."""
-        (found,) = self._services.retrieved.shown(self.owner, [self._store.get_memory(self.owner, id)])
+        (found,) = self._services.retrieved.apply(self.owner, [self._store.get_memory(self.owner, id)])
         return self._services.judge(found)
 
     def list(
@@ -238,7 +238,7 @@ class AgentRecords(AgentView):
             before=None if before is None else _parse_seq(before),
             limit=check_limit(limit, most=MAX_PAGE),
         )
-        return [self._services.judge(each) for each in self._services.retrieved.shown(self.owner, found)]
+        return [self._services.judge(each) for each in self._services.retrieved.apply(self.owner, found)]
 
     @trace_operation("search_memory")
     def search(
