@@ -118,7 +118,7 @@ def build_services(
     """Build the services of one store from the settings."""
     summary, fast = _guard_models(outside.models, now)
     tokens, skills = outside.tokens, outside.skills
-    echoes, retrieved = LoopGuard(), _build_marks(store, settings)
+    echoes, retrieved = LoopGuard(store, now), _build_marks(store, settings)
     guard = SecretGuard(store, now, mode=settings.secrets)
     details = Details(store, guard, Describe(fast if settings.detail_summary == "model" else None), now)
     maintain, schedule = _build_maintain(store, embedding, retrieved, now, settings)
@@ -133,7 +133,6 @@ def build_services(
     keys, similar, waiting = ApiKeys(store, now), Similar(store, embedding, now), (retrieved, context_calls)
     gather = _build_gather(store, judge, inject, recall, skills, conversations, settings)
     assemble = _build_assemble(store, guard, gather, fast, tokens, echoes, retrieved, context_calls, now, settings)
-    caches = (echoes, assemble, context_calls, keys, embedding)
     return Services(
         store=store,
         now=now,
@@ -168,7 +167,9 @@ def build_services(
         assemble=assemble,
         context_calls=context_calls,
         seen=InspectContextCall(store, skills, context_calls),
-        erase=Erase(store, consolidate, now, waiting=waiting, caches=caches),
+        erase=Erase(
+            store, consolidate, now, waiting=waiting, caches=(echoes, assemble, context_calls, keys, embedding)
+        ),
         export=Export(store, outside.archives, now, key=settings.export_key),
         import_=_build_import(store, embedding, remember, transcripts, guard, outside, now, settings),
     )
