@@ -116,8 +116,8 @@ def build_services(
     store: Store, embedding: Embedding, outside: Dependencies, *, now: Clock, settings: Settings
 ) -> Services:
     """Build the services of one store from the settings."""
-    summary, fast = _guard_models(outside.models, now)
-    tokens, skills, echoes, retrieved = outside.tokens, outside.skills, LoopGuard(), _build_marks(store, settings)
+    (summary, fast), tokens, skills = _guard_models(outside.models, now), outside.tokens, outside.skills
+    echoes, retrieved = LoopGuard(store, now), _build_marks(store, settings)
     guard = SecretGuard(store, now, mode=settings.secrets)
     details = Details(store, guard, Describe(fast if settings.detail_summary == "model" else None), now)
     maintain, schedule = _build_maintain(store, embedding, retrieved, now, settings)
