@@ -166,7 +166,7 @@ def build_services(
         assemble=assemble,
         context_calls=context_calls,
         seen=InspectContextCall(store, skills, context_calls),
-        erase=Erase(store, consolidate, now, waiting=waiting, caches=caches),
+        erase=Erase(store, consolidate, now, waiting=(retrieved, context_calls), caches=caches),
         export=Export(store, outside.archives, now, key=settings.export_key),
         import_=_build_import(store, embedding, remember, transcripts, guard, outside, now, settings),
     )
