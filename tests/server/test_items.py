@@ -111,8 +111,8 @@ def test_a_sliding_item_lives_on_when_it_is_read(client: httpx2.Client, ann: str
         put(client, ann, key, key, ttl=600, refresh=True)
     clock.ahead = timedelta(seconds=400)
     for key, refresh in (("read", True), ("peeked", False)):
-        place = {"namespace": "users/7", "key": key, "refresh": refresh}
-        assert client.get(f"{ann}/items", params=place).status_code == 200
+        place = f"namespace=users/7&key={key}&refresh={str(refresh).lower()}"
+        assert client.get(f"{ann}/items?{place}").status_code == 200
     clock.ahead = timedelta(seconds=800)
     codes = [
         client.get(f"{ann}/items", params={"namespace": "users/7", "key": key}).status_code

@@ -682,19 +682,27 @@ def test_a_restored_item_lives_as_long_as_a_new_one(ann: AgentMemory, clock: Clo
     assert ann.get_item(USER, "b") is None
 
 
-def test_a_file_of_langgraph_becomes_items(tenant: TenantMemory, ann: AgentMemory, tmp_path: Path) -> None:
+def test_a_file_of_langgraph_becomes_items(
+    tenant: TenantMemory, ann: AgentMemory, clock: Clock, tmp_path: Path
+) -> None:
     file = tmp_path / "store.jsonl"
     file.write_text(
         '{"namespace": ["users", "7"], "key": "a", "value": {"data": "Lena plays chess"}, "created_at": '
         '"2025-01-02T03:04:05+00:00"}\n{"prefix": "users.8", "key": "b", "value": {}}\n'
         '{"namespace": ["users", "7"], "key": "a", "value": {"data": "again"}}\n'
         '{"namespace": [""], "key": "a", "value": 1}\n'
+        '{"prefix": "users.9", "key": "slides", "value": 1, "ttl_minutes": 2}\n'
+        '{"prefix": "users.9", "key": "ends", "value": 1, "expires_at": "2026-03-01T12:01:00+00:00"}\n'
+        '{"prefix": "users.9", "key": "ended", "value": 1, "expires_at": "2026-03-01T11:59:00+00:00"}\n'
     )
     trial = tenant.import_(file, agent="ann", dry_run=True)
-    assert (trial.added, trial.present, trial.refused_count) == ({"items": 2}, {"items": 1}, 1)
+    assert (trial.added, trial.present, trial.refused_count) == ({"items": 4}, {"items": 1}, 2)
     done = tenant.import_(file, agent="ann")
-    assert (done.added, done.present, done.refused_count) == ({"items": 2}, {"items": 1}, 1)
+    assert (done.added, done.present, done.refused_count) == ({"items": 4}, {"items": 1}, 2)
     item = ann.get_item(USER, "a")
     assert (item.value, item.created_at.year) == ({"data": "Lena plays chess"}, 2025)
     assert ann.get(item.id).origin is Origin.IMPORT
-    assert tenant.import_(file, agent="ann").present == {"items": 3}
+    assert tenant.import_(file, agent="ann").present == {"items": 5}
+    clock.forward(seconds=59)
+    ends = [ann.get_item(("users", "9"), key).expires_at for key in ("ends", "slides")]
+    assert ends == [START + timedelta(seconds=60), START + timedelta(seconds=59 + 120)]

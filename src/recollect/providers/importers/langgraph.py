@@ -41,8 +41,17 @@ def _parse_item(place: str, entry: Any) -> Iterator[ForeignItem]:
     if not names or not isinstance(key, str) or value is None:
         yield RefusedItem(place=place, reason="It has no namespace, no key or no value.")
         return
-    created_at = files.parse_time(entry.get("created_at"))
-    yield ForeignValue(place=place, namespace=tuple(names), key=key, value=value, created_at=created_at)
+    minutes = entry.get("ttl_minutes")
+    yield ForeignValue(
+        place=place,
+        namespace=tuple(names),
+        key=key,
+        value=value,
+        created_at=files.parse_time(entry.get("created_at")),
+        expires_at=files.parse_time(entry.get("expires_at")),
+        # LangGraph starts a lifetime again with each reading.
+        sliding_ttl=60.0 * minutes if isinstance(minutes, int | float) else None,
+    )
 
 
 def _decode_value(value: Any) -> Any:

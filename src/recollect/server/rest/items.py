@@ -96,7 +96,7 @@ class NamespaceFilter(RequestBody):
     offset: int = 0
 
 
-class StoredItem(RecordBody):
+class KeyedItem(RecordBody):
     """An item."""
 
     id: Annotated[str, Field(description="Id of the memory that holds it.", examples=["m-7"])]
@@ -118,7 +118,7 @@ class StoredItem(RecordBody):
 class FoundItems(BaseModel):
     """Items, in the order of the search."""
 
-    items: list[StoredItem]
+    items: list[KeyedItem]
     next_offset: Annotated[int | None, Field(description="null: there are no more")]
 
 
@@ -133,7 +133,7 @@ router = Router(prefix="/api/agents/{agent}/items", tags=["items"])
 
 
 @router.put("", scope=WRITE)
-def put_item(memory: CurrentAgent, body: NewItem) -> StoredItem:
+def put_item(memory: CurrentAgent, body: NewItem) -> KeyedItem:
     """Store a value. If there is an item with this key, it gets the value and the next version, and its former value
     stays in its history; the same value makes no new version. When this route answers, it is on disk. 403 for an origin
     that is trusted more than the key."""
@@ -142,16 +142,16 @@ def put_item(memory: CurrentAgent, body: NewItem) -> StoredItem:
         raise Invalid(NO_NULL)
     item = memory.put(**dict(body))
     assert item is not None  # only null deletes
-    return StoredItem.of(item)
+    return KeyedItem.of(item)
 
 
 @router.get("", scope=READ)
-def get_item(memory: CurrentAgent, place: Annotated[ReadItem, Query()]) -> StoredItem:
+def get_item(memory: CurrentAgent, place: Annotated[ReadItem, Query()]) -> KeyedItem:
     """Return an item. 404 if there is none, or if it has expired."""
     item = memory.get_item(place.namespace, place.key, refresh=place.refresh)
     if item is None:
         raise NotFound(NO_ITEM)
-    return StoredItem.of(item)
+    return KeyedItem.of(item)
 
 
 @router.delete("", scope=WRITE, status_code=204)
@@ -177,7 +177,7 @@ def search_items(memory: CurrentAgent, body: ItemSearch) -> FoundItems:
     items = fit_page(found)
     is_end = len(found) < body.limit and len(items) == len(found)
     return FoundItems(
-        items=[StoredItem.of(each) for each in items], next_offset=None if is_end else body.offset + len(items)
+        items=[KeyedItem.of(each) for each in items], next_offset=None if is_end else body.offset + len(items)
     )
 
 

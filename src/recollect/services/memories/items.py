@@ -104,9 +104,9 @@ class Items:
             live = self._refresh(owner, live, now)
         return [None if memory is None else rules.make_item(memory) for memory in live]
 
-    def check(self, owner: Owner, draft: ItemDraft) -> tuple[str, str]:
-        """Check a draft without writing it; return its path and key. Raises: Invalid, SecretRejected."""
-        return self._check(owner, draft, None, self._now()).place
+    def check(self, owner: Owner, draft: ItemDraft) -> Memory | None:
+        """Return the memory that a draft would become; None for a deletion. Raises: Invalid, SecretRejected."""
+        return self._check(owner, draft, None, self._now()).memory
 
     def delete(self, owner: Owner, place: Place, *, user: str | None = None, version: int | None = None) -> bool:
         """Delete an item and its history; return False if there is none.
@@ -212,7 +212,7 @@ class Items:
 
     def _live(self, memory: Memory, now: datetime) -> Memory | None:
         """Return a memory with its queued mark, or None if it has expired or is held."""
-        (shown,) = self._retrieved.shown(memory.owner, [memory])
+        (shown,) = self._retrieved.apply(memory.owner, [memory])
         return shown if shown.state(now) is State.LIVE else None
 
     def _refresh(self, owner: Owner, live: Sequence[Memory | None], now: datetime) -> list[Memory | None]:
@@ -291,7 +291,7 @@ class Items:
     ) -> tuple[Memory | None, bool]:
         old, new = self._store.find_item(owner, *write.place, user=user), write.memory
         if old is not None:
-            (old,) = self._retrieved.shown(owner, [old])
+            (old,) = self._retrieved.apply(owner, [old])
         is_there = old is not None and old.state(now) is not State.EXPIRED
         version = old.version if old is not None and is_there else 0
         if write.version not in (None, version):

@@ -23,6 +23,7 @@ from recollect.model import (
     Owner,
     RefusedItem,
 )
+from recollect.policy.erasure import mark_row
 from recollect.policy.names import check_owner, check_session, memory_seq
 from recollect.policy.text import content_hash, fold
 from recollect.ports import Clock, Store
@@ -31,7 +32,7 @@ from recollect.services.memories.items import ItemDraft, Items
 from recollect.services.memories.remember import Remember
 from recollect.services.memories.secrets import SecretGuard
 from recollect.services.prompt.transcripts import TranscriptWriter, check_turn
-from recollect.services.transfer.check import MAX_LISTED
+from recollect.services.transfer.check import ERASED_HERE, MAX_LISTED
 from recollect.services.walk import Progress
 
 MEMORIES = "memories"
@@ -68,8 +69,9 @@ class _Seen:
     """Items read so far, so that duplicates within the file are found, also in a dry run."""
 
     is_remembered: bool = False
+    has_erased: bool = False  # texts that were erased here are looked for
     texts: set[tuple[Owner, Kind, str]] = field(default_factory=set)
-    items: set[tuple[Owner, str, str]] = field(default_factory=set)
+    items: set[tuple[Owner, tuple[str, ...], str]] = field(default_factory=set)
     notes: Counter[Owner] = field(default_factory=Counter)
     known_notes: dict[Owner, int] = field(default_factory=dict)
     turns: Counter[str] = field(default_factory=Counter)  # turns read so far, by session
@@ -107,16 +109,19 @@ class ForeignImport:
         agent: str,
         is_dry_run: bool,
         is_remembered: bool = False,
+        with_erased: bool = False,
         progress: Progress | None = None,
     ) -> ImportReport:
         """Import the items that `read` returns. It is called twice, so that an invalid file changes nothing.
 
-        `is_remembered` also stores the messages of conversations as episodes.
+        `is_remembered` also stores the messages of conversations as episodes. Texts that were erased here are refused,
+        unless `with_erased`.
 
         Raises: Invalid.
         """
         total = sum(1 for _ in read())
         tally, seen = _Tally(), _Seen(is_remembered=is_remembered)
+        seen.has_erased = not with_erased and self._store.has_rows(tenant, "erased_texts")
         for number, item in enumerate(read(), 1):
             if isinstance(item, RefusedItem):
                 tally.refuse(item)
@@ -165,6 +170,7 @@ class ForeignImport:
         identity = (owner, memory.kind, content_hash(memory.text))
         if identity in seen.texts or self._is_known(owner, memory.kind, memory.text):
             return False
+        self._check_erased(owner, seen, item.text)
         if memory.kind is Kind.NOTE:
             self._check_room(owner, seen)
         if not is_dry_run:
@@ -176,21 +182,35 @@ class ForeignImport:
 
     def _import_value(self, owner: Owner, item: ForeignValue, seen: _Seen, *, is_dry_run: bool) -> bool:
         """Store an item unless its key is taken; return True if it is new."""
+        ttl = item.sliding_ttl
+        if ttl is None and item.expires_at is not None:
+            ttl = (item.expires_at - self._now()).total_seconds()
+            if ttl <= 0:
+                raise Invalid("It has expired.")
         draft = ItemDraft(
             namespace=item.namespace,
             key=item.key,
             value=item.value,
             origin=Origin.IMPORT,
             created_at=item.created_at,
+            ttl=ttl,
+            refresh=item.sliding_ttl is not None,
             version=0,
         )
-        identity = (owner, *self._items.check(owner, draft))
-        if identity in seen.items or self._items.get(owner, [(item.namespace, item.key)], refresh=False)[0] is not None:
+        memory, place = self._items.check(owner, draft), (owner, item.namespace, item.key)
+        if place in seen.items or self._items.get(owner, [place[1:]], refresh=False)[0] is not None:
             return False
+        self._check_erased(owner, seen, memory.text if memory is not None else "")
         if not is_dry_run:
             self._items.put(owner, [draft])
-        seen.items.add(identity)
+        seen.items.add(place)
         return True
+
+    def _check_erased(self, owner: Owner, seen: _Seen, *texts: str) -> None:
+        """Raises: Invalid when one of the texts was erased here."""
+        marks = {mark_row("memories", text, "") for text in texts}
+        if seen.has_erased and self._store.find_erased(owner.tenant, marks):
+            raise Invalid(ERASED_HERE)
 
     def _check_room(self, owner: Owner, seen: _Seen) -> None:
         """Check that the note fits, since an import never displaces stored notes. Raises: Invalid."""
@@ -227,6 +247,7 @@ class ForeignImport:
         seen.turns[id] += 1
         if seen.turns[id] <= seen.stored_turns[id]:
             return False
+        self._check_erased(owner, seen, item.user, item.assistant)
         if not is_dry_run:
             self._transcripts.log_turn(
                 owner,
