@@ -132,7 +132,7 @@ def test_counts_name_every_kind_and_leave_out_the_archived(store: Store, ann: Ow
     store.add_memory(note("away", ann, kind=Kind.CORE, archived_at=NOW))
     store.add_memory(note("not ann's", bob, kind=Kind.EPISODE))
 
-    assert store.count_memories(ann) == {Kind.CORE: 0, Kind.JOURNAL: 1, Kind.NOTE: 2, Kind.EPISODE: 0}
+    assert store.count_memories(ann) == {Kind.CORE: 0, Kind.JOURNAL: 1, Kind.NOTE: 2, Kind.EPISODE: 0, Kind.ITEM: 0}
 
 
 def test_memories_of_many_agents_are_counted_at_once(store: Store) -> None:
