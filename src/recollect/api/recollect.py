@@ -241,7 +241,7 @@ class Recollect:
     def background(self) -> Sequence[BackgroundStatus]:
         """Return the state and queue of each background thread; restart threads that died."""
         services = self._services
-        workers = (services.context_calls, services.retrieved, services.keys, self._embedding)
+        workers = (services.context_calls, services.retrieved, services.echoes, services.keys, self._embedding)
         return [each.status() for each in workers]
 
     def verify_key(self, key: str) -> ApiKey:
@@ -300,6 +300,7 @@ class Recollect:
                 closing.callback(self._store.close)
                 closing.callback(self._services.context_calls.close)
                 closing.callback(self._services.retrieved.close)
+                closing.callback(self._services.echoes.close)
                 closing.callback(self._services.keys.close)
                 closing.callback(self._services.recall.close)
                 closing.callback(self._embedding.close)

@@ -14,9 +14,10 @@ from datetime import datetime
 from recollect.caller import current_caller
 from recollect.errors import NotFound
 from recollect.model import Appearance, Document, Explanation, Hit, Memory, Outcome, Owner, Source, State
+from recollect.policy.filters.conditions import is_matching
 from recollect.policy.names import memory_seq
 from recollect.policy.recall.question import other_forms
-from recollect.policy.text import fold, terms
+from recollect.policy.text import terms
 from recollect.ports import Clock, Store
 from recollect.services.prompt.prompt_log import ContextCalls
 from recollect.services.recall.recall import Ranking, Recall, RecallRequest
@@ -154,12 +155,10 @@ class Explain:
             return _make_explanation(
                 id, Outcome.FILTERED, f"It is of the kind {memory.kind}; asked were {kinds}.", ranking
             )
-        is_tagged = not request.tag or fold(request.tag) in map(fold, memory.tags)
-        if not is_tagged or not request.only.matches(memory):
+        now = self._now() if request.as_of is None else request.as_of
+        if not is_matching(request.where, memory, now):
             return _make_explanation(id, Outcome.FILTERED, "It does not pass the filters of the question.", ranking)
-        outcome = find_exclusion(
-            memory, self._now() if request.as_of is None else request.as_of, is_past=request.as_of is not None
-        )
+        outcome = find_exclusion(memory, now, is_past=request.as_of is not None)
         return None if outcome is None else _make_explanation(id, outcome, GONE[outcome], ranking)
 
     def _explain_mismatch(self, owner: Owner, request: RecallRequest, id: str) -> Explanation:

@@ -106,6 +106,9 @@ class SqlDelegate:
     add_context_calls = delegate(SqlStore.add_context_calls)
     get_context_call = delegate(SqlStore.get_context_call)
     list_context_calls = delegate(SqlStore.list_context_calls)
+    add_shown = delegate(SqlStore.add_shown)
+    find_shown = delegate(SqlStore.find_shown)
+    forget_shown = delegate(SqlStore.forget_shown)
     list_tool_results = delegate(SqlStore.list_tool_results)
 
     # WorkflowStore
