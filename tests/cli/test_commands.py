@@ -14,6 +14,7 @@ from recollect import Recollect, Settings
 from recollect.cli.commands.doctor import _engine_checks
 from tests.cli.program import Program
 from tests.model_server import Handler
+from tests.postgres_server import PostgresServer
 from tests.providers.test_openai_embedder import Endpoint, status, vectors
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -244,6 +245,21 @@ def test_doctor_goes_as_far_as_it_can(program: Program) -> None:
     ended = program("doctor", RECOLLECT_EMBEDDER="word2vec")
     assert ended.code == 1
     assert "✗ embedder: There is no embedder 'word2vec'" in ended.out
+
+
+def test_doctor_advises_only_what_helps(program: Program, postgres_server: PostgresServer, postgres_url: str) -> None:
+    (program.folder / "broken.db").write_bytes(b"this is not a database, not at all" * 100)
+    (program.folder / "folder.db").mkdir()
+
+    def advice(url: str) -> str:
+        checks = program("doctor", "--quick", "--json", "--url", url).json["checks"]
+        return str(next(each["advice"] for each in checks if each["name"] == "store"))
+
+    assert advice("sqlite:///broken.db").startswith("Restore a backup")
+    assert advice("postgresql://app@127.0.0.1:1/x") == "Check the address, or use --url."
+    # These say what to do themselves.
+    assert advice("sqlite:///folder.db") == ""
+    assert advice(postgres_server.admin_url(postgres_url)) == ""
 
 
 def test_a_file_is_remembered_as_a_whole_or_not_at_all(program: Program) -> None:

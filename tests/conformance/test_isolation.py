@@ -108,7 +108,6 @@ BY_AN_AGENT: dict[str, Attempt] = {
     ),
     "list_aging": lambda store, me, it: store.list_aging(me),
     "count_aging": lambda store, me, it: store.count_aging(me, now=NOW),
-    "find_filtered": lambda store, me, it: store.find_filtered(me),
     "archive_memories": lambda store, me, it: store.archive_memories(me, [it.seq], now=NOW),
     "mark_retrieved": lambda store, me, it: store.mark_retrieved(me, [it.seq], at=NOW),
     "count_memories": lambda store, me, it: store.count_memories(me),

@@ -67,7 +67,7 @@ def test_it_tells_what_became_of_it_in_the_latest_prompts(ann: AgentMemory, bob:
         (calls[1].id, "memories", "budget"),
         (calls[0].id, "memories", ""),
     ]
-    assert {hit.id for hit in said.shown} == {hit.id for hit in ann.recall(QUESTION)}
+    assert {hit.id for hit in said.hits} == {hit.id for hit in ann.recall(QUESTION)}
     assert why(ann, "turn 1").prompts == ()
     assert [each.session_id for each in why(bob, "m-1").prompts] == ["s-9"]
 
@@ -180,7 +180,7 @@ def test_without_an_id_every_hit_and_what_came_near_are_explained(ann: AgentMemo
 
     assert (said.id, said.outcome) == ("", Outcome.RECALLED)
     assert [each.id for each in said.items[:2]] == [hit.id for hit in ann.recall(QUESTION, limit=2)]
-    assert [each.id for each in said.shown] == [each.id for each in said.items[:2]]
+    assert [each.id for each in said.hits] == [each.id for each in said.items[:2]]
     assert [each.outcome for each in said.items[:2]] == [Outcome.RECALLED] * 2
     assert {Outcome.OUT_RANKED, Outcome.DOUBLE} <= {each.outcome for each in said.items[2:]}
     assert [(each.id, each.outcome, each.sentence) for each in said.items] == [

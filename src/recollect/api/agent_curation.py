@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from recollect.api.agent_records import MAX_PAGE, AgentView, parse_state
 from recollect.errors import Invalid
 from recollect.model import AddedFacts, FactStep, KindName, Memory, MemoryVersion, StateName
 from recollect.policy.memories.kinds import check_kind
 from recollect.policy.numbers import check_before
-from recollect.policy.text import check_text
-from recollect.services.memories.drafts import check_filter
 from recollect.services.memories.fact_requests import check_steps, make_request
+from recollect.services.memories.filters import MemoryFilters, check_filters
 from recollect.services.recall.recall import check_limit
 
 NOTHING_NAMED = (
-    "Name the memories to restore: their ids, or state= with archived or expired, optionally with kind, tag and "
-    "session_id."
+    "Name the memories to restore: their ids, state= with archived or expired, or where=; optionally with kind, tag "
+    "and other filters."
 )
-BOTH_NAMED = "Name the memories to restore either by their ids or by state, kind, tag and session_id, not by both."
+BOTH_NAMED = "Name the memories to restore either by their ids or by state, where and other filters, not by both."
 
 
 class AgentCuration(AgentView):
@@ -82,29 +81,25 @@ class AgentCuration(AgentView):
         *,
         state: StateName | None = None,
         kind: KindName | None = None,
-        tag: str = "",
-        session_id: str | None = None,
+        **filters: Unpack[MemoryFilters],
     ) -> Sequence[Memory]:
         """Make archived or expired memories live again, and return them.
 
-        Name one id or several, or restore all that are in a `state` (archived or expired) and have this kind, tag and
-        session. The end of a restored memory is renewed by the lifetime of its category, and its decay starts again.
-        By id, a live memory is returned unchanged. By state, memories that were corrected stay as they are.
+        Name one id or several, or restore all that are in a `state` (archived or expired), have this kind and pass the
+        filters of `list`. `where` may name the state instead, or leave it out for both. The end of a restored memory is
+        renewed by the lifetime of its category, and its decay starts again. By id, a live memory is returned unchanged.
+        Otherwise, memories that were corrected stay as they are.
 
         Raises: Invalid, NotFound; Conflict when a memory was corrected, or a live one has the same text; Forbidden.
         """
-        restore, is_filtered = self._services.restore, any((state, kind, tag, session_id))
+        restore, is_filtered = self._services.restore, any((state, kind, *filters.values()))
         if ids is not None:
             if is_filtered:
                 raise Invalid(BOTH_NAMED)
             return restore(self.owner, [ids] if isinstance(ids, str) else list(ids))
         named = None if state is None else parse_state(state)
-        if named is None:
+        where = check_filters(**filters)
+        if named is None and (state is not None or not filters.get("where")):
             raise Invalid(NOTHING_NAMED)
-        return restore.restore_matching(
-            self.owner,
-            named,
-            kind=None if kind is None else check_kind(kind),
-            tag=check_text(tag, what="tag").strip(),
-            only=check_filter(session_id, None, None, None, None),
-        )
+        of_kind = None if kind is None else check_kind(kind)
+        return restore.restore_matching(self.owner, named, kind=of_kind, where=where)

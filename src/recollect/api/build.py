@@ -127,12 +127,11 @@ def build_services(
     conversations = _build_conversations(store, guard, summary, now, settings)
     recall = _build_recall(store, embedding, echoes, retrieved, schedule, judge, now, settings)
     inject = _build_inject(store, embedding, echoes, judge, now, settings)
-    context_calls = ContextCalls(store, keep=settings.context_calls_kept)
+    context_calls, keys = ContextCalls(store, keep=settings.context_calls_kept), ApiKeys(store, now)
     consolidate = _build_consolidate(store, remember, guard, summary, now, settings)
-    keys, similar, waiting = ApiKeys(store, now), Similar(store, embedding, now), (retrieved, context_calls)
     gather = _build_gather(store, judge, inject, recall, skills, conversations, settings)
     assemble = _build_assemble(store, guard, gather, fast, tokens, echoes, retrieved, context_calls, now, settings)
-    caches = (echoes, assemble, context_calls, keys, embedding)
+    similar, caches = Similar(store, embedding, now), (echoes, assemble, context_calls, keys, embedding)
     return Services(
         store=store,
         now=now,
@@ -167,7 +166,7 @@ def build_services(
         assemble=assemble,
         context_calls=context_calls,
         seen=InspectContextCall(store, skills, context_calls),
-        erase=Erase(store, consolidate, now, waiting=waiting, caches=caches),
+        erase=Erase(store, consolidate, now, waiting=(retrieved, context_calls), caches=caches),
         export=Export(store, outside.archives, now, key=settings.export_key),
         import_=_build_import(store, embedding, remember, transcripts, guard, outside, now, settings),
     )

@@ -74,7 +74,7 @@ class Explanation:
     words: tuple[str, ...] = ()  # words of the question that it contains
     rival: Hit | None = None  # the lowest hit that was returned, or the hit it duplicates
     unanswered: tuple[Unanswered, ...] = ()
-    shown: tuple[Hit, ...] = ()  # every hit the question recalls
+    hits: tuple[Hit, ...] = ()  # every hit the question recalls
     prompts: tuple[Appearance, ...] = ()  # the agent's latest prompts that considered it, newest first
     text: str = ""  # its text, if it is at hand
     items: tuple[Explanation, ...] = ()  # of a whole answer: each hit, then the best of what was left out

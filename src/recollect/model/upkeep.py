@@ -68,6 +68,7 @@ class CheckResult:
 class StoreState:
     """Schema and durability of a database."""
 
+    engine: str  # sqlite or postgres
     schema: int  # number of its newest migration
     durability: str  # mechanism by which a committed write survives a power cut
     is_durable: bool

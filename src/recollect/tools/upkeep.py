@@ -65,38 +65,6 @@ def _render(fact: Fact) -> Json:
 
 TOOLS = (
     Tool(
-        name="memory_add",
-        set="admin",
-        title="Remember a conversation's facts",
-        description=(
-            "Read a conversation and keep its lasting facts, preferences, decisions and promises; questions, small "
-            "talk and what is known already are left out. The answer's `undo` reverts it with memory_undo_add."
-        ),
-        parameters={
-            "conversation": Parameter(
-                description="Its messages, each on a line that begins with user: or assistant:.", is_required=True
-            ),
-            "session_id": Parameter(description="The id of the conversation, if it has one."),
-            "dry_run": Parameter(description="true: only show what would be kept.", type="boolean"),
-        },
-        answer={"added": "array", "updated": "array", "superseded": "array", "dropped": "array", "undo": "array"},
-        call=memory_add,
-        is_idempotent=True,
-        session_argument="session_id",
-    ),
-    Tool(
-        name="memory_undo_add",
-        set="admin",
-        title="Undo memory_add",
-        description="Undo one memory_add: delete what it added and restore what it changed, if nothing changed since.",
-        parameters={
-            "undo": Parameter(description="The `undo` of memory_add's answer.", type="array", is_required=True)
-        },
-        answer={"undone": "integer"},
-        call=memory_undo_add,
-        is_destructive=True,
-    ),
-    Tool(
         name="memory_list",
         set="admin",
         title="List memories no longer used",
@@ -131,5 +99,37 @@ TOOLS = (
         answer={"restored": "integer", "ids": "array"},
         call=memory_restore,
         is_idempotent=True,
+    ),
+    Tool(
+        name="memory_add",
+        set="admin",
+        title="Remember a conversation's facts",
+        description=(
+            "Read a conversation and keep its lasting facts, preferences, decisions and promises; questions, small "
+            "talk and what is known already are left out. The answer's `undo` reverts it with memory_undo_add."
+        ),
+        parameters={
+            "conversation": Parameter(
+                description="Its messages, each on a line that begins with user: or assistant:.", is_required=True
+            ),
+            "session_id": Parameter(description="The id of the conversation, if it has one."),
+            "dry_run": Parameter(description="true: only show what would be kept.", type="boolean"),
+        },
+        answer={"added": "array", "updated": "array", "superseded": "array", "dropped": "array", "undo": "array"},
+        call=memory_add,
+        is_idempotent=True,
+        session_argument="session_id",
+    ),
+    Tool(
+        name="memory_undo_add",
+        set="admin",
+        title="Undo memory_add",
+        description="Undo one memory_add: delete what it added and restore what it changed, if nothing changed since.",
+        parameters={
+            "undo": Parameter(description="The `undo` of memory_add's answer.", type="array", is_required=True)
+        },
+        answer={"undone": "integer"},
+        call=memory_undo_add,
+        is_destructive=True,
     ),
 )

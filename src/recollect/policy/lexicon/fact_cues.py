@@ -36,11 +36,10 @@ class FactCues:
     def patterns(self) -> Mapping[str, re.Pattern[str]]:
         """The compiled patterns, by the names of the fields; those of starts match at the start only."""
         starts = {"subject", "asking", "request", "unreal", "pointing"}
-        return {
-            name: re.compile(rf"{'^' if name in starts else ''}(?:{source})")
-            for name, source in vars(self).items()
-            if isinstance(source, str)
-        }
+        sources = {name: source for name, source in vars(self).items() if isinstance(source, str)}
+        found = {name: re.compile(rf"{'^' if name in starts else ''}(?:{source})") for name, source in sources.items()}
+        # Matches the space before a clause, in any case, to split a sentence at it.
+        return found | {"link": re.compile(rf",?\s+(?={self.link})", re.IGNORECASE)}
 
 
 ENGLISH = FactCues(
@@ -59,14 +58,14 @@ ENGLISH = FactCues(
         r"|deadline|standard|at most|max(?:imum)?|minimum|moved|moving|opened|diagnos\w+|appointment|booked|expires?"
         r"|decided|agreed|promised|insists?|doesn't (?:eat|drink|like|want)|don't (?:eat|drink|like|watch|want|do|use)"
         r"|can't (?:have|eat|drink|stand)|won't (?:eat|drink)|(?:i|we|he|she|they) (?:really |absolutely )?(?:love"
-        r"|like|enjoy)s? (?!it\b|that\b|this\b|your\b|to (?:hear|know|see))|(?:on|parental|sick) leave"
+        r"|like|enjoy)s? (?!it\b|the\b|that\b|this\b|your\b|to (?:hear|know|see))|(?:on|parental|sick) leave"
         r"|call me (?!tomorrow|later|back|when|at|on|if|asap)|suffers?|(?:i|we|he|she|they) ha(?:ve|s) (?:a|an|two"
-        r"|three|four|no|\d+) (?!question|problem|issue|headache|idea|doubt|request|look|feeling|quick|few|little|bit"
-        r"|chance|good|great|nice))\b"
+        r"|three|four|no|\d+) (?!question|problem|issue|headache|idea|doubt|request|lot|ton|look|feeling|quick|few"
+        r"|little|bit|chance|good|great|nice))\b"
     ),
     promise=(
-        r"\b(?:i'll|we'll|i will|we will|i'm going to|we're going to|you'll|you will|will (?:receive|get|bring|call"
-        r"|send|arrive|come|charge|deliver)|i promise\w*|(?:i|we) (?:told|promised|owe)|we'd|let me send)\b"
+        r"\b(?:i'll|we'll|i will|we will|i'm going to|we're going to|will (?:receive|get|bring|call|send|arrive|come"
+        r"|charge|deliver)|i promise\w*|(?:i|we) (?:told|promised|owe)|we'd|let me send)\b"
     ),
     subject=(
         r"(?:the|all|both|every|each) \w+|(?:my|our) (?:\w+ ){0,2}(?:brother|sister|mother|father|mom|mum|dad|son"
@@ -84,8 +83,11 @@ ENGLISH = FactCues(
     hedge=(
         r"\b(?:want to|wanna|would like|i'd like|i'd love|would love|need (?:to|a|an|some|help|ideas?)|i think|i guess"
         r"|i suppose|maybe|perhaps|not sure|i wonder|feel like|i hope|wish|looking for|thinking (?:of|about)|might"
-        r"|probably|i knew|i mean|sounds?|seems?|looks?|could|should|i see|i understand|i checked|questions?"
-        r"|trying to (?:find|get|set))\b"
+        r"|probably|i knew|i mean|sounds?|seems?|looks?|could|should|i see|i understand|i checked|questions?|ideas?"
+        r"|suggestions?|i'm (?:sure|trying to|hoping|worried|considering)|for (?:example|instance)|if i|been trying to"
+        r"|so (?:that )?(?:i|we) can|notic(?:ed|ing)|wonder(?:ed|ing)|i've heard|speaking of|never (?:saw|thought|know"
+        r"|knew|heard)|planning (?:to|on)|never real\w+|didn't (?:know|realize)|interested in|i believe"
+        r"|looking forward|i'm (?:so |really )?(?:glad|happy|excited)|as someone|give \w+ a try|been meaning)\b"
     ),
     asking=(
         r"(?:what|where|why|how|who|whom|whose|which)\b(?! (?:i|we|he|she|they) (?:like|love|hate|prefer)\b)|what's"
@@ -102,9 +104,9 @@ ENGLISH = FactCues(
     ),
     standing=r"\b(?:from now on|always|never|no more|going forward|by default|every time|remember that|don't ever)\b",
     trivial=(
-        r"\b(?:(?:i'll|we'll|i will|i'm going to|you'll) (?:check|see|try|look|think|let you know|be (?:back|right"
-        r"|there|fine)|wait|do (?:that|it)|have a look|take a look|keep|describe|remember|only|add|use|write|stick|go)"
-        r"|will (?:do|be)|talk|bye)\b"
+        r"\b(?:(?:i'll|we'll|i will|i'm going to|you'll) (?:\w+ly |also |just |then |have to )?(?:make sure|check|see"
+        r"|try|look|think|let you know|be (?:back|right|there|fine)|wait|do (?:that|it)|have a look|take a look|keep"
+        r"|describe|remember|only|add|use|write|stick|go)|will (?:do|be)|talk|bye)\b"
     ),
     unreal=r"(?:if|unless|suppose|whether|in case|imagine|assuming|given)\b",
     link=(
@@ -142,7 +144,8 @@ GERMAN = FactCues(
     ),
     hedge=(
         r"\b(?:möchte|würde|hätte gern\w*|brauch\w*|suche|vielleicht|glaube|denke|weiß nicht|wüsste|könnte|sollte"
-        r"|wollte|egal|schaff|mach ich|komm nicht|fragen?)\b"
+        r"|wollte|egal|schaff|mach ich|komm nicht|fragen?|wusste|interessier\w+|freue|freut|froh|hoffe|hoffen"
+        r"|gespannt)\b"
     ),
     asking=(
         r"(?:was|wer|wen|wem|wie|wo|wann|warum|wieso|weshalb|welche\w?|wohin|woher|wozu|seit wann)\b|(?:ist|sind|war"
@@ -193,7 +196,7 @@ FRENCH = FactCues(
     ),
     hedge=(
         r"\b(?:voudrais|aimerais|besoin|cherch\w+|peut-être|pense|crois|sais pas|manque|espère|faudrait|pourrait"
-        r"|regarde|question|souci|problème|penses)\b"
+        r"|regarde|question|souci|problème|penses|savais|intéress\w+|hâte|content\w*|heureux|heureuse)\b"
     ),
     asking=(
         r"(?:qui|quoi|où|comment|pourquoi|combien|quel\w*|est-ce|qu'est|c'est (?:quoi|qui|quand|où)|tu (?:sais|connais"
@@ -242,7 +245,7 @@ SPANISH = FactCues(
     ),
     hedge=(
         r"\b(?:quiero|quisiera|gustaría|necesito|busco|quizás?|tal vez|creo|no sé|espero|podría\w*|debería\w*|difícil"
-        r"|puede que|pregunta|duda|parece|ruido|problema|vale pues)\b"
+        r"|puede que|pregunta|duda|parece|ruido|problema|vale pues|sabía|interesa\w*|content[oa]|ilusión|ganas)\b"
     ),
     asking=(
         r"¿|(?:qué|quién\w*|cómo|cuándo|dónde|cuál\w*|cuánt\w+|por qué|sabes|recuerdas|me recuerdas)\b|(?:como|donde"
@@ -292,7 +295,7 @@ PORTUGUESE = FactCues(
     ),
     hedge=(
         r"\b(?:quero|queria|gostaria|preciso d\w+|procuro|talvez|acho|não sei|espero|poderia|deveria|pergunta|dúvida"
-        r"|parece|nada|não liga|problema|ajuda)\b"
+        r"|parece|nada|não liga|problema|ajuda|sabia|interess\w+|contente|vontade)\b"
     ),
     asking=(
         r"(?:o que|quem|qual|quais|quant\w+|por que|porquê|onde|sabes|lembras|você sabe)\b|(?:como|quando) (?:é|são"
@@ -341,7 +344,7 @@ ITALIAN = FactCues(
     passing=r"\b(?:adesso|oggi|in questo momento|stamattina|stasera|stanc\w+|appena|ancora|ieri)\b",
     hedge=(
         r"\b(?:vorrei|bisogno|cerco|forse|penso|credo|non (?:lo )?so|spero|potrebbe|dovrebbe|può darsi|provo|sembra"
-        r"|domanda|problema)\b"
+        r"|domanda|problema|sapevo|interess\w+|content[oa]|vedo l'ora)\b"
     ),
     asking=(
         r"(?:chi|cosa|che cosa|dove|qual\w*|perché|quant\w+|sai|ricordi|ti ricordi)\b|(?:come|quando|che) (?:è|sono|si"

@@ -18,6 +18,7 @@ from recollect.policy.lexicon.fact_cues import CUES, UNSPACED_FACT, UNSPACED_OTH
 from recollect.policy.lexicon.languages import LEXICONS, find_language
 from recollect.policy.memories import chatter
 from recollect.policy.memories.categories import Category
+from recollect.policy.memories.gist import LONG_WORDS, PERSONAL_SHARE, is_long_answer
 from recollect.policy.memories.importance import find_category_of_sentence
 from recollect.policy.text import is_question, terms
 
@@ -41,6 +42,7 @@ REQUEST = "a request"
 RESTATED = "restates what the user said"
 OWN_WORDS = "the assistant's own words"
 UNSURE = "not a lasting fact"
+PASTED = "a pasted text"
 TOO_LONG = f"longer than {MAX_FACT_CHARS} characters"
 UNKNOWN_LANGUAGE = "in a language the rules do not know"
 """Reasons for leaving something out."""
@@ -63,7 +65,9 @@ _OPENING = re.compile(
     r"|sì|ma|grazie|ciao|beh|dai|giusto|bene)(?:[ ,.!:–-]+|$))+",
     re.IGNORECASE,
 )
-_CODE = re.compile(r"\w\(\)|[;{}]\s*$|^\s*(?:\$ |>>> |def |class |import |SELECT )|\w(?:Error|Exception):|=>|==|::|&&")
+_CODE = re.compile(
+    r"\w\(\)|[;{}]\s*$|^\s*(?:\$ |>>> |def |class |import |SELECT )|\w(?:Error|Exception):|=>|==|::|&&|__|\\_"
+)
 _CLAUSE = re.compile(r",\s+|\s+[-–]\s+|\s+(?=\()")
 _NUMBER = re.compile(r"\d")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -96,8 +100,8 @@ class _Clause:
     cues: FactCues
 
 
-def read_facts(messages: Sequence[tuple[Role, str]]) -> list[Statement]:
-    """Split a conversation into statements and judge each.
+def read_facts(messages: Sequence[tuple[Role, str]]) -> Iterator[Statement]:
+    """Split a conversation into statements and yield each with its judgement.
 
     >>> [each.text for each in read_facts([(Role.USER, "Hi! I'm allergic to penicillin. What can I take?")])]
     ['Hi!', "I'm allergic to penicillin.", 'What can I take?']
@@ -106,17 +110,15 @@ def read_facts(messages: Sequence[tuple[Role, str]]) -> list[Statement]:
     """
     spoken = " ".join(text[:MAX_READ_CHARS] for role, text in messages if role is Role.USER)
     usual = _find_language(spoken)
-    found: list[Statement] = []
     said: set[str] = set()
     for turn, (role, text) in enumerate(messages):
         if role is Role.USER:
-            found += _read_message(turn, role, text, usual)
+            yield from _read_message(turn, role, text, usual)
             said |= set(terms(text))
         elif role is Role.ASSISTANT:
             answer = next((text for role, text in messages[turn + 1 : turn + 2] if role is Role.USER), "")
             is_confirmed = bool(_CONFIRMATION.match(answer)) and "?" not in text and "？" not in text
-            found += _read_answer(turn, text, usual, said, is_confirmed=is_confirmed)
-    return found
+            yield from _read_answer(turn, text, usual, said, is_confirmed=is_confirmed)
 
 
 def find_unfit(text: str) -> str:
@@ -135,6 +137,12 @@ def find_unfit(text: str) -> str:
 
 def _read_message(turn: int, role: Role, text: str, usual: Lexicon | None) -> Iterator[Statement]:
     body = _QUOTED.sub("", _FENCE.sub("", text[:MAX_READ_CHARS]))
+    if role is Role.ASSISTANT and is_long_answer(text):
+        yield Statement(turn=turn, role=role, text=f"{body[:80]}…", reason=OWN_WORDS)
+        return
+    if _is_pasted(body, usual):
+        yield Statement(turn=turn, role=role, text=f"{body[:80]}…", reason=PASTED)
+        return
     for sentence in _split_sentences(body):
         if reason := find_unfit(sentence):
             # What a question rests on may be a fact: "I'm vegan, what can I eat there?"
@@ -142,6 +150,13 @@ def _read_message(turn: int, role: Role, text: str, usual: Lexicon | None) -> It
             yield Statement(turn=turn, role=role, text=sentence, reason=reason)
         else:
             yield from _read_sentence(turn, role, sentence, _find_language(sentence) or usual)
+
+
+def _is_pasted(text: str, language: Lexicon | None) -> bool:
+    """Return True if a message is long and nobody speaks of themselves in it."""
+    words = _WORD.findall(_lower(text))
+    own = language.first_person if language is not None else frozenset[str]()
+    return len(words) > LONG_WORDS and sum(word in own for word in words) < PERSONAL_SHARE * len(words)
 
 
 def _read_premise(turn: int, role: Role, sentence: str, usual: Lexicon | None) -> Iterator[Statement]:
@@ -205,7 +220,7 @@ def _read_answer(
 def _judge(text: str, language: Lexicon, role: Role) -> str:
     """Return the reason why a clause is no fact; empty if it is one."""
     cues = CUES[language.code].patterns
-    lowered = _lower(text)
+    lowered = _lower(_OPENING.sub("", text))
     words = _WORD.findall(lowered)
     if chatter.read_text(text).is_chatter:
         return SMALL_TALK
@@ -231,24 +246,23 @@ def _count_points(
     has = {name: bool(pattern.search(lowered)) for name, pattern in cues.items()}
     is_decision = category is Category.DECISION
     has_date = not language.dates.isdisjoint(words)
-    is_promise = has["promise"] and not has["trivial"]
-    anchors = (
-        bool(_NUMBER.search(text))
-        + has_date
-        + (not language.has_capital_nouns and bool(_NAME.search(text)))
-        + (not language.relations.isdisjoint(words))
-    )
+    has_name = not language.has_capital_nouns and _NAME.search(text) is not None
+    anchors = bool(_NUMBER.search(text)) + has_date + has_name
+    # "Then I'll sort the files" is a plan of the moment; a promise says to whom, when or how much.
+    is_promise = has["promise"] and not has["trivial"] and anchors > 0
+    is_plan = has["promise"] and anchors == 0
+    anchors += not language.relations.isdisjoint(words)
     # "Your contract", said by an assistant, is the user's.
     is_to_you = not language.second_person.isdisjoint(words)
     is_about = has["self_words"] or has["others"] or (is_to_you and role is Role.ASSISTANT)
     # A habit or a decision says most; who and what it is about says the rest.
     points = 2 * (has["lasting"] or is_decision) + is_about + min(anchors, 2)
     # "The warehouse in Leeds has no forklift": a statement about something definite.
-    is_statement = (has["subject"] or _has_name_first(text, language)) and (
-        has["predicate"] or has["lasting"] or anchors > 1
-    )
-    points += is_promise + has["standing"] + 2 * is_statement
-    points -= 2 * (has["passing"] and not has["standing"]) + 3 * has["hedge"] + 3 * has["trivial"]
+    has_verb = has["predicate"] or has["lasting"]
+    points += 2 * (has["subject"] and (has_verb or anchors > 1))
+    points += has_verb and not has["subject"] and _has_name_first(text, language)
+    points += is_promise + has["standing"]
+    points -= 2 * (has["passing"] and not has["standing"]) + 4 * has["hedge"] + 2 * is_plan + 3 * has["trivial"]
     points -= has["pointing"] + 2 * (is_to_you and role is Role.USER and not is_promise)
     return points - 3 * (category is Category.ERROR)
 
@@ -291,8 +305,7 @@ def _split_links(text: str, language: Lexicon | None) -> list[str]:
     """Split at conjunctions that start a clause with a subject of its own; they go with that clause."""
     if language is None:
         return [text]
-    link = re.compile(rf"\s+(?={CUES[language.code].link})|,\s+(?={CUES[language.code].link})", re.IGNORECASE)
-    return [part for part in link.split(text) if part]
+    return [part for part in CUES[language.code].patterns["link"].split(text) if part]
 
 
 def _lower(text: str) -> str:

@@ -121,7 +121,9 @@ def _check_step(step: object) -> FactStep:
     fields = step if isinstance(step, Mapping) else {}
     change, id = fields.get("change"), fields.get("id")
     if change not in ("added", "updated", "ended") or memory_seq(id) is None:
-        raise Invalid('A step is a mapping such as {"change": "added", "id": "m-7", "version": 1}.')
+        raise Invalid(
+            'A step is a mapping such as {"change": "added", "id": "m-7", "version": 1}, in short added:m-7:1.'
+        )
     return FactStep(change=change, id=str(id), version=check_whole(fields.get("version"), "The version", least=1))
 
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from recollect.caller import current_caller
+from recollect.deadline import iter_with_deadline
 from recollect.errors import Conflict, Forbidden, Invalid, ModelError, NotFound, RecollectError, SecretRejected
 from recollect.lazy import LazyModule
 from recollect.model import (
@@ -132,22 +134,24 @@ class ExtractFacts:
             if memory.version != step.version:
                 raise Conflict(f"Memory {step.id} was changed since; it is at version {memory.version}. Undo by hand.")
             trust.check_change(memory.origin, current_caller().trust)
+            if step.change == "ended" and memory.valid_to is None:
+                raise Conflict(f"Memory {step.id} has not ended; undo the steps that one `add` answered with.")
             if step.change == "updated":
                 (before,) = self._store.list_versions(owner, step.id, limit=1) or (None,)
                 if before is None:
                     raise Conflict(f"Memory {step.id} has no former version.")
                 memory = replace(memory, text=before.text, tags=before.tags, importance=before.importance)
-            if step.change != "added":
-                restored.append(replace(memory, valid_to=None) if step.change == "ended" else memory)
+            # Writing what is deleted next compares its version once more, in the transaction.
+            restored.append(replace(memory, valid_to=None) if step.change == "ended" else memory)
         made = [step.id for step in steps if step.change == "added"]
-        counts = {"deleted": len(made), "restored": len(restored)}
-        message = f"Facts of a conversation were undone: {len(made)} deleted, {len(restored)} restored."
+        counts = {"deleted": len(made), "restored": len(restored) - len(made)}
+        message = "Facts of a conversation were undone: {deleted} deleted, {restored} restored.".format(**counts)
         self._remember.revert(
             owner, restored, made=made, also=lambda: self._record(owner, "facts.undo", message, counts)
         )
 
     def _read_by_rules(self, messages: Sequence[tuple[Role, str]], problem: str = "") -> _Plan:
-        read = facts.read_facts(messages)
+        read = list(iter_with_deadline(facts.read_facts(messages)))
         dropped = [DroppedFact(text=each.text, turn=each.turn, reason=each.reason) for each in read if each.reason]
         kept = [
             fact_answers.FactChange(op=fact_answers.FactOp.ADD, text=each.text, turn=each.turn)
@@ -162,7 +166,7 @@ class ExtractFacts:
         if self._model is None or not any(text.strip() for text in spoken):
             return None
         turns = [(role, self._guard.redact(owner.tenant, text)) for role, text in messages]
-        query = "\n".join(text for role, text in turns if role is Role.USER)[-MAX_QUERY_CHARS:]
+        query = "\n".join(text for role, text in turns if role in ORIGINS)[-MAX_QUERY_CHARS:]
         known = self._similar.find_related(owner, query, kinds=self._target_kinds, limit=fact_answers.MAX_MEMORIES)
         # A memory that ends already could not be restored to its former end by an undo.
         targets = [memory for memory in known if memory.valid_to is None]
@@ -182,12 +186,13 @@ class ExtractFacts:
 
     def _carry_out(self, owner: Owner, request: FactsRequest, plan: _Plan) -> AddedFacts:
         """Check each operation and carry out those that pass; one that is refused does not affect the others."""
-        writing = FactWriting(owner, request, plan.origin)
-        for operation in plan.operations:
-            reason = fact_answers.find_text_problem(operation.text) if operation.op != "drop" else ""
-            reason = reason or self._find_known(owner, operation, writing) or writing.take(operation, self._now)
+        writing = FactWriting(request, plan.origin)
+        for operation in iter_with_deadline(plan.operations):
+            reason = writing.find_problem(operation) or self._find_known(owner, operation, writing)
             if reason:
                 writing.dropped.append(DroppedFact(text=operation.text, turn=operation.turn, reason=reason))
+            else:
+                writing.take(operation, self._now())
         while True:
             try:
                 result = self._write(owner, request, writing)
@@ -252,7 +257,7 @@ class ExtractFacts:
 class FactWriting:
     """Drafts and edits of one call, each with its operation."""
 
-    def __init__(self, owner: Owner, request: FactsRequest, origin: Origin | None) -> None:
+    def __init__(self, request: FactsRequest, origin: Origin | None) -> None:
         self.drafts: list[tuple[Draft, FactChange]] = []
         self.edits: list[tuple[Memory, FactChange]] = []
         self.dropped: list[DroppedFact] = []
@@ -264,21 +269,25 @@ class FactWriting:
         texts = [draft.text for draft, _ in self.drafts] + [edit.text for edit, _ in self.edits]
         return any(duplicates.is_near_duplicate(text, other) for other in texts)
 
-    def take(self, operation: FactChange, now: Clock) -> str:
-        """Plan an operation; return a reason if it is refused."""
-        target: Memory | None = operation.target
+    def find_problem(self, operation: FactChange) -> str:
+        """Return the reason why an operation is refused, without a look at other memories; empty if it is not."""
+        target = operation.target
         if len(self.drafts) + len(self.edits) >= MAX_FACTS:
             return f"beyond the first {MAX_FACTS} facts of one call"
         if target is not None and not trust.is_within(target.origin, current_caller().trust):
             return f"changes {target.id}, which is trusted more than this key"
+        return "" if operation.op == "drop" else fact_answers.find_text_problem(operation.text)
+
+    def take(self, operation: FactChange, now: datetime) -> None:
+        """Plan an operation."""
+        target = operation.target
         if target is not None and operation.op == "drop":
-            self.edits.append((replace(target, valid_to=now()), operation))
+            self.edits.append((replace(target, valid_to=now), operation))
         # The words of a model never take the place of a trusted text under its id and origin.
         elif target is not None and operation.op == "update" and trust.is_low(target.origin):
             self.edits.append((replace(target, text=operation.text), operation))
         else:
             self.drafts.append((self._draft(operation, target), operation))
-        return ""
 
     def refuse(self, item: int, reason: str) -> None:
         """Leave out the draft or edit at a position that the write path refused."""

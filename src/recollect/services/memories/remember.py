@@ -151,6 +151,7 @@ class Remember:
         text: str | None = None,
         tags: Sequence[str] | None = None,
         importance: float | None = None,
+        metadata: Mapping[str, Any] | None = None,
         version: int | None = None,
     ) -> Memory:
         """Edit a memory and keep its previous state as a version.
@@ -167,6 +168,7 @@ class Remember:
             text=old.text if text is None else kinds.check_content(text, old.kind),
             tags=old.tags if tags is None else kinds.check_tags(tags),
             importance=old.importance if importance is None else kinds.check_importance(importance),
+            metadata=old.metadata if metadata is None else kinds.check_metadata(metadata),
         )
         is_changed = (edited.text, edited.tags) != (old.text, old.tags)
         new = (self._screen if is_changed else self._check_secrets)(edited, self._now())
@@ -245,9 +247,9 @@ class Remember:
         now, vectors = self._now(), self._embedding.of_texts([memory.text for memory in restored])
 
         def write() -> T:
+            self._end(restored, vectors, now)
             for id in made:
                 self._store.delete_memory(owner, id)
-            self._end(restored, vectors, now)
             return also()
 
         return self._run_transaction(owner, write, vectors)

@@ -14,9 +14,10 @@ from datetime import datetime
 from recollect.caller import current_caller
 from recollect.errors import NotFound
 from recollect.model import Appearance, Document, Explanation, Hit, Memory, Outcome, Owner, Source, State
+from recollect.policy.filters.conditions import is_matching
 from recollect.policy.names import memory_seq
 from recollect.policy.recall.question import other_forms
-from recollect.policy.text import fold, terms
+from recollect.policy.text import terms
 from recollect.ports import Clock, Store
 from recollect.services.prompt.prompt_log import ContextCalls
 from recollect.services.recall.recall import Ranking, Recall, RecallRequest
@@ -80,14 +81,14 @@ class Explain:
             or self._explain_mismatch(owner, request, id)
         )
         return replace(
-            explanation, shown=tuple(ranking.hits[: request.limit]), prompts=tuple(self._find_appearances(owner, id))
+            explanation, hits=tuple(ranking.hits[: request.limit]), prompts=tuple(self._find_appearances(owner, id))
         )
 
     def _explain_answer(self, owner: Owner, ranking: Ranking, request: RecallRequest) -> Explanation:
         shown, rest = ranking.hits[: request.limit], ranking.hits[request.limit :]
         # The nearest first: those that only the limit left out, then duplicates, then what is below the floor.
         below = sorted(ranking.below, key=ranking.below.__getitem__, reverse=True)
-        missed = [*(hit.id for hit in rest), *ranking.doubles, *ranking.counted, *below, *ranking.unwanted]
+        missed = [*(hit.id for hit in rest), *ranking.duplicates, *ranking.counted, *below, *ranking.unwanted]
         ids = [*(hit.id for hit in shown), *dict.fromkeys(missed[:NEAR_MISSES])]
         items = [self._add_text(owner, found) for id in ids if (found := _explain_candidate(ranking, request, id))]
         left_out = len(items) - len(shown)
@@ -96,7 +97,7 @@ class Explain:
             outcome=Outcome.RECALLED if shown else Outcome.BELOW_THRESHOLD if ranking.below else Outcome.NO_MATCH,
             sentence=f"Recalled: {len(shown)}, of at most {request.limit}. Nearest of what was left out: {left_out}.",
             unanswered=tuple(ranking.unanswered),
-            shown=tuple(shown),
+            hits=tuple(shown),
             items=tuple(items),
         )
 
@@ -154,12 +155,10 @@ class Explain:
             return _make_explanation(
                 id, Outcome.FILTERED, f"It is of the kind {memory.kind}; asked were {kinds}.", ranking
             )
-        is_tagged = not request.tag or fold(request.tag) in map(fold, memory.tags)
-        if not is_tagged or not request.only.matches(memory):
+        now = self._now() if request.as_of is None else request.as_of
+        if not is_matching(request.where, memory, now):
             return _make_explanation(id, Outcome.FILTERED, "It does not pass the filters of the question.", ranking)
-        outcome = find_exclusion(
-            memory, self._now() if request.as_of is None else request.as_of, is_past=request.as_of is not None
-        )
+        outcome = find_exclusion(memory, now, is_past=request.as_of is not None)
         return None if outcome is None else _make_explanation(id, outcome, GONE[outcome], ranking)
 
     def _explain_mismatch(self, owner: Owner, request: RecallRequest, id: str) -> Explanation:
@@ -243,8 +242,8 @@ def find_shared_words(question: str, text: str) -> tuple[str, ...]:
 
 def _explain_candidate(ranking: Ranking, request: RecallRequest, id: str) -> Explanation | None:
     """Explain a record that the search proposed; None if it did not."""
-    if id in ranking.doubles:
-        better = ranking.doubles[id]
+    if id in ranking.duplicates:
+        better = ranking.duplicates[id]
         rival = next((hit for hit in ranking.hits if hit.id == better), None)
         sentence = f"It says the same as {better}, which scores higher and is shown instead."
         return _make_explanation(id, Outcome.DOUBLE, sentence, ranking, rival=rival)
