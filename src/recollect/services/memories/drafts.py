@@ -221,9 +221,3 @@ def check_moment(value: object, what: str) -> datetime:
     if not MINYEAR < value.year < MAXYEAR:
         raise Invalid(f"{what} must lie within the years {MINYEAR + 1} to {MAXYEAR - 1}.")
     return value.astimezone(UTC)
-
-
-def is_step(added: Sequence[Memory], step: int) -> bool:
-    """Return True if the numbers of these memories reach the next multiple of `step`, whatever process counts."""
-    first, last = memory_seq(added[0].id) or 0, memory_seq(added[-1].id) or 0
-    return last // step > (first - 1) // step

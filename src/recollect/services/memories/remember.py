@@ -20,11 +20,12 @@ from recollect.policy.audit import describe_added
 from recollect.policy.memories import kinds, trust
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.memories.lifetime import summarise_expired
+from recollect.policy.names import is_step_reached
 from recollect.policy.numbers import check_whole
 from recollect.policy.text import content_hash
 from recollect.ports import Clock, Store, Vector
 from recollect.services.background.embedding import Embedding
-from recollect.services.memories.drafts import Draft, DraftChecker, find_identity, is_step, naming_item
+from recollect.services.memories.drafts import Draft, DraftChecker, find_identity, naming_item
 from recollect.services.memories.loop_guard import ECHO_REFUSED, LoopGuard
 from recollect.services.memories.secrets import SecretGuard
 
@@ -302,7 +303,7 @@ class Remember:
                 **({"corrected": corrected[:MAX_NAMED]} if corrected else {}),
             }
             self._record(owner, "memory.add", describe_added(new, len(pruned), corrected), meta, now)
-            if self._step and is_step(new, self._step):
+            if self._step and is_step_reached(new[0].id, new[-1].id, self._step):
                 self._on_step(owner)
         return result
 
