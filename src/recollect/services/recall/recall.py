@@ -8,7 +8,7 @@ separate thread, so that the search can continue without it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -110,7 +110,9 @@ class Recall:
         floor: float,
         half_life: timedelta,
         deadline: float,
+        on_recall: Callable[[], None] = lambda: None,
     ) -> None:
+        self._on_recall = on_recall
         self._store = store
         self._sources = {source.name: source for source in sources}
         self._embedding = embedding
@@ -135,6 +137,7 @@ class Recall:
         if request.as_of is None:
             seqs = [memory_seq(hit.id) or 0 for hit in best if hit.source is Source.MEMORY]
             self._retrieved.mark(owner, seqs, self._now())
+        self._on_recall()
         return Recalled(best, ranked.unanswered, request.purpose.heading if request.purpose is not None else "")
 
     def rank(self, owner: Owner, request: RecallRequest, *, depth: int = 1, most: int | None = None) -> Ranking:
