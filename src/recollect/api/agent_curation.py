@@ -1,15 +1,16 @@
-"""Methods to look after an agent's memories: their history, the review of new ones, and restoring old ones."""
+"""Methods to look after an agent's memories: facts of conversations, history, review, and restoring."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Unpack
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
 
 from recollect.api.agent_records import MAX_PAGE, AgentView, parse_state
 from recollect.errors import Invalid
-from recollect.model import KindName, Memory, MemoryVersion, StateName
+from recollect.model import AddedFacts, FactStep, KindName, Memory, MemoryVersion, StateName
 from recollect.policy.memories.kinds import check_kind
 from recollect.policy.numbers import check_before
+from recollect.services.memories.fact_requests import check_steps, make_request
 from recollect.services.memories.filters import MemoryFilters, check_filters
 from recollect.services.recall.recall import check_limit
 
@@ -21,7 +22,33 @@ BOTH_NAMED = "Name the memories to restore either by their ids or by state, wher
 
 
 class AgentCuration(AgentView):
-    """Methods to review and restore memories."""
+    """Methods to store the facts of conversations, and to review and restore memories."""
+
+    def add(
+        self, messages: Sequence[Mapping[str, Any]], *, session_id: str | None = None, dry_run: bool = False
+    ) -> AddedFacts:
+        """Store the lasting facts, preferences, decisions and promises of a conversation, in one transaction.
+
+        `messages` are mappings with `role` and `content`, as chat models take them. A configured model reads them;
+        without one, and when it fails, rules keep statements in the user's own words. The result lists what was
+        `added`, `updated`, `superseded` and `dropped`, each with its turn; its `undo()` reverts all of it. With
+        `dry_run`, nothing is stored.
+
+        Raises: Invalid; SecretRejected when the session id looks like a secret.
+        """
+        request = make_request(messages, session_id=session_id, dry_run=dry_run)
+        return self._services.facts(self.owner, request)
+
+    def undo_add(self, steps: AddedFacts | Sequence[FactStep | Mapping[str, Any]]) -> int:
+        """Undo an `add`, given its result or its `steps`, in any process; return the number of memories.
+
+        Facts it added are deleted, memories it changed are as before.
+
+        Raises: Invalid, NotFound; Conflict when one of the memories was changed since; Forbidden.
+        """
+        checked = check_steps(steps)
+        self._services.facts.undo(self.owner, checked)
+        return len(checked)
 
     def history(self, id: str, *, before: int | None = None, limit: int | None = None) -> Sequence[MemoryVersion]:
         """List earlier versions of a memory, newest first.

@@ -47,8 +47,10 @@ class AgentRecall(AgentView):
         """
         return self._services.recall(self.owner, _build_request(query, **options))
 
-    def explain(self, query: str, id: str, **options: Unpack[RecallOptions]) -> Explanation:
+    def explain(self, query: str, id: str | None = None, **options: Unpack[RecallOptions]) -> Explanation:
         """Explain why `recall` with these arguments returns the memory, event, step or passage `id`, or omits it.
+
+        Without an `id`, `items` of the result explain every hit and the best of what was left out.
 
         Raises: Invalid; StoreError when no source answered.
         """

@@ -191,6 +191,8 @@ class AgentRecords(AgentView):
 
         Raises: Invalid, SecretRejected, NotFound, each with the position of the refused item as `item`.
         """
+        if isinstance(items, str | Mapping):
+            raise Invalid("remember_many takes a list of texts or mappings; for a single one there is remember.")
         drafts = []
         for position, item in enumerate(items):
             with naming_item(position):
@@ -199,7 +201,7 @@ class AgentRecords(AgentView):
 
     def get(self, id: str) -> Memory:
         """Return one memory. Raises: NotFound."""
-        (found,) = self._services.retrieved.shown(self.owner, [self._store.get_memory(self.owner, id)])
+        (found,) = self._services.retrieved.apply(self.owner, [self._store.get_memory(self.owner, id)])
         return self._services.judge(found)
 
     def list(
@@ -238,7 +240,7 @@ class AgentRecords(AgentView):
             before=None if before is None else _parse_seq(before),
             limit=check_limit(limit, most=MAX_PAGE),
         )
-        return [self._services.judge(each) for each in self._services.retrieved.shown(self.owner, found)]
+        return [self._services.judge(each) for each in self._services.retrieved.apply(self.owner, found)]
 
     @trace_operation("search_memory")
     def search(

@@ -18,7 +18,7 @@ from recollect.policy.memories import kinds, trust
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes, find_category
 from recollect.policy.memories.lifetime import find_lifetime
 from recollect.policy.names import memory_seq
-from recollect.policy.text import check_text, is_question
+from recollect.policy.text import check_text, content_hash, is_question
 from recollect.ports import MemoryStore
 
 if TYPE_CHECKING:
@@ -103,6 +103,13 @@ def check_draft(
         user=check_name(draft.user, "user"),
         metadata=kinds.check_metadata(draft.metadata),
     )
+
+
+def find_identity(memory: Memory, position: int) -> object:
+    """Return a key that is equal for drafts that become one memory."""
+    if memory.kind not in kinds.UNIQUE or memory.supersedes is not None:
+        return position
+    return memory.kind, memory.held_at is None, content_hash(memory.text)
 
 
 @contextmanager

@@ -85,7 +85,7 @@ class Ranking:
     """Ranked candidates of all sources, best first, before they are cut to the limit."""
 
     hits: Sequence[Hit]
-    doubles: Mapping[str, str] = field(default_factory=dict)  # by id of a duplicate: the better hit
+    duplicates: Mapping[str, str] = field(default_factory=dict)  # by id of a duplicate: the better hit
     unwanted: Collection[str] = ()  # ids rejected by the filter of the purpose
     below: Mapping[str, float] = field(default_factory=dict)  # by id of a candidate below the floor: its similarity
     floor: float = 0.0  # least similarity of the best hit
@@ -294,7 +294,7 @@ class Recall:
         relevant_ids = {each.id for each in relevant}
         return Ranking(
             hits=hits,
-            doubles={scored[each].candidate.id: scored[first].candidate.id for each, first in duplicates.items()},
+            duplicates={scored[each].candidate.id: scored[first].candidate.id for each, first in duplicates.items()},
             unwanted=[each.id for each in proposed if each.id not in relevant_ids] if purpose is not None else (),
             below=below,
             floor=floor,

@@ -32,6 +32,7 @@ from recollect.errors import (
     RecollectError,
     SchemaMismatch,
     StoreBusy,
+    StoreDamaged,
     StoreError,
     StoreTimeout,
 )
@@ -283,7 +284,7 @@ def translate_errors() -> Iterator[None]:
     except apsw.FullError as error:
         raise DiskFull("The disk is full; nothing was written. Free some space and try again.") from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise StoreError(f"The database file is damaged or not a recollect database ({error}).") from error
+        raise StoreDamaged(f"The database file is damaged or not a recollect database ({error}).") from error
     except apsw.CantOpenError as error:
         raise StoreError("The database file cannot be opened; check the path and its permissions.") from error
     except apsw.ReadOnlyError as error:
