@@ -277,6 +277,7 @@ class Remember:
         if admitted is not memory:
             # A redaction mark may make the text longer than the kind allows.
             kinds.check_content(admitted.text, admitted.kind)
+            kinds.check_metadata(admitted.metadata)
         return admitted
 
     def _add(
