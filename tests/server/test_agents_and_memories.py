@@ -124,6 +124,8 @@ def test_a_memory_answers_with_all_of_its_fields(client: httpx2.Client, ann: str
         "valid_to": None,
         "held_at": None,
         "flag": None,
+        "user": None,
+        "metadata": {},
     }
     assert client.get(f"{ann}/memories/m-1").json() == kept
     assert client.get(f"{ann}/memories").json() == {"items": [kept], "next_cursor": None}

@@ -46,12 +46,14 @@ def memory_store(
     return stored
 
 
-def memory_search(memory: AgentMemory | None, query: str = "", tag: str = "", session_id: str | None = None) -> Json:
+def memory_search(
+    memory: AgentMemory | None, query: str = "", tag: str = "", session_id: str | None = None, where: str = ""
+) -> Json:
     if memory is None:
         return NO_AGENT
-    found = memory.search(query, tag=tag, kind=Kind.NOTE, session_id=session_id, limit=SEARCH_LIMIT)
+    found = memory.search(query, tag=tag, kind=Kind.NOTE, session_id=session_id, where=where, limit=SEARCH_LIMIT)
     answer: Json = {"count": len(found), "memories": [_render(note) for note in found]}
-    return answer if found or not (query or tag or session_id) else {**answer, "hint": NOT_FOUND}
+    return answer if found or not (query or tag or session_id or where) else {**answer, "hint": NOT_FOUND}
 
 
 def memory_delete(memory: AgentMemory | None, id: str) -> Json:

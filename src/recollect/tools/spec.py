@@ -42,8 +42,8 @@ class Parameter:
 
 WHERE = Parameter(
     description=(
-        "Filter such as: tags = food and created_at > 2026-10-01 and metadata.city = 'Oslo'. Operators: =, !=, <, <=, >, "
-        ">=, in (a, b), exists, and, or, not."
+        "Filter such as: tags = food and created_at > 2026-10-01 and metadata.city = 'Oslo'. Operators: =, !=, <, <=, "
+        ">, >=, in (a, b), exists, and, or, not."
     )
 )
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -95,22 +96,14 @@ def ingest(
         "metadata": parse_metadata(metadata),
         "secrets": None if secrets is None else secrets.value,
     }
+    read = partial(run.tenant.ingest, include=include or (), exclude=exclude or (), prune=prune, **fields)
     for path in paths:
         with run.progress("Ingesting") as bar:
             try:
                 if path == STANDARD_INPUT:
                     done.append(_ingest_input(run, fields))
                 else:
-                    done.append(
-                        run.tenant.ingest(
-                            path,
-                            include=include or (),
-                            exclude=exclude or (),
-                            prune=prune,
-                            progress=bar.report,
-                            **fields,
-                        )
-                    )
+                    done.append(read(path, progress=bar.report))
             except Invalid as error:
                 done.append(IngestReport(failures=(IngestFailure(source=str(path), reason=str(error)),)))
     ingested = _merge(done)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from recollect.errors import Invalid, SecretRejected
 from recollect.lazy import LazyModule
 from recollect.model import Memory
+from recollect.policy.memories.kinds import check_metadata
 from recollect.ports import AllowanceStore, Clock
 from recollect.text_cache import cache_text
 
@@ -81,7 +82,8 @@ class SecretGuard:
             return metadata, ""
         if self._mode == "redact":
             with suppress(ValueError):
-                return json.loads(scan.redact(text, found)), found[0].rule
+                # A mark may make it longer than metadata may be.
+                return check_metadata(json.loads(scan.redact(text, found))), found[0].rule
         elif self._mode == "flag":
             return metadata, found[0].rule
         raise SecretRejected(METADATA_REJECTED, rule=found[0].rule)
