@@ -69,6 +69,7 @@ class RecallRequest:
     purpose: Purpose | None = None
     as_of: datetime | None = None
     where: Condition | None = None  # limits the search to memories, as `kinds` does
+    keeps_sources: bool = False  # `where` filters memories, and the other sources are searched, too
     min_score: float | None = None  # least similarity of each hit; None: by the floor; 0: no limit
     floor: float | None = None  # least similarity of the best hit of a source; None: the setting `recall_floor`
 
@@ -76,7 +77,7 @@ class RecallRequest:
         """Return the sources to search."""
         if self.purpose is not None:
             return [each for each in self.purpose.sources if self.sources is None or each in self.sources]
-        is_filtered = self.kinds is not None or self.where is not None
+        is_filtered = self.kinds is not None or (self.where is not None and not self.keeps_sources)
         return tuple(self.sources or ((Source.MEMORY,) if is_filtered else Source))
 
 
