@@ -496,9 +496,6 @@ def test_a_secret_in_a_name_is_always_refused(place: Place, clock: Clock, tenant
         for namespace, key in ((("n", SECRET), "k"), (("n",), SECRET)):
             with pytest.raises(SecretRejected):
                 ann.put(namespace, key, 1)
-        if mode != "flag":
-            with pytest.raises(SecretRejected):
-                ann.put(USER, "k", {SECRET: 1})
 
 
 def test_an_item_of_more_trust_is_not_changed_by_less(ann: AgentMemory) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 from recollect.api.agent_records import AgentView, trace_operation
 from recollect.errors import Invalid
 from recollect.model import Item, OriginName
+from recollect.policy.filters.language import Where
 from recollect.policy.items import IndexedFields, Namespace
 from recollect.services.memories.drafts import naming_item
-from recollect.services.memories.filters import Where
 from recollect.services.memories.items import ItemDraft, Place
 
 

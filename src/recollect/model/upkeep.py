@@ -294,6 +294,7 @@ class ForeignMemory:
     category: str | None = None
     created_at: datetime | None = None  # None: now
     valid_from: datetime | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

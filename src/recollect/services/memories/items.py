@@ -16,7 +16,7 @@ from recollect.errors import Conflict, StoreTimeout
 from recollect.model import AuditEvent, Item, Kind, Memory, Origin, Owner, Source, State
 from recollect.policy import items as rules
 from recollect.policy.filters.conditions import EQUAL, Comparison, Condition, join_conditions
-from recollect.policy.filters.language import parse_filter
+from recollect.policy.filters.language import Where, parse_filter
 from recollect.policy.items import IndexedFields, Namespace
 from recollect.policy.memories import trust
 from recollect.policy.names import memory_seq
@@ -24,7 +24,6 @@ from recollect.policy.numbers import check_whole
 from recollect.ports import Clock, Store, Vector
 from recollect.services.background.embedding import Embedding
 from recollect.services.memories.drafts import check_choice, check_moment, check_name, naming_item
-from recollect.services.memories.filters import Where
 from recollect.services.memories.remember import Remember
 from recollect.services.recall.marks import RetrievalMarks
 from recollect.services.recall.recall import MAX_LIMIT, Recall, RecallRequest, check_limit, check_query

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from recollect.errors import Invalid, SecretRejected
 from recollect.lazy import LazyModule
-from recollect.model import Memory
+from recollect.model import Kind, Memory
+from recollect.policy.memories.kinds import check_metadata
 from recollect.ports import AllowanceStore, Clock
 from recollect.text_cache import cache_text
 
 if TYPE_CHECKING:
-    from recollect.policy.secrets import json_texts, scan
+    from recollect.policy.secrets import scan
 else:
-    json_texts = LazyModule("recollect.policy.secrets.json_texts")
     scan = LazyModule("recollect.policy.secrets.scan")
 
 REJECTED = "text appears to contain a secret — not stored"
+METADATA_REJECTED = "metadata appears to contain a secret — not stored"
 FLAG = "secret"
 RANDOM_RUN = "random-run"
 MAX_KNOWN_NAMES = 4_096
@@ -61,20 +64,35 @@ class SecretGuard:
         self.check_names(tenant, session_id=memory.session_id, category=memory.category)
         # Joined by "/", its names would read as one long one.
         self.check_names(tenant, namespace=(memory.namespace or "").replace("/", "\n"), key=memory.item_key)
-        in_text, in_metadata = self.findings(tenant, memory.text), list[scan.SecretFinding]()
-        if memory.metadata:
-            texts = json_texts.JsonTexts.of(memory.metadata)
-            in_metadata = self.findings(tenant, texts.lines)
-        if not (found := [*in_text, *in_metadata]):
+        metadata, rule = self.check_metadata(tenant, memory.metadata, is_item=memory.kind is Kind.ITEM)
+        found = self.findings(tenant, memory.text)
+        rule = found[0].rule if found else rule
+        if not rule:
             return memory
         if self._mode == "redact":
-            metadata = texts.redact(memory.metadata, in_metadata) if in_metadata else memory.metadata
-            if metadata is None:
-                raise SecretRejected(REJECTED, rule=in_metadata[0].rule)
-            return replace(memory, text=scan.redact(memory.text, in_text), metadata=metadata)
+            return replace(memory, text=scan.redact(memory.text, found), metadata=metadata)
         if self._mode == "flag":
-            return replace(memory, flag="; ".join(filter(None, [memory.flag, f"{FLAG}: {found[0].rule}"])))
-        raise SecretRejected(REJECTED, rule=found[0].rule)
+            return replace(memory, flag="; ".join(filter(None, [memory.flag, f"{FLAG}: {rule}"])))
+        raise SecretRejected(REJECTED, rule=rule)
+
+    def check_metadata(
+        self, tenant: str, metadata: Mapping[str, Any], *, is_item: bool = False
+    ) -> tuple[Mapping[str, Any], str]:
+        """Return metadata unchanged (also in mode `flag`) or redacted, and the rule that found a secret in it, or "".
+
+        Raises: SecretRejected in mode `reject`, and if what is left would be no JSON.
+        """
+        text = json.dumps(metadata, ensure_ascii=False) if metadata else ""
+        if not text or not (found := self.findings(tenant, text)):
+            return metadata, ""
+        if self._mode == "redact":
+            with suppress(ValueError):
+                cleaned = json.loads(scan.redact(text, found))
+                # A mark may make it longer than metadata may be.
+                return (cleaned if is_item else check_metadata(cleaned)), found[0].rule
+        elif self._mode == "flag":
+            return metadata, found[0].rule
+        raise SecretRejected(METADATA_REJECTED, rule=found[0].rule)
 
     def check_text(self, tenant: str, text: str) -> str:
         """Return a text that cannot carry a flag: unchanged (also in mode `flag`) or redacted.
