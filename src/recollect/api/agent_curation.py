@@ -44,7 +44,7 @@ class AgentCuration(AgentView):
     def approve_workspace(self) -> int:
         """Trust the notes that came with the workspace file like the user's own; return how many there were.
 
-        Raises: Invalid when the agent has no such file.
+        Raises: Invalid when the agent has no such file; Forbidden in a user's view.
         """
         return self._services.remember.approve_workspace(self.owner)
 

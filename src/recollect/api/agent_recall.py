@@ -37,6 +37,7 @@ class AgentRecall(AgentView):
         origin: OriginName | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        user: str | None = None,
     ) -> Recalled:
         """Find what answers a question best; each hit carries the parts of its score.
 
@@ -45,10 +46,11 @@ class AgentRecall(AgentView):
         result for task_intake, tool_selection, decision_memo, content or delegation. `as_of` recalls as if asked at
         that time. `min_score` is the least similarity of each hit (the chance that it is relevant); by default the
         setting `recall_floor` decides, and 0 returns everything. `tag`, `session_id`, `scope`, `origin`, `since` and
-        `until` filter as in `list`, before the best are chosen, and limit the search to memories. Sources that did not
-        answer in time are listed in the result's `unanswered`.
+        `until` filter as in `list`, before the best are chosen, and limit the search to memories. `user` recalls as in
+        that user's view, from memory and knowledge only. Sources that did not answer in time are listed in the result's
+        `unanswered`.
 
-        Raises: Invalid; StoreError when no source answered.
+        Raises: Invalid, Forbidden; StoreError when no source answered.
         """
         request = _build_request(
             query,
@@ -61,7 +63,7 @@ class AgentRecall(AgentView):
             tag=tag,
             only=check_filter(session_id, scope, origin, since, until),
         )
-        return self._services.recall(self.owner, request)
+        return self._services.recall(self._narrow(user), request)
 
     def explain(
         self,
@@ -80,6 +82,7 @@ class AgentRecall(AgentView):
         origin: OriginName | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        user: str | None = None,
     ) -> Explanation:
         """Explain why `recall` with these arguments returns the memory, event, step or passage `id`, or omits it.
 
@@ -98,7 +101,7 @@ class AgentRecall(AgentView):
         )
         services = self._services
         explain = Explain(self._store, services.recall, services.context_calls, now=services.now)
-        return explain(self.owner, request, id)
+        return explain(self._narrow(user), request, id)
 
 
 def _build_request(

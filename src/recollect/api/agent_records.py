@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from recollect.api.build import Services
 from recollect.caller import current_caller
 from recollect.errors import Invalid, RecollectError
 from recollect.model import (
+    NO_USER,
     Kind,
     KindName,
     Memory,
@@ -30,7 +32,7 @@ from recollect.model import (
 from recollect.policy.memories.kinds import check_kind
 from recollect.policy.names import check_owner, memory_seq
 from recollect.policy.text import check_text
-from recollect.services.memories.drafts import Draft, check_filter, check_moment, naming_item
+from recollect.services.memories.drafts import OTHER_USER, Draft, check_filter, check_moment, naming_item
 from recollect.services.recall.recall import check_limit
 
 NAME = "recollect"
@@ -100,26 +102,55 @@ def _describe(span: Any, result: object, args: Sequence[object]) -> None:
     span.set_attribute("gen_ai.memory.record.count", count)
 
 
-def find_owner(agent: str, tenant: str) -> Owner:
-    """Return the owner of an agent's memories.
+def find_owner(agent: str, tenant: str, user: str | None = None, *, with_shared: bool = True) -> Owner:
+    """Return the owner of an agent's memories, or of those of one user.
 
-    Raises: Invalid; Forbidden when the caller is limited to other agents.
+    Raises: Invalid; Forbidden when the caller is limited to other agents or to another user.
     """
-    owner = check_owner(agent, tenant)
-    current_caller().check_agent(owner.agent)
-    return owner
+    owner, caller = check_owner(agent, tenant, user=user, with_shared=with_shared), current_caller()
+    caller.check_agent(owner.agent)
+    return replace(owner, user=caller.own_user(owner.user))
 
 
 class AgentView:
     """Base class of an agent's methods."""
 
-    def __init__(self, services: Services, agent: str, tenant: str) -> None:
-        self.owner = find_owner(agent, tenant)
+    def __init__(
+        self, services: Services, agent: str, tenant: str, *, user: str | None = None, shared: bool = True
+    ) -> None:
+        self.owner = find_owner(agent, tenant, user, with_shared=shared)
         self._services = services
         self._store = services.store
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.owner.agent!r}, tenant={self.owner.tenant!r})"
+        user = "" if self.owner.user is None else f", user={self.owner.user!r}"
+        return f"{type(self).__name__}({self.owner.agent!r}, tenant={self.owner.tenant!r}{user})"
+
+    def for_user(self, user: str, *, shared: bool = True) -> Self:
+        """Return this agent's memory as one end user has it.
+
+        Its methods read the records of this user and, unless `shared` is False, those that belong to no user. What they
+        add belongs to this user, and they change nothing else.
+
+        Raises: Invalid; Forbidden when the caller is limited to another user.
+        """
+        owner = self._narrow(user)
+        shared = shared and (self.owner.user is None or self.owner.with_shared)
+        return type(self)(self._services, owner.agent, owner.tenant, user=owner.user, shared=shared)
+
+    def _narrow(self, user: str | None) -> Owner:
+        """Return the owner of one user's records, or that of this view. Raises: Invalid, Forbidden."""
+        if user is None:
+            return self.owner
+        owner = find_owner(self.owner.agent, self.owner.tenant, user, with_shared=self.owner.with_shared)
+        if self.owner.user not in (None, owner.user):
+            raise Invalid(OTHER_USER)
+        return owner
+
+    @property
+    def _reader(self) -> Owner:
+        """Owner of what a prompt without a session shows: of this view's user, or else only of no user."""
+        return self.owner if self.owner.user is not None else Owner(self.owner.tenant, self.owner.agent, NO_USER)
 
 
 MAX_PAGE = 500
@@ -215,17 +246,19 @@ class AgentRecords(AgentView):
         as_of: datetime | None = None,
         before: str | None = None,
         limit: int = PAGE,
+        user: str | None = None,
     ) -> Sequence[Memory]:
         """List memories, newest first.
 
         `query` matches anywhere in the text, `tag` a whole tag, both ignoring case. `since` and `until` limit the time
         at which it was written, `until` excluded. `state` is live, expired, archived, held or all. `as_of` lists what
-        was true at that time. `before` (an id) continues a listing.
+        was true at that time. `before` (an id) continues a listing. `user` lists as in that user's view.
 
-        Raises: Invalid.
+        Raises: Invalid, Forbidden.
         """
+        owner = self._narrow(user)
         found = self._store.list_memories(
-            self.owner,
+            owner,
             kind=None if kind is None else check_kind(kind),
             needle=check_text(query, what="query"),
             tag=check_text(tag, what="tag").strip(),
@@ -236,7 +269,7 @@ class AgentRecords(AgentView):
             before=None if before is None else _parse_seq(before),
             limit=check_limit(limit, most=MAX_PAGE),
         )
-        return [self._services.judge(each) for each in self._services.retrieved.shown(self.owner, found)]
+        return [self._services.judge(each) for each in self._services.retrieved.shown(owner, found)]
 
     @trace_operation("search_memory")
     def search(
@@ -251,6 +284,7 @@ class AgentRecords(AgentView):
         since: datetime | None = None,
         until: datetime | None = None,
         limit: int = SEARCH_LIMIT,
+        user: str | None = None,
     ) -> Sequence[Memory]:
         """List live memories that contain `query` and have the tag, ignoring case, newest first.
 
@@ -268,6 +302,7 @@ class AgentRecords(AgentView):
             since=since,
             until=until,
             limit=limit,
+            user=user,
         )
 
     def similar(self, memory: str | Memory) -> Sequence[Memory]:

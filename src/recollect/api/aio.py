@@ -122,6 +122,10 @@ class AsyncAgentMemory:
     tools = _in_thread(AgentMemory.tools)
     call_tool = _in_thread(AgentMemory.call_tool)
 
+    def for_user(self, user: str, *, shared: bool = True) -> AsyncAgentMemory:
+        """Return this agent's memory as one end user has it, like `AgentMemory.for_user`."""
+        return AsyncAgentMemory(self._sync.for_user(user, shared=shared), self._threads)
+
     def captured(self, function: Callable[..., Any] | None = None, **options: Any) -> Any:
         """Decorate an async tool function so that its output is captured: `recollect.captured` for this agent."""
         return captured(self, **options) if function is None else captured(self, **options)(function)

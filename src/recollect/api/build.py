@@ -195,6 +195,7 @@ def _build_remember(
         echoes,
         now,
         max_counts={Kind.NOTE: settings.max_total},
+        max_per_user=settings.max_total_per_user,
         suspicious=settings.suspicious,
         lifetimes=_read_lifetimes(settings),
         keeps_gist=settings.gist_on_expiry,
@@ -208,7 +209,15 @@ def _build_maintain(
     store: Store, embedding: Embedding, retrieved: RetrievalMarks, now: Clock, settings: Settings
 ) -> tuple[Maintain, MaintenanceSchedule]:
     lifetimes, keeps_gist = _read_lifetimes(settings), settings.gist_on_expiry
-    maintain = Maintain(store, embedding, now, quota=settings.episode_quota, lifetimes=lifetimes, keeps_gist=keeps_gist)
+    maintain = Maintain(
+        store,
+        embedding,
+        now,
+        quota=settings.episode_quota,
+        quota_per_user=settings.episode_quota_per_user,
+        lifetimes=lifetimes,
+        keeps_gist=keeps_gist,
+    )
     return maintain, MaintenanceSchedule(maintain, retrieved.flush, now, interval=settings.maintenance_interval)
 
 

@@ -56,6 +56,11 @@ class TenantView:
         """Raises: Invalid; Forbidden when the caller is limited to other agents."""
         return find_owner(agent, self.id)
 
+    def _agent_owner(self, agent: str) -> Owner:
+        """Return the owner of an agent that is to be changed. Raises: Invalid, Forbidden."""
+        current_caller().check_all_users()
+        return self._owner(agent)
+
 
 class TenantAgents(TenantView):
     """Methods that manage agents."""
@@ -69,7 +74,7 @@ class TenantAgents(TenantView):
 
         Raises: Invalid, SecretRejected, Forbidden; Conflict when the id is taken.
         """
-        owner, now = self._owner(id), self._services.now()
+        owner, now = self._agent_owner(id), self._services.now()
         checked = self._check_fields(owner, fields)
         agent = Agent(owner=owner, created_at=now, updated_at=now, **{"name": owner.agent, **checked})
         return self._audit(agent.id, "agent.add", "made", lambda: self._store.add_agent(agent))
@@ -92,7 +97,7 @@ class TenantAgents(TenantView):
 
         Raises: NotFound, Invalid, SecretRejected, Forbidden.
         """
-        owner, now = self._owner(id), self._services.now()
+        owner, now = self._agent_owner(id), self._services.now()
         checked = self._check_fields(owner, fields)
         old = self._store.get_agent(owner)
         if replace(old, **checked) == old:
@@ -105,7 +110,7 @@ class TenantAgents(TenantView):
 
     def delete_agent(self, id: str) -> None:
         """Delete an agent and everything it owns. Raises: NotFound, Forbidden."""
-        owner = self._owner(id)
+        owner = self._agent_owner(id)
         check_decision(current_caller().trust)
         self._audit(owner.agent, "agent.delete", "removed", lambda: self._store.delete_agent(owner))
 
@@ -115,7 +120,10 @@ class TenantAgents(TenantView):
 
     def count_memories_by_agent(self, ids: Collection[str]) -> Mapping[str, Mapping[Kind, int]]:
         """Count the memories of each kind for many agents at once."""
-        return self._store.count_memories_by_agent(self.id, [self._owner(id).agent for id in ids])
+        owners = [self._owner(id) for id in ids]
+        if current_caller().user is not None:
+            return {owner.agent: self._store.count_memories(owner) for owner in owners}
+        return self._store.count_memories_by_agent(self.id, [owner.agent for owner in owners])
 
     def _check_fields(self, owner: Owner, fields: AgentFields) -> dict[str, Any]:
         """Check the fields of an agent.
@@ -226,17 +234,19 @@ class TenantTranscripts(TenantView):
 
         Raises: Invalid.
         """
-        limit = check_limit(limit, most=MAX_PAGE)
-        if not current_caller().agents:
+        limit, caller = check_limit(limit, most=MAX_PAGE), current_caller()
+        if not caller.agents:
+            caller.check_all_users()
             return self._store.list_tenant_sessions(self.id, before=before, limit=limit)
-        owners = [Owner(self.id, agent) for agent in current_caller().agents]
+        owners = [self._owner(agent) for agent in caller.agents]
         found = [each for owner in owners for each in self._store.list_sessions(owner, before=before, limit=limit)]
         return sorted(found, key=place_of, reverse=True)[:limit]
 
     def session(self, id: str) -> Session:
         """Return a conversation of any agent. Raises: NotFound."""
-        session = self._store.find_tenant_session(self.id, id)
-        if session is None or not current_caller().is_allowed(session.owner.agent):
+        session, caller = self._store.find_tenant_session(self.id, id), current_caller()
+        is_readable = session is not None and caller.is_allowed(session.owner.agent)
+        if session is None or not is_readable or not self._owner(session.owner.agent).has(session.user):
             raise NotFound("There is no such session.")
         return session
 

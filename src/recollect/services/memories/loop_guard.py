@@ -32,7 +32,7 @@ ECHO_REFUSED = "This came out of memory, so it is remembered already; nothing wa
 
 
 class LoopGuard:
-    """Bounded record of the latest texts shown to each agent."""
+    """Bounded record of the latest texts shown to each agent, separately for each user and for none."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -40,6 +40,7 @@ class LoopGuard:
 
     def shown(self, owner: Owner, texts: Iterable[str]) -> None:
         """Record texts that went into a prompt or an answer."""
+        owner = owner.of(owner.user)
         with self._lock:
             latest = self._shown.setdefault(owner, deque(maxlen=TEXTS_PER_OWNER))
             latest.extend(texts)
@@ -56,7 +57,7 @@ class LoopGuard:
     def is_echo(self, memory: Memory) -> bool:
         """Return True if a program only repeats text it was recently shown, or anybody a whole block of a prompt."""
         if memory.origin in GUARDED_ORIGINS:
-            return loop_guard.is_echo(memory.text, self._latest(memory.owner))
+            return loop_guard.is_echo(memory.text, self._latest(memory.home))
         return BLOCK_MARK.search(memory.text) is not None and loop_guard.is_echo(memory.text, ())
 
     def _latest(self, owner: Owner) -> Sequence[str]:

@@ -24,7 +24,7 @@ from recollect.policy.numbers import check_whole
 from recollect.policy.text import content_hash
 from recollect.ports import Clock, Store, Vector
 from recollect.services.background.embedding import Embedding
-from recollect.services.memories.drafts import Draft, DraftChecker, naming_item
+from recollect.services.memories.drafts import Draft, DraftChecker, check_own, naming_item
 from recollect.services.memories.loop_guard import ECHO_REFUSED, LoopGuard
 from recollect.services.memories.secrets import SecretGuard
 
@@ -39,6 +39,7 @@ NO_ROOM = (
     "Memory is full of notes that are trusted more than this one and are not deleted to make room for it; forget some, "
     "or raise max_total."
 )
+CORRECTS_OTHER_USER = "A correction belongs to the user of the memory it corrects, or like it to none; name that user."
 MAX_NAMED = 100
 """Maximum number of corrected or deleted memories that an audit event names."""
 
@@ -55,19 +56,25 @@ class Remember:
         now: Clock,
         *,
         max_counts: Mapping[Kind, int],
+        max_per_user: int = 0,
         suspicious: str = "last",
         lifetimes: Lifetimes = LIFETIMES,
         keeps_gist: bool = True,
         step: int = 0,
         on_step: Callable[[Owner], None] = lambda owner: None,
     ) -> None:
-        """Set up the service; `on_step` is called after every `step` memories of an agent (0: never)."""
+        """Set up the service; `on_step` is called after every `step` memories of an agent (0: never), with
+        the owner of the user's memories.
+
+        `max_per_user` replaces `max_counts` for the memories of a user (0: it does not).
+        """
         self._store = store
         self._embedding = embedding
         self._guard = guard
         self._echoes = echoes
         self._now = now
         self._max_counts = max_counts
+        self._max_per_user = max_per_user
         self._suspicious = suspicious
         self._check = DraftChecker(store, lifetimes)
         self._lifetimes = lifetimes
@@ -86,7 +93,7 @@ class Remember:
         for position, memory in enumerate(self._check(owner, drafts, now)):
             with naming_item(position):
                 memories.append(self._admit(memory, now))
-        ended = self._find_corrected(memories)
+        ended = self._find_corrected(owner, memories)
         vectors = self._embedding.of_texts([memory.text for memory in (*memories, *ended)])
 
         def write() -> Sequence[Memory]:
@@ -130,7 +137,7 @@ class Remember:
         Raises: NotFound, Invalid, SecretRejected; Conflict when it is no longer at `version`, or another memory has the
         same text; Forbidden when it is trusted more than the caller.
         """
-        old = self._store.get_memory(owner, id)
+        old = self._get_own(owner, id)
         trust.check_change(old.origin, current_caller().trust)
         if version is not None and check_whole(version, "The version", least=1) != old.version:
             raise Conflict(f"This memory is now at version {old.version}, not {version}; read it again.")
@@ -151,12 +158,12 @@ class Remember:
         Raises: NotFound; Forbidden when the caller is not trusted to decide.
         """
         trust.check_decision(current_caller().trust)
-        old = self._store.get_memory(owner, id)
+        old = self._get_own(owner, id)
         if old.held_at is None and trust.judge_memory(old, self._suspicious).flag is None:
             return old
         approved = replace(old, held_at=None, flag=None)
         try:
-            ended = self._find_corrected([approved]) if old.held_at is not None else ()
+            ended = self._find_corrected(owner, [approved]) if old.held_at is not None else ()
         # The memory it corrects was deleted in the meantime.
         except NotFound:
             ended = ()
@@ -168,6 +175,7 @@ class Remember:
         Raises: Invalid when there is no such file; Forbidden.
         """
         trust.check_decision(current_caller().trust)
+        check_own(owner, None)
         now = self._now()
 
         def approve() -> int:
@@ -181,8 +189,8 @@ class Remember:
     def forget(self, owner: Owner, id: str) -> None:
         """Delete a memory and its history. Raises: NotFound; Forbidden when it is trusted more than the caller."""
         now, highest = self._now(), current_caller().trust
-        if highest is not None:
-            trust.check_change(self._store.get_memory(owner, id).origin, highest)
+        if highest is not None or owner.user is not None:
+            trust.check_change(self._get_own(owner, id).origin, highest)
 
         def forget() -> None:
             self._store.delete_memory(owner, id)
@@ -227,6 +235,12 @@ class Remember:
             return also()
 
         return self._run_transaction(owner, write, vectors)
+
+    def _get_own(self, owner: Owner, id: str) -> Memory:
+        """Return a memory that this view may change. Raises: NotFound, Forbidden."""
+        memory = self._store.get_memory(owner, id)
+        check_own(owner, memory.user)
+        return memory
 
     def _admit(self, memory: Memory, now: datetime) -> Memory:
         """Refuse an echo and screen the memory. The audit event of a refusal does not contain the text."""
@@ -277,42 +291,44 @@ class Remember:
             }
             self._record(owner, "memory.add", _added_message(new, len(pruned), corrected), meta, now)
             if self._step and _is_step(new, self._step):
-                self._on_step(owner)
+                for home in {memory.home for memory in new}:
+                    self._on_step(home)
         return result
 
     def _make_room(self, owner: Owner, new: Sequence[Memory]) -> Sequence[str]:
-        """Delete the oldest memories beyond each kind's limit and return their ids.
+        """Delete the oldest memories beyond each kind's limit, of each user or of none, and return their ids.
 
         Memories of low trust (tool, import, model) replace only memories of low trust.
 
         Raises: Forbidden when there are too few of those.
         """
         pruned: list[str] = []
-        for kind in {memory.kind for memory in new} & set(self._max_counts):
-            keep, added = self._max_counts[kind], [memory for memory in new if memory.kind is kind]
+        for kind, user in {(memory.kind, memory.user) for memory in new if memory.kind in self._max_counts}:
+            added = [memory for memory in new if (memory.kind, memory.user) == (kind, user)]
+            keep = (self._max_per_user if user is not None else 0) or self._max_counts[kind]
             trusted = sum(not trust.is_low(memory.origin) for memory in added)
             if trusted < len(added):
                 # As if only those of low trust had been added; the others make room for themselves below.
-                pruned += self._store.prune_memories(owner, kind, keep=keep + trusted, is_low_trust=True)
+                pruned += self._store.prune_memories(owner.of(user), kind, keep=keep + trusted, is_low_trust=True)
                 if len(added) <= keep and not {memory.id for memory in added}.isdisjoint(pruned):
                     raise Forbidden(NO_ROOM)
             if trusted:
-                pruned += self._store.prune_memories(owner, kind, keep=keep)
+                pruned += self._store.prune_memories(owner.of(user), kind, keep=keep)
         return pruned
 
     def _find_same(self, memory: Memory, now: datetime) -> Memory | None:
         if memory.kind not in kinds.UNIQUE or memory.supersedes is not None:
             return None
-        same = self._store.find_same_memory(memory.owner, memory.kind, memory.text, now=now)
+        same = self._store.find_same_memory(memory.home, memory.kind, memory.text, now=now)
         if same is not None and same.held_at is not None and memory.held_at is None:
             # A trusted memory must not be held because the same text of low trust is.
             return None
         return same
 
-    def _find_corrected(self, corrections: Sequence[Memory]) -> Sequence[Memory]:
+    def _find_corrected(self, owner: Owner, corrections: Sequence[Memory]) -> Sequence[Memory]:
         """Return the memories that `corrections` supersede, with their end of validity set.
 
-        A held correction corrects nothing before it is approved.
+        A held correction corrects nothing before it is approved. A correction and what it corrects have the same user.
 
         Raises: NotFound; Forbidden when a corrected memory is trusted more than the caller.
         """
@@ -321,7 +337,9 @@ class Remember:
             if each.supersedes is None:
                 continue
             with naming_item(position):
-                old = ended.get(each.supersedes) or self._store.get_memory(each.owner, each.supersedes)
+                old = ended.get(each.supersedes) or self._get_own(owner, each.supersedes)
+                if old.user != each.user:
+                    raise Invalid(CORRECTS_OTHER_USER)
                 if old.kind is not each.kind and trust.find_hold_reason(old.kind, each.origin):
                     raise Invalid(CORE_NOT_CORRECTED)
                 if each.held_at is None:
@@ -374,7 +392,7 @@ def _identity(memory: Memory, position: int) -> object:
     """Return a key that is equal for drafts that become one memory."""
     if memory.kind not in kinds.UNIQUE or memory.supersedes is not None:
         return position
-    return memory.kind, memory.held_at is None, content_hash(memory.text)
+    return memory.kind, memory.user, memory.held_at is None, content_hash(memory.text)
 
 
 def _is_step(added: Sequence[Memory], step: int) -> bool:

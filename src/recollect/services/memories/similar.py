@@ -32,7 +32,7 @@ log = logging.getLogger("recollect")
 
 
 class Similar:
-    """Service that finds near-duplicates among an agent's memories of the same kind."""
+    """Service that finds near-duplicates among an agent's memories of the same kind and user."""
 
     def __init__(self, store: MemoryStore, embedding: Embedding, now: Clock) -> None:
         self._store = store
@@ -53,7 +53,7 @@ class Similar:
         return sorted(alike, key=lambda other: -duplicates.compute_similarity(fingerprint, other.text))
 
     def _find_candidates(self, memory: Memory) -> Sequence[Match]:
-        owner, text, kinds, now = memory.owner, memory.text, [memory.kind], self._now()
+        owner, text, kinds, now = memory.home, memory.text, [memory.kind], self._now()
         vector = self._embedding.of_local(text)
         if vector is None:
             return self._store.search_memories(owner, text, kinds=kinds, now=now, limit=CANDIDATES)

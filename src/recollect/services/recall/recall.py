@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from recollect.caller import current_caller
 from recollect.deadline import limit_reads
-from recollect.errors import Invalid, RecollectError, SchemaMismatch, StoreError, StoreTimeout, TimedOut
+from recollect.errors import Forbidden, Invalid, RecollectError, SchemaMismatch, StoreError, StoreTimeout, TimedOut
 from recollect.model import Hit, Kind, Owner, Recalled, Source, Unanswered
 from recollect.policy.memories.importance import is_small_talk
 from recollect.policy.memories.trust import Judge
@@ -46,6 +46,9 @@ EMBEDDER_SHARE = 0.75
 
 RESERVED_SHARE = 0.1
 """Share of the reading time reserved for each source still to be searched, so that a slow one cannot use it all."""
+
+USER_SOURCES = frozenset({Source.MEMORY, Source.KNOWLEDGE})
+"""Sources that a user's view recalls."""
 
 WITH_MEANING = frozenset({Source.MEMORY, Source.KNOWLEDGE})
 """Sources that search by meaning and therefore need the question's vector."""
@@ -143,12 +146,15 @@ class Recall:
         `most` is the number of hits the caller needs. Ranking may stop there, but returns all hits if it has to reorder
         them for a purpose or because some of them read like instructions.
 
-        Raises: Invalid; RecollectError when every source failed, but not when all of them timed out.
+        Raises: Invalid; Forbidden when a user's view asks for a source of no user; RecollectError when every source
+        failed, but not when all of them timed out.
         """
         until = monotonic() + self._deadline
         check_limit(request.limit)
         check_min_score(request.min_score)
         query, sources = check_query(request.query), request.list_sources()
+        if owner.user:
+            sources = _keep_user_sources(sources, request)
         vector, is_embedder_late = None, False
         if WITH_MEANING.intersection(sources):
             vector, is_embedder_late = self._embed(query)
@@ -335,6 +341,13 @@ class _Scored(NamedTuple):
             document=candidate.document,
             agent_id=candidate.agent_id,
         )
+
+
+def _keep_user_sources(sources: Sequence[Source], request: RecallRequest) -> Sequence[Source]:
+    """Leave out the sources whose records name no user. Raises: Forbidden when one of them was asked for."""
+    if not USER_SOURCES.issuperset(request.sources or ()):
+        raise Forbidden("The audit log and workflows belong to no user; recall them without one.")
+    return [each for each in sources if each in USER_SOURCES]
 
 
 def check_query(query: str) -> str:

@@ -23,6 +23,7 @@ from recollect.store.tables.rows import (
     TAG_BORDER,
     memory_from,
     memory_values,
+    merge_parts,
     owner_params,
     summary_from,
     version_from,
@@ -102,6 +103,12 @@ class MemoryRows(Units):
         before: int | None = None,
         limit: int = 20,
     ) -> Sequence[Memory]:
+        if len(owner.parts) > 1:
+            # One listing for each user, because an index has the rows of one user in order.
+            filters: dict[str, Any] = {"kind": kind, "needle": needle, "tag": tag, "only": only, "state": state}
+            page: dict[str, Any] = {"now": now, "is_past": is_past, "before": before, "limit": limit}
+            found = [self.list_memories(part, **filters, **page) for part in owner.parts]
+            return merge_parts(found, limit, lambda memory: memory_seq(memory.id) or 0)
         pattern = f"%{like_literal(fold(needle))}%"
         if TAG_BORDER in tag or len(pattern.encode()) > MAX_PATTERN_BYTES:
             return []
@@ -118,8 +125,9 @@ class MemoryRows(Units):
         name = "list_memories" if kind is None else "list_episodes"
         if kind is not None and kind is not Kind.EPISODE:
             name, values["kind"] = "list_memories_of_kind", kind.value
-        # The texts in memory lack uncommitted rows, so inside a transaction the database has to search.
-        elif needle and state is State.LIVE and self._unit(owner.tenant) is None:
+        # The texts in memory lack uncommitted rows, so inside a transaction the database has to search. The rows of one
+        # user are few and have an index.
+        elif needle and state is State.LIVE and owner.user is None and self._unit(owner.tenant) is None:
             numbers = self._engine.index.numbers_holding(owner, fold(needle))
             if numbers is not None:
                 return self._list_numbered(
@@ -137,10 +145,15 @@ class MemoryRows(Units):
         return [memory_from(row) for row in found[:limit]]
 
     def find_filtered(self, owner: Owner, *, tag: str = "", only: RecordFilter = NO_FILTER) -> Collection[int]:
-        values = {**owner_params(owner), **_filter_values(only, tag)}
+        values = _filter_values(only, tag)
         if TAG_BORDER in tag:
             return []
-        return [row[0] for row in self._read(owner.tenant, lambda unit: unit.all("find_filtered", **values))]
+
+        def read(unit: Unit) -> list[int]:
+            found = (unit.all("find_filtered", **owner_params(part), **values) for part in owner.parts)
+            return [row[0] for rows in found for row in rows]
+
+        return self._read(owner.tenant, read)
 
     def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
         rows = self._read(owner.tenant, lambda unit: unit.all("list_for_review", **owner_params(owner), limit=limit))
@@ -253,7 +266,7 @@ class MemoryRows(Units):
 
 _EDITABLE = (
     "tenant_id agent_id seq version text folded tags folded_tags scope importance category expires_at archived_at "
-    "content_hash valid_to held_at flag metadata"
+    "content_hash valid_to held_at flag metadata user_id"
 )
 """Parameters of the statement `update_memory`."""
 

@@ -12,7 +12,7 @@ from recollect.ports import Place
 from recollect.store.engine import Row, Unit, Units
 from recollect.store.tables.agents import make_agent
 from recollect.store.tables.columns import COLUMNS
-from recollect.store.tables.rows import BEHIND_ALL, RecordRows, owner_params
+from recollect.store.tables.rows import BEHIND_ALL, RecordRows, merge_parts, owner_params
 
 NO_SUCH_SESSION = "There is no such session."
 
@@ -51,8 +51,12 @@ class TranscriptRows(Units):
 
     def list_sessions(self, owner: Owner, *, before: Place | None = None, limit: int = 100) -> Sequence[Session]:
         name, place = ("first_sessions", {}) if before is None else ("sessions_before", _cursor(before))
-        rows = self._read(owner.tenant, lambda unit: unit.all(name, **owner_params(owner), **place, limit=limit))
-        return [_session_from(row) for row in rows]
+
+        def read(unit: Unit) -> list[list[Session]]:
+            parts = (unit.all(name, **owner_params(part), **place, limit=limit) for part in owner.parts)
+            return [[*map(_session_from, rows)] for rows in parts]
+
+        return merge_parts(self._read(owner.tenant, read), limit, lambda session: (session.updated_at, session.id))
 
     def list_tenant_sessions(self, tenant: str, *, before: Place | None = None, limit: int = 100) -> Sequence[Session]:
         name, place = ("first_tenant_sessions", {}) if before is None else ("tenant_sessions_before", _cursor(before))
