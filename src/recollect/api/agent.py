@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from recollect.api.agent_curation import AgentCuration
 from recollect.api.agent_details import AgentCapture, AgentConsolidation, AgentDetails
@@ -178,9 +178,15 @@ class AgentPrompts(AgentView):
     def call_tool(self, name: str, arguments: Mapping[str, Any], *, session_id: str | None = None) -> Json:
         """Run one tool. Refusals are returned as answers, not raised.
 
-        `session_id` is the conversation in which the model calls it; `store_memory` keeps it.
+        `session_id` is the conversation in which the model calls it; `store_memory` keeps it. If the conversation
+        belongs to a user, the tool reaches what that user's view does.
         """
-        return catalog.call(self, name, arguments, session_id=session_id)
+        memory = self if session_id is None else self._for_user_of(session_id)
+        return catalog.call(memory, name, arguments, session_id=session_id)
+
+    def _for_user_of(self, session_id: str) -> Self:
+        view = self.for_session(session_id)
+        return view if view.owner.user else self
 
 
 MAX_CALLS = 200

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from datetime import datetime
 from functools import wraps
@@ -137,6 +138,14 @@ class AgentView:
         owner = self._narrow(user)
         shared = shared and (self.owner.user is None or self.owner.with_shared)
         return type(self)(self._services, owner.agent, owner.tenant, user=owner.user, shared=shared)
+
+    def for_session(self, session_id: str) -> Self:
+        """Return this agent's memory as the reader of a conversation has it: its user or, if it has none, nobody in
+        particular, who has only what belongs to no user."""
+        session = self._store.find_session(self.owner, session_id)
+        view = copy(self)
+        view.owner = Owner(self.owner.tenant, self.owner.agent, (session and session.user) or NO_USER)
+        return self if self.owner.user is not None else view
 
     def _narrow(self, user: str | None) -> Owner:
         """Return the owner of one user's records, or that of this view. Raises: Invalid, Forbidden."""

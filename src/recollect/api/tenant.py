@@ -194,17 +194,20 @@ class TenantKeys(TenantView):
         expires_at: datetime | None = None,
         agents: Collection[str] | None = None,
         trust: str | None = None,
+        user: str | None = None,
     ) -> IssuedKey:
         """Create an API key. The key is returned only once; the store keeps its hash.
 
         `scope` is "read", "write", "admin" or "operator". `agents` limits the key to these agents; None allows all.
-        `trust` limits the memories it writes to this origin or a less trusted one.
+        `trust` limits the memories it writes to this origin or a less trusted one, `user` all it does to this end user.
 
         Raises: Invalid, SecretRejected; Forbidden when the key could do more than the caller.
         """
         current_caller().check_whole_tenant()
         self._services.guard.check_names(self.id, name=check_text(name, what="name"))
-        return self._services.keys.add(self.id, scope, name=name, expires_at=expires_at, agents=agents, trust=trust)
+        return self._services.keys.add(
+            self.id, scope, name=name, expires_at=expires_at, agents=agents, trust=trust, user=user
+        )
 
     def list_keys(self, *, after: Place | None = None, limit: int | None = None) -> Sequence[ApiKey]:
         """List keys, oldest first, including revoked and expired ones.

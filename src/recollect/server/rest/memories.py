@@ -33,6 +33,7 @@ from recollect.server.rest.shapes import (
     RoleName,
     ScopeName,
     StateName,
+    UserName,
 )
 from recollect.services.memories.similar import find_lookalikes
 
@@ -65,6 +66,7 @@ class NewMemory(RequestBody):
     expires_at: Moment | None = None
     supersedes: Annotated[str | None, Field(description="The id of the memory this one corrects.")] = None
     valid_from: Annotated[Moment | None, Field(description="Start of its validity; null: when it was written.")] = None
+    user: UserName | None = None
 
 
 class MemoryPatch(Patch):
@@ -91,6 +93,7 @@ class MemoryFilter(Paging):
     until: Annotated[Moment | None, Field(description="Only memories written before then.")] = None
     state: StateName = State.LIVE.value
     as_of: Annotated[Moment | None, Field(description="What was true at that time, in the state of that time.")] = None
+    user: UserName | None = None
 
 
 class RestoreBody(RequestBody):
@@ -128,6 +131,7 @@ class MemoryBody(RecordBody):
     valid_to: Annotated[datetime | None, Field(description="Time from which another memory replaces it.")]
     held_at: Annotated[datetime | None, Field(description="Not used until it is approved.")]
     flag: Annotated[str | None, Field(description="Reason for a review.")]
+    user: Annotated[str | None, Field(description="The end user it belongs to; null: none.")]
 
     @classmethod
     def of(cls, memory: Memory, now: datetime, **more: Any) -> Self:
@@ -205,7 +209,7 @@ def list_memories(
     before = decode_cursor(LISTING, filters.cursor) if filters.cursor else None
     chosen: dict[str, Any] = {"kind": filters.kind or None, "state": filters.state or State.LIVE}
     chosen |= {name: getattr(filters, name) or None for name in FILTERS}
-    listed = partial(memory.list, tag=filters.tag, query=filters.q, as_of=filters.as_of, **chosen)
+    listed = partial(memory.list, tag=filters.tag, query=filters.q, as_of=filters.as_of, user=filters.user, **chosen)
     page = read_page(
         lambda before, limit: listed(before=before, limit=limit), attrgetter("id"), before, limit=filters.limit
     )

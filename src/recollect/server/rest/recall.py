@@ -20,6 +20,7 @@ from recollect.server.rest.shapes import (
     RecordBody,
     RequestBody,
     ScopeName,
+    UserName,
 )
 from recollect.services.recall.recall import MAX_LIMIT
 
@@ -43,6 +44,7 @@ class RecallBody(RequestBody):
     origin: Annotated[OriginName | None, Field(description="Only memories of this origin.")] = None
     since: Annotated[Moment | None, Field(description="Only memories written then or later.")] = None
     until: Annotated[Moment | None, Field(description="Only memories written before then.")] = None
+    user: UserName | None = None
 
 
 class ExplainBody(RecallBody):
