@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from recollect.errors import Conflict, NotFound
-from recollect.model import NO_USER, Kind, Owner, Role, State
+from recollect.model import NO_USER, Kind, Memory, Owner, Role, State
 from recollect.ports import Store
 from recollect.store.queries import FOR_USER, USER_TABLES, load_queries
 from tests.conformance.conftest import Place
@@ -137,7 +137,8 @@ def test_a_listing_of_two_users_continues_where_it_stopped(store: Store, ann: Ow
     for number in range(9):
         store.add_memory(note(f"note {number}", ann, user="u-7" if number % 3 == 0 else None))
         store.add_memory(note(f"other {number}", ann, user="u-8"))
-    seen, before = [], None
+    seen: list[Memory] = []
+    before = None
     while page := store.list_memories(mine, now=NOW, before=before, limit=2):
         seen += page
         before = int(page[-1].id[2:])
@@ -201,7 +202,7 @@ def test_users_write_and_search_at_once(store: Store, ann: Owner) -> None:
 
 
 FOR_ALL_USERS = {
-    "add_.*|import_.*|index_memory|keep_version|update_memory|decide_proposal|remove_from_index": "by a record's fields",
+    "add_.*|import_.*|index_memory|keep_version|update_memory|decide_proposal|remove_from_index": "by their fields",
     "export_.*|present_.*|raise_message_count|.*tenant_session.*": "of a whole tenant",
     "erase_.*|clear_.*|messages_of_sessions|traces_in_.*": "by keys that were looked up before",
     "count_memories|any_user": "of whole agents",
