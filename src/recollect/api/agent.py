@@ -45,13 +45,15 @@ class AgentTranscripts(AgentView):
 
         The session is created by its first turn. With `remember`, both texts also become episodes that `recall` finds;
         None uses the setting `capture_turns`. `category` and `expires_at` of the episodes follow from their texts
-        unless they are given. Secrets are replaced by a mark. `user_id` is the end user a new session belongs to; its
-        later turns and their episodes belong to the same.
+        unless they are given. Secrets are replaced by a mark. With the setting `extract_facts`, lasting facts of the
+        turn are stored as by `add`. `user_id` is the end user a new session belongs to; its later turns and their
+        episodes belong to the same.
 
         Raises: Invalid; Conflict when the session is another agent's or user's; Forbidden.
         """
-        return self._services.transcripts.log_turn(
-            self._narrow(user_id),
+        owner = self._narrow(user_id)
+        logged = self._services.transcripts.log_turn(
+            owner,
             session_id,
             user=user,
             assistant=assistant,
@@ -59,6 +61,8 @@ class AgentTranscripts(AgentView):
             category=category,
             expires_at=expires_at,
         )
+        self._services.facts.read_turn(owner, logged)
+        return logged
 
     def log_failure(self, session_id: str, reason: str) -> None:
         """Record in the audit log that a turn failed, with the reason; store none of its messages. Raises: Invalid."""
@@ -121,7 +125,7 @@ class AgentPrompts(AgentView):
 
         Raises: Invalid.
         """
-        return self._services.inject(self._reader, message, mode=mode)
+        return self._services.inject(self._find_reader(), message, mode=mode)
 
     def recall_block(self, query: str, *, purpose: str | None = None, limit: int = 5) -> str | None:
         """Recall for a question and render the hits as a block with a heading; None if there are none.
@@ -131,7 +135,7 @@ class AgentPrompts(AgentView):
         Raises: Invalid; StoreError when no source answered.
         """
         request = RecallRequest(query=query, limit=limit, purpose=check_purpose(purpose))
-        return self.render_recalled(self._services.recall(self._reader, request))
+        return self.render_recalled(self._services.recall(self._find_reader(), request))
 
     def render_recalled(self, recalled: Recalled) -> str | None:
         """Render a result of `recall` as a block for the next prompt; None if it is empty."""
@@ -144,7 +148,7 @@ class AgentPrompts(AgentView):
 
         They are those of this view's user or, without one, only those of no user.
         """
-        owner = self._reader
+        owner = self._find_reader()
         core, journal = list_private_memories(self._store, owner, self._services.judge, now=self._services.now())
         self._services.echoes.shown(owner, [memory.text for memory in (*core, *journal)])
         return private_memory(*(break_forged_in_memories(self._store, owner, each) for each in (core, journal)))
@@ -175,14 +179,21 @@ class AgentPrompts(AgentView):
         """
         return catalog.render_tools(sets, form)
 
-    def call_tool(self, name: str, arguments: Mapping[str, Any], *, session_id: str | None = None) -> Json:
+    def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        session_id: str | None = None,
+        sets: Collection[str] = catalog.SETS,
+    ) -> Json:
         """Run one tool. Refusals are returned as answers, not raised.
 
         `session_id` is the conversation in which the model calls it; `store_memory` keeps it. If the conversation
-        belongs to a user, the tool reaches what that user's view does.
+        belongs to a user, the tool reaches what that user's view does. Hints in answers name only tools of `sets`.
         """
         memory = self if session_id is None else self._for_user_of(session_id)
-        return catalog.call(memory, name, arguments, session_id=session_id)
+        return catalog.call(memory, name, arguments, session_id=session_id, sets=sets)
 
     def _for_user_of(self, session_id: str) -> Self:
         view = self.for_session(session_id)

@@ -13,7 +13,7 @@ from copy import copy
 from dataclasses import replace
 from datetime import datetime
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from recollect.api.build import Services
 from recollect.caller import current_caller
@@ -30,10 +30,12 @@ from recollect.model import (
     State,
     StateName,
 )
+from recollect.policy.filters.conditions import STATE, names_field
 from recollect.policy.memories.kinds import check_kind
 from recollect.policy.names import check_owner, memory_seq
 from recollect.policy.text import check_text
-from recollect.services.memories.drafts import OTHER_USER, Draft, check_filter, check_moment, naming_item
+from recollect.services.memories.drafts import OTHER_USER, Draft, check_moment, naming_item
+from recollect.services.memories.filters import MemoryFilters, check_filters
 from recollect.services.recall.recall import check_limit
 
 NAME = "recollect"
@@ -156,9 +158,8 @@ class AgentView:
             raise Invalid(OTHER_USER)
         return owner
 
-    @property
-    def _reader(self) -> Owner:
-        """Owner of what a prompt without a session shows: of this view's user, or else only of no user."""
+    def _find_reader(self) -> Owner:
+        """Return the owner of what a prompt without a session shows: of this view's user, or else only of no user."""
         return self.owner if self.owner.user is not None else Owner(self.owner.tenant, self.owner.agent, NO_USER)
 
 
@@ -229,6 +230,8 @@ class AgentRecords(AgentView):
 
         Raises: Invalid, SecretRejected, NotFound, each with the position of the refused item as `item`.
         """
+        if isinstance(items, str | Mapping):
+            raise Invalid("remember_many takes a list of texts or mappings; for a single one there is remember.")
         drafts = []
         for position, item in enumerate(items):
             with naming_item(position):
@@ -237,82 +240,63 @@ class AgentRecords(AgentView):
 
     def get(self, id: str) -> Memory:
         """Return one memory. Raises: NotFound."""
-        (found,) = self._services.retrieved.shown(self.owner, [self._store.get_memory(self.owner, id)])
+        (found,) = self._services.retrieved.apply(self.owner, [self._store.get_memory(self.owner, id)])
         return self._services.judge(found)
 
     def list(
         self,
         *,
         kind: KindName | None = None,
-        tag: str = "",
         query: str = "",
-        session_id: str | None = None,
-        scope: ScopeName | None = None,
-        origin: OriginName | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        state: StateName = State.LIVE,
+        state: StateName | None = None,
         as_of: datetime | None = None,
         before: str | None = None,
         limit: int = PAGE,
         user: str | None = None,
+        **filters: Unpack[MemoryFilters],
     ) -> Sequence[Memory]:
         """List memories, newest first.
 
-        `query` matches anywhere in the text, `tag` a whole tag, both ignoring case. `since` and `until` limit the time
-        at which it was written, `until` excluded. `state` is live, expired, archived, held or all. `as_of` lists what
-        was true at that time. `before` (an id) continues a listing. `user` lists as in that user's view.
+        `query` matches anywhere in the text, ignoring case. `state` is live, expired, archived, held or all; by default
+        live, unless `where` names a state. `as_of` lists what was true at that time. `before` (an id) continues a
+        listing. `user` lists as in that user's view.
+
+        The filters are `where` (docs/filters.md), such as "tags = food and metadata.city = 'Oslo'", and `tag` (a whole
+        tag, ignoring case), `session_id`, `scope`, `origin`, `since` and `until` (when it was written, `until`
+        excluded).
 
         Raises: Invalid, Forbidden.
         """
-        owner = self._narrow(user)
+        owner, where = self._narrow(user), check_filters(**filters)
+        chosen = state or (ANY_STATE if names_field(where, STATE) else State.LIVE)
         found = self._store.list_memories(
             owner,
             kind=None if kind is None else check_kind(kind),
             needle=check_text(query, what="query"),
-            tag=check_text(tag, what="tag").strip(),
-            only=check_filter(session_id, scope, origin, since, until),
-            state=parse_state(state),
+            where=where,
+            state=parse_state(chosen),
             now=self._services.now() if as_of is None else check_moment(as_of, "as_of"),
             is_past=as_of is not None,
             before=None if before is None else _parse_seq(before),
             limit=check_limit(limit, most=MAX_PAGE),
         )
-        return [self._services.judge(each) for each in self._services.retrieved.shown(owner, found)]
+        return [self._services.judge(each) for each in self._services.retrieved.apply(owner, found)]
 
     @trace_operation("search_memory")
     def search(
         self,
         query: str = "",
         *,
-        tag: str = "",
         kind: KindName | None = None,
-        session_id: str | None = None,
-        scope: ScopeName | None = None,
-        origin: OriginName | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
         limit: int = SEARCH_LIMIT,
         user: str | None = None,
+        **filters: Unpack[MemoryFilters],
     ) -> Sequence[Memory]:
-        """List live memories that contain `query` and have the tag, ignoring case, newest first.
-
-        The other filters are those of `list`.
+        """List live memories that contain `query`, ignoring case, and pass the filters of `list`, newest first.
 
         Raises: Invalid.
         """
-        return self.list(
-            kind=kind,
-            tag=tag,
-            query=query,
-            session_id=session_id,
-            scope=scope,
-            origin=origin,
-            since=since,
-            until=until,
-            limit=limit,
-            user=user,
-        )
+        return self.list(kind=kind, query=query, limit=limit, user=user, **filters)
 
     def similar(self, memory: str | Memory) -> Sequence[Memory]:
         """List live near-duplicates of a memory, given itself or by id, most similar first: candidates for merging.
@@ -329,16 +313,18 @@ class AgentRecords(AgentView):
         text: str | None = None,
         tags: Sequence[str] | None = None,
         importance: float | None = None,
+        metadata: Mapping[str, Any] | None = None,
         version: int | None = None,
     ) -> Memory:
-        """Edit a memory; the previous text stays in its history.
+        """Edit a memory; the previous text, tags and metadata stay in its history.
 
-        `version` is the version the caller last read; pass it to detect concurrent edits.
+        `metadata` replaces all of its metadata. `version` is the version the caller last read; pass it to detect
+        concurrent edits.
 
         Raises: NotFound, Invalid, SecretRejected; Conflict when another edit came first.
         """
         return self._services.remember.update(
-            self.owner, id, text=text, tags=tags, importance=importance, version=version
+            self.owner, id, text=text, tags=tags, importance=importance, metadata=metadata, version=version
         )
 
     @trace_operation("delete_memory")

@@ -50,7 +50,10 @@ class RecallBody(RequestBody):
 class ExplainBody(RecallBody):
     """A question, and the id of the item to explain."""
 
-    id: Annotated[str, Field(description="Id of a memory, an audit event, a step or a passage.", examples=["m-7"])]
+    id: Annotated[
+        str | None,
+        Field(description="Id of a memory, an audit event, a step or a passage; null: all.", examples=["m-7"]),
+    ] = None
 
 
 class InjectBody(RequestBody):
@@ -123,10 +126,11 @@ class AppearanceBody(RecordBody):
         return cls._of(appearance)
 
 
-class ExplainAnswer(BaseModel):
-    """Explanation of a recall."""
+class ExplainedItem(BaseModel):
+    """Reason an item was recalled or not."""
 
     id: str
+    text: Annotated[str, Field(description="Its text, if it is at hand.")]
     outcome: Outcome
     sentence: str
     rank: Annotated[int | None, Field(description="1 is the first; null: none.")]
@@ -141,6 +145,7 @@ class ExplainAnswer(BaseModel):
         hit, rival = explanation.hit, explanation.rival
         return cls(
             id=explanation.id,
+            text=explanation.text,
             outcome=explanation.outcome,
             sentence=explanation.sentence,
             rank=explanation.rank,
@@ -150,6 +155,19 @@ class ExplainAnswer(BaseModel):
             missing=[MissingBody._of(each) for each in explanation.unanswered],
             prompts=[AppearanceBody.of(each) for each in explanation.prompts],
         )
+
+
+class ExplainAnswer(ExplainedItem):
+    """Explanation of a recall."""
+
+    items: Annotated[
+        list[ExplainedItem], Field(description="Without an `id`: each hit, then the best of what was left out.")
+    ] = []
+
+    @classmethod
+    def of(cls, explanation: Explanation) -> Self:
+        answer = super().of(explanation)
+        return answer.model_copy(update={"items": [ExplainedItem.of(each) for each in explanation.items]})
 
 
 class PrivateMemory(BaseModel):
@@ -188,7 +206,8 @@ def recall(memory: CurrentAgent, body: RecallBody) -> RecallAnswer:
 
 @router.post("/explain", scope=READ)
 def explain(memory: CurrentAgent, body: ExplainBody) -> ExplainAnswer:
-    """Explain why a question finds an item or not. Takes the fields of recall, and the `id` of the item."""
+    """Explain why a question finds an item or not. Takes the fields of recall, and the `id` of the item; without it,
+    each hit and the best of what was left out are explained."""
     return ExplainAnswer.of(memory.explain(body.query, body.id, **_recall_options(body)))
 
 

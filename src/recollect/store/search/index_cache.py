@@ -17,17 +17,21 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from math import inf
 from typing import Any, Protocol, TypeVar
 
 from recollect.deadline import hold_in_time
 from recollect.model import NO_USER, Kind, Match, Owner
+from recollect.policy.filters.conditions import Comparison, Condition
 from recollect.policy.passages import PassageEvidence
 from recollect.policy.recall.similarity import Evidence
 from recollect.ports import Vector
+from recollect.store.conditions import Clause, compile_field
 from recollect.store.engine import RegisteredEmbedder, Row, Unit
 from recollect.store.search.encoding import Encoding
-from recollect.store.search.index import ALWAYS, OwnerIndex, RowFilter
+from recollect.store.search.index import OwnerIndex
+from recollect.store.search.index_rows import ALWAYS, RowFilter
 from recollect.store.search.texts import Texts
 from recollect.store.tables.rows import merge_parts
 
@@ -66,6 +70,9 @@ class IndexKey:
 
     def rows(self, unit: Unit, seqs: Any) -> Sequence[Row]:
         return unit.all(f"{self._table}_rows", **self._owner, seqs=seqs)
+
+    def fields(self, unit: Unit, seqs: Any, select: Clause) -> Sequence[Row]:
+        return unit.all("memory_fields", select, **self._owner, seqs=seqs)
 
     def versions(self, unit: Unit) -> Sequence[Row]:
         return unit.all(f"{self._table}_versions", **self._owner)
@@ -210,10 +217,10 @@ class MemorySearch:
     """Implementation of the part of `engine.SearchIndex` that concerns memories."""
 
     def __init__(
-        self, read: Read, *, encoding: Encoding, numbers: Callable[[Sequence[int]], Any], max_bytes: int
+        self, engine: str, read: Read, *, encoding: Encoding, numbers: Callable[[Sequence[int]], Any], max_bytes: int
     ) -> None:
+        self._engine, self._read, self._numbers = engine, read, numbers
         self._indexes = IndexCache(read, encoding=encoding, numbers=numbers, max_bytes=max_bytes)
-        self._read = read
         self._texts = Texts(read)
         self._embedder = NO_EMBEDDER
 
@@ -252,19 +259,32 @@ class MemorySearch:
         kinds: Collection[Kind],
         now: datetime,
         is_past: bool,
+        where: Condition | None = None,
     ) -> Evidence:
         row_filter = RowFilter(kinds, now.timestamp(), until=int(now.timestamp()) if is_past else None)
-        own, *others = [each.evidence(terms, vector, row_filter) for each in self._find_indexes(owner)]
+        own, *others = [
+            self._indexes.current(key).evidence(
+                terms, vector, row_filter, where=where, load=None if where is None else partial(self._load_field, key)
+            )
+            for key in map(self._find_key, owner.parts)
+        ]
         for other in others:
             own = other if not len(own.seqs) else own.with_more(other) if len(other.seqs) else own
         return own
+
+    def _load_field(self, key: IndexKey, field: Comparison, seqs: Sequence[int]) -> Iterator[Row]:
+        """Yield the number, the version in the index and the value of a field of these memories."""
+        select = compile_field(field, self._engine)
+        for start in range(0, len(seqs), BATCH):
+            numbers = self._numbers(seqs[start : start + BATCH])
+            yield from self._read(key.tenant, partial(key.fields, seqs=numbers, select=select))
 
     def _find_indexes(self, owner: Owner) -> Sequence[OwnerIndex]:
         """Return the index of the agent or, for a user, those of the user and of the records of no user.
 
         Users share the latter, so that it is in memory once.
         """
-        return [self._indexes.current(self._find_key(each)) for each in owner.parts]
+        return [self._indexes.current(key) for key in map(self._find_key, owner.parts)]
 
     def _find_key(self, owner: Owner) -> IndexKey:
         """Return the key of an index. An agent without users has one, whether or not the search names nobody.
