@@ -82,7 +82,7 @@ def fill(agent: AgentMemory, user: str) -> Target:
 
 
 Attempt = Callable[[AgentMemory, Target], Any]
-TURN = {"user": "hello", "assistant": "hello"}
+TURN: Any = {"user": "hello", "assistant": "hello"}
 
 ATTEMPTS: dict[str, Attempt] = {
     "remember": lambda me, it: me.remember("mine", supersedes=it.memory),
@@ -131,16 +131,8 @@ ATTEMPTS: dict[str, Attempt] = {
     "context_call": lambda me, it: me.context_call(it.call),
     "search_knowledge": lambda me, it: me.search_knowledge(QUESTION),
     "call_tool": lambda me, it: [
-        me.call_tool(name, arguments, session_id=it.session)
-        for name, arguments in {
-            "recall_memory": {"query": QUESTION},
-            "search_memory": {"query": MARKER},
-            "delete_memory": {"id": it.memory},
-            "memory_list": {"state": "archived"},
-            "memory_restore": {"ids": [it.gone]},
-            "read_detail": {"memory_key": it.detail},
-            "search_details": {"query": "launch"},
-        }.items()
+        me.call_tool(name, {"query": MARKER, "id": it.memory, "memory_key": it.detail}, session_id=it.session)
+        for name in ("memory_search", "search_my_memories", "memory_delete", "retrieve_memory", "search_memory")
     ],
     "for_session": lambda me, it: me.for_session(it.session).list(state="all"),
 }
