@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -447,6 +448,46 @@ def test_an_export_carries_users(store: Recollect, agent: AgentMemory, tmp_path:
         assert copy.sessions() == view.sessions()
         assert tenant.agent("atlas").for_user("u-8", shared=False).list(state="all") == []
         assert MARKER in repr(copy.recall(QUESTION, min_score=0))
+
+
+def test_an_export_of_one_user_holds_nothing_else(store: Recollect, agent: AgentMemory, tmp_path: Any) -> None:
+    tenant, boris = store.tenant(agent.owner.tenant), store.tenant(agent.owner.tenant).agent("boris")
+    for user, text in (("u-7", "apples"), ("u-8", "pears"), (None, "plums")):
+        view = agent if user is None else agent.for_user(user)
+        view.remember(f"Likes {text}")
+        view.update(view.list()[0].id, text=f"Likes many {text}")
+        view.log_turn(f"s-{text}", user=f"I like {text}", assistant="I see")
+        view.store_detail(f"All about {text} " * 20, description=f"About {text}")
+    boris.remember("Likes cherries", user="u-8")
+    tenant.export(tmp_path / "one.jsonl", user="u-7")
+    file = (tmp_path / "one.jsonl").read_text()
+    assert [name for name in ("apples", "pears", "plums", "cherries", "boris") if name in file] == ["apples"]
+    with Recollect(settings=Settings(url=f"sqlite:///{tmp_path}/copy.db"), embedder=None) as other:
+        copied = other.tenant(agent.owner.tenant)
+        copied.import_(tmp_path / "one.jsonl")
+        copy = copied.agent("atlas").for_user("u-7")
+        assert [each.text for each in copy.list()] == ["Likes many apples"]
+        assert [each.text for each in copy.history(copy.list()[0].id)] == ["Likes apples"]
+        assert [each.content for each in copy.messages("s-apples")] == ["I like apples", "I see"]
+        assert "All about apples" in copy.read_detail(copy.list_details()[0].key).content
+
+
+def test_an_import_from_mem0_keeps_users(tmp_path: Any) -> None:
+    entries = [
+        {"id": "1", "memory": "Likes tea", "user_id": "u-7"},
+        {"id": "2", "memory": "Likes tea", "user_id": "u-8"},
+        {"id": "3", "memory": "Likes milk", "user_id": 9},
+        {"id": "4", "memory": "Likes rum", "user_id": "a\nb"},
+        {"id": "5", "memory": "Opens at nine", "agent_id": "atlas"},
+    ]
+    (tmp_path / "mem0.json").write_text(json.dumps({"results": entries}))
+    with Recollect(f"sqlite:///{tmp_path}/m.db", embedder=None) as store:
+        report = store.tenant().import_(tmp_path / "mem0.json", agent="atlas")
+        assert (report.added, report.refused_count) == ({"memories": 4}, 1)
+        found = {(each.user, each.text) for each in store.agent("atlas").list()}
+        assert found == {("u-7", "Likes tea"), ("u-8", "Likes tea"), ("9", "Likes milk"), (None, "Opens at nine")}
+        again = store.tenant().import_(tmp_path / "mem0.json", agent="atlas")
+        assert again.present == {"memories": 4}
 
 
 def test_no_note_of_a_user_is_in_the_file_of_the_workspace(tmp_path: Any) -> None:

@@ -244,7 +244,15 @@ def _build_import(
 ) -> Import:
     archives = outside.archives
     restore = Restore(store, embedding, archives, now, audit_key=settings.audit_key, export_key=settings.export_key)
-    foreign = ForeignImport(store, remember, transcripts, guard, now, max_notes=settings.max_total)
+    foreign = ForeignImport(
+        store,
+        remember,
+        transcripts,
+        guard,
+        now,
+        max_notes=settings.max_total,
+        max_per_user=settings.max_total_per_user,
+    )
     return Import(archives, restore, foreign, outside.formats, agent=settings.agent)
 
 

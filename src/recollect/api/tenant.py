@@ -28,6 +28,7 @@ from recollect.model import (
 )
 from recollect.policy.agents import AgentFields, check_agent_fields
 from recollect.policy.memories.trust import check_decision
+from recollect.policy.names import check_user
 from recollect.policy.text import check_text
 from recollect.ports import Place, place_of
 from recollect.services.recall.recall import check_limit
@@ -274,8 +275,12 @@ class TenantUpkeep(TenantView):
 class TenantTransfer(TenantView):
     """Export and import of a tenant."""
 
-    def export(self, path: str | Path | IO[bytes], *, progress: Progress | None = None) -> ExportReport:
+    def export(
+        self, path: str | Path | IO[bytes], *, progress: Progress | None = None, user: str | None = None
+    ) -> ExportReport:
         """Export all data of the tenant, except keys, to a file that any engine can import.
+
+        With `user`, export only the records of this end user, and the agents that have some.
 
         The name's ending `.gz` or `.zst` selects compression. The file is a snapshot of one moment, and gets its name
         only when it is complete. It is signed if `export_key` is set.
@@ -286,7 +291,7 @@ class TenantTransfer(TenantView):
         self._services.retrieved.flush(self.id)
         self._services.context_calls.flush(self.id)
         to = Path(path).expanduser() if isinstance(path, str | Path) else path
-        return self._services.export(self.id, to, progress)
+        return self._services.export(self.id, to, progress, user=None if user is None else check_user(user))
 
     def import_(
         self,

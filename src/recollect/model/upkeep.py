@@ -296,6 +296,7 @@ class ForeignMemory:
     category: str | None = None
     created_at: datetime | None = None  # None: now
     valid_from: datetime | None = None
+    user: str | None = None  # end user it belongs to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

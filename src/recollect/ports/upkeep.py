@@ -27,7 +27,7 @@ from recollect.ports.providers import Vector
 class TransferStore(Protocol):
     """A whole tenant as engine-independent rows; `docs/transfer.md` describes them."""
 
-    def export_rows(self, tenant: str, take: Callable[[str, Json], None]) -> None:
+    def export_rows(self, tenant: str, take: Callable[[str, Json], None], *, user: str | None = None) -> None:
         """Pass every row, with the name of its table, to `take`, as of one moment.
 
         Rows come after the rows they refer to. Long texts come in pieces, as rows of `detail_contents`.

@@ -284,7 +284,10 @@ class RoutedStore(SqlDelegate):
         self.sql.forget_cached(tenant)
         self._notes.forget_cached()
 
-    def export_rows(self, tenant: str, take: Callable[[str, Json], None]) -> None:
+    def export_rows(self, tenant: str, take: Callable[[str, Json], None], *, user: str | None = None) -> None:
+        if user is not None:
+            self.sql.export_rows(tenant, take, user=user)
+            return
         notes = self._notes.all_of_tenant(tenant)
         if notes:
             # Another program may have added notes that the agent's counter, or the agent's row, does not know yet.
