@@ -104,7 +104,7 @@ BY_AN_AGENT: dict[str, Attempt] = {
     "hold_items": lambda store, me, it: store.hold_items(me, now=NOW),
     "set_item_end": lambda store, me, it: store.set_item_end(note("mine", me, id=it.memory_id, expires_at=NOW)),
     "find_item_numbers": lambda store, me, it: store.find_item_numbers(me, None, now=NOW, limit=9),
-    "list_item_paths": lambda store, me, it: store.list_item_paths(me, "", "z", user=None, now=NOW, limit=9),
+    "list_item_paths": lambda store, me, it: store.list_item_paths(me, "", "z", now=NOW, limit=9),
     "delete_expired_items": lambda store, me, it: store.delete_expired_items(me, now=LATER, limit=9),
     "add_proposals": lambda store, me, it: bool(store.add_proposals(me, [proposal(me, it.memory_id)])),
     "get_proposal": lambda store, me, it: store.get_proposal(me, it.proposal_id),

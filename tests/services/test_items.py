@@ -181,10 +181,27 @@ def test_items_of_two_users_are_two(ann: AgentMemory) -> None:
     ann.put(USER, "a", 2, user="lena")
     ann.put(USER, "a", 3, user="otto")
     read = [ann.get_item(USER, "a", user=user) for user in (None, "lena", "otto", "nobody")]
-    assert [each and (each.value, each.user) for each in read] == [(1, None), (2, "lena"), (3, "otto"), None]
+    assert [each and (each.value, each.user) for each in read] == [
+        (1, None),
+        (2, "lena"),
+        (3, "otto"),
+        (1, None),
+    ]
     assert {each.value for each in ann.search_items(USER)} == {1, 2, 3}
-    assert [each.value for each in ann.search_items(USER, user="lena")] == [2]
-    assert ann.delete_item(USER, "a", user="lena")
+    lena, alone = ann.for_user("lena"), ann.for_user("lena", shared=False)
+    assert {each.value for each in lena.search_items(USER)} == {1, 2}
+    assert [each.value for each in alone.search_items(USER)] == [2]
+    assert alone.delete_item(USER, "a")
+    assert lena.get_item(USER, "a").value == 1
+    assert alone.get_item(USER, "a") is None
+    assert lena.delete_item(USER, "a") is False, "a user reads what belongs to nobody, but does not change it"
+    lena.put(("lena", "only"), "a", "pancakes of Lena")
+    assert lena.namespaces() == [("lena", "only"), USER]
+    assert ann.for_user("otto").namespaces() == [USER]
+    assert ann.for_user("otto").search_items(query="pancakes") == []
+    assert [each.user for each in lena.search_items(query="pancakes")] == ["lena"]
+    with pytest.raises(Invalid):
+        lena.put(USER, "a", 1, user="otto")
     assert ann.get_item(USER, "a").value == 1
 
 

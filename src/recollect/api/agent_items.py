@@ -38,7 +38,7 @@ class AgentItems(AgentView):
 
         `index` names the fields by which the item is found (`name`, `address.city`, `tags[*]`); by default all texts,
         with False none. `ttl` is its lifetime in seconds; with `refresh`, each reading starts it again. `version`
-        writes only if the stored item has this version, 0 only if there is none. `user` is the end user it belongs to:
+        writes only if the stored item has this version, 0 only if there is none. `user` is the end user it belongs to;
         each user has items of his own.
 
         Raises: Invalid, SecretRejected; Conflict when the item does not have that version; Forbidden when it is trusted
@@ -54,7 +54,7 @@ class AgentItems(AgentView):
             version=version,
             origin=origin,
         )
-        return self._services.items.put(self.owner, [draft], user=user)[0]
+        return self._services.items.put(self._narrow(user), [draft])[0]
 
     @trace_operation("upsert_memory")
     def put_items(self, items: Iterable[Mapping[str, Any]], *, user: str | None = None) -> Sequence[Item | None]:
@@ -66,17 +66,17 @@ class AgentItems(AgentView):
         for position, item in enumerate(items):
             with naming_item(position):
                 drafts.append(_parse_draft(item))
-        return self._services.items.put(self.owner, drafts, user=user)
+        return self._services.items.put(self._narrow(user), drafts)
 
     @trace_operation("search_memory")
     def get_item(self, namespace: Namespace, key: str, *, refresh: bool = True, user: str | None = None) -> Item | None:
-        """Return an item, or None if there is none or it has expired.
+        """Return an item, or None if there is none or it has expired. A user also reads the items of no user.
 
         If the item was put with `refresh`, its lifetime starts again; pass `refresh=False` to read it without that.
 
         Raises: Invalid.
         """
-        return self._services.items.get(self.owner, [(namespace, key)], refresh=refresh, user=user)[0]
+        return self._services.items.get(self._narrow(user), [(namespace, key)], refresh=refresh)[0]
 
     def get_items(
         self, places: Iterable[Place], *, refresh: bool = True, user: str | None = None
@@ -85,7 +85,7 @@ class AgentItems(AgentView):
 
         Raises: Invalid.
         """
-        return self._services.items.get(self.owner, list(places), refresh=refresh, user=user)
+        return self._services.items.get(self._narrow(user), list(places), refresh=refresh)
 
     @trace_operation("delete_memory")
     def delete_item(
@@ -95,7 +95,7 @@ class AgentItems(AgentView):
 
         Raises: Invalid; Conflict when it does not have that version; Forbidden when it is trusted more than the caller.
         """
-        return self._services.items.delete(self.owner, (namespace, key), version=version, user=user)
+        return self._services.items.delete(self._narrow(user), (namespace, key), version=version)
 
     @trace_operation("search_memory")
     def search_items(
@@ -113,12 +113,12 @@ class AgentItems(AgentView):
 
         With a `query`, the best first, as `recall` ranks them, each with its score; otherwise the last written first.
         `where` is a filter (docs/filters.md) in which `value.<key>` is a field of the value: "value.age >= 18 and
-        value.city = 'Oslo'". `user` None searches the items of all users.
+        value.city = 'Oslo'". `user` narrows it to the items of one user and of none.
 
         Raises: Invalid; StoreTimeout when the search takes too long.
         """
         return self._services.items.search(
-            self.owner, prefix, query=query, where=where, limit=limit, offset=offset, refresh=refresh, user=user
+            self._narrow(user), prefix, query=query, where=where, limit=limit, offset=offset, refresh=refresh
         )
 
     def namespaces(
@@ -139,7 +139,7 @@ class AgentItems(AgentView):
         Raises: Invalid.
         """
         return self._services.items.namespaces(
-            self.owner, prefix, suffix=suffix, max_depth=max_depth, limit=limit, offset=offset, user=user
+            self._narrow(user), prefix, suffix=suffix, max_depth=max_depth, limit=limit, offset=offset
         )
 
 

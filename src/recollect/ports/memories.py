@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, Proposal, ProposalState, State
+from recollect.model import NO_USER, Agent, Kind, Match, Memory, MemoryVersion, Owner, Proposal, ProposalState, State
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.ports.providers import Vector
 
@@ -164,10 +164,10 @@ class MemoryStore(Protocol):
 
 
 class ItemStore(Protocol):
-    """Memories that are items. `path` is a namespace as `policy.items` joins it; `user` None means any user's."""
+    """Memories that are items. `path` is a namespace as `policy.items` joins it."""
 
-    def find_item(self, owner: Owner, path: str, key: str, *, user: str | None = None) -> Memory | None:
-        """Return the memory with this key of a user, or of none; it may have expired."""
+    def find_item(self, owner: Owner, path: str, key: str) -> Memory | None:
+        """Return the memory with this key of the owner's user, or else of no user; it may have expired."""
 
     def hold_items(self, owner: Owner, *, now: datetime) -> None:
         """Keep all others from writing items of the agent until this transaction ends."""
@@ -180,9 +180,7 @@ class ItemStore(Protocol):
     ) -> Sequence[int]:
         """Return the numbers of the live items that meet a condition, the last written first."""
 
-    def list_item_paths(
-        self, owner: Owner, first: str, last: str, *, user: str | None, now: datetime, limit: int
-    ) -> Sequence[str]:
+    def list_item_paths(self, owner: Owner, first: str, last: str, *, now: datetime, limit: int) -> Sequence[str]:
         """List the different paths of live items from `first` to before `last`, in order."""
 
     def delete_expired_items(self, owner: Owner, *, now: datetime, limit: int) -> int:
@@ -200,6 +198,7 @@ class Aging:
     expires_at: datetime | None
     valid_to: datetime | None = None
     category: str | None = None
+    user: str = NO_USER
 
 
 class MaintenanceStore(Protocol):

@@ -15,7 +15,7 @@ from recollect.caller import current_caller
 from recollect.errors import Conflict, StoreTimeout
 from recollect.model import AuditEvent, Item, Kind, Memory, Origin, Owner, Source, State
 from recollect.policy import items as rules
-from recollect.policy.filters.conditions import EQUAL, Comparison, Condition, join_conditions
+from recollect.policy.filters.conditions import Condition, join_conditions
 from recollect.policy.filters.language import Where, parse_filter
 from recollect.policy.items import IndexedFields, Namespace
 from recollect.policy.memories import trust
@@ -23,7 +23,7 @@ from recollect.policy.names import memory_seq
 from recollect.policy.numbers import check_whole
 from recollect.ports import Clock, Store, Vector
 from recollect.services.background.embedding import Embedding
-from recollect.services.memories.drafts import check_choice, check_moment, check_name, naming_item
+from recollect.services.memories.drafts import check_choice, check_moment, naming_item
 from recollect.services.memories.remember import Remember
 from recollect.services.recall.marks import RetrievalMarks
 from recollect.services.recall.recall import MAX_LIMIT, Recall, RecallRequest, check_limit, check_query
@@ -56,7 +56,7 @@ class ItemDraft:
 
 
 class Items:
-    """Service for the items of an agent; `user` is the end user they belong to."""
+    """Service for the items of an agent, or of one of its users."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Items:
         self._retrieved = retrieved
         self._now = now
 
-    def put(self, owner: Owner, drafts: Sequence[ItemDraft], *, user: str | None = None) -> Sequence[Item | None]:
+    def put(self, owner: Owner, drafts: Sequence[ItemDraft]) -> Sequence[Item | None]:
         """Write items in one transaction, all or none; return each as stored, None for one that is deleted.
 
         A value that is stored already makes no new version, but its lifetime starts again.
@@ -82,12 +82,10 @@ class Items:
         Raises: Invalid, SecretRejected; Conflict when an item does not have the expected version; Forbidden when it is
         trusted more than the caller. `item` of the error is the position of the draft.
         """
-        stored = self._run(owner, self._check_all(owner, drafts, user), user)
+        stored = self._run(owner, drafts)
         return [None if memory is None else rules.make_item(memory) for memory, _ in stored]
 
-    def get(
-        self, owner: Owner, places: Sequence[Place], *, user: str | None = None, refresh: bool = True
-    ) -> Sequence[Item | None]:
+    def get(self, owner: Owner, places: Sequence[Place], *, refresh: bool = True) -> Sequence[Item | None]:
         """Return the items at these places, None for each that is missing or has expired.
 
         `refresh` starts the lifetime of an item again, if it was written so.
@@ -96,7 +94,7 @@ class Items:
         """
         now, checked = self._now(), [rules.check_place(*place) for place in places]
         found = self._store.read_together(
-            owner.tenant, lambda: [self._store.find_item(owner, *place, user=user) for place in checked]
+            owner.tenant, lambda: [self._store.find_item(owner, *place) for place in checked]
         )
         live = [None if memory is None else self._live(memory, now) for memory in found]
         if refresh:
@@ -105,9 +103,9 @@ class Items:
 
     def check(self, owner: Owner, draft: ItemDraft) -> Memory | None:
         """Return the memory that a draft would become; None for a deletion. Raises: Invalid, SecretRejected."""
-        return self._check(owner, draft, None, self._now()).memory
+        return self._check(owner, draft, self._now()).memory
 
-    def delete(self, owner: Owner, place: Place, *, user: str | None = None, version: int | None = None) -> bool:
+    def delete(self, owner: Owner, place: Place, *, version: int | None = None) -> bool:
         """Delete an item and its history; return False if there is none.
 
         Raises: Invalid; Conflict when it does not have the expected version; Forbidden when it is trusted more than
@@ -115,7 +113,7 @@ class Items:
         """
         namespace, key = place
         draft = ItemDraft(namespace=namespace, key=key, value=None, version=version)
-        ((_, is_deleted),) = self._run(owner, self._check_all(owner, [draft], user), user)
+        ((_, is_deleted),) = self._run(owner, [draft])
         return is_deleted
 
     def search(
@@ -127,7 +125,6 @@ class Items:
         where: Where = None,
         limit: int = 10,
         offset: int = 0,
-        user: str | None = None,
         refresh: bool = True,
     ) -> Sequence[Item]:
         """Return live items of a namespace and all below it: the best for `query`, or the last written first.
@@ -137,8 +134,7 @@ class Items:
         Raises: Invalid; StoreTimeout when the search takes too long.
         """
         now, path = self._now(), rules.check_namespace(prefix, may_be_empty=True)
-        of_user = None if user is None else Comparison("user", EQUAL, check_name(user, "user"))
-        condition = join_conditions(rules.find_below(path), of_user, parse_filter(where))
+        condition = join_conditions(rules.find_below(path), parse_filter(where))
         check_limit(limit, most=MAX_PAGE)
         check_whole(offset, "The offset", most=MAX_OFFSET)
         found: list[tuple[Memory, float | None]]
@@ -163,7 +159,6 @@ class Items:
         max_depth: int | None = None,
         limit: int = 100,
         offset: int = 0,
-        user: str | None = None,
     ) -> Sequence[tuple[str, ...]]:
         """List the namespaces that have items, by their paths; `*` in `prefix` and `suffix` stands for any name.
 
@@ -179,7 +174,7 @@ class Items:
         start, now, below = rules.literal_path(first), self._now(), ""
         end = rules.path_range(start)[1]
         while len(found) < offset + limit and (
-            paths := self._store.list_item_paths(owner, start, end, user=user, now=now, limit=PATHS)
+            paths := self._store.list_item_paths(owner, start, end, now=now, limit=PATHS)
         ):
             for path in paths:
                 names = rules.split_path(path)
@@ -221,27 +216,27 @@ class Items:
         ends = {memory.id: rules.end_of(now, memory.ttl_seconds) for memory in sliding}
         return [replace(each, expires_at=ends[each.id]) if each and each.id in ends else each for each in live]
 
-    def _check_all(self, owner: Owner, drafts: Sequence[ItemDraft], user: str | None) -> list[_Write]:
+    def _check_all(self, owner: Owner, drafts: Sequence[ItemDraft]) -> list[_Write]:
         now, checked = self._now(), list[_Write]()
         for position, draft in enumerate(drafts):
             with naming_item(position):
-                checked.append(self._check(owner, draft, user, now))
+                checked.append(self._check(owner, draft, now))
         return checked
 
-    def _check(self, owner: Owner, draft: ItemDraft, user: str | None, now: datetime) -> _Write:
+    def _check(self, owner: Owner, draft: ItemDraft, now: datetime) -> _Write:
         path, key = rules.check_place(draft.namespace, draft.key)
         version = None if draft.version is None else check_whole(draft.version, "The version")
         if draft.value is None:
             return _Write((path, key), None, version)
         stored, ttl = rules.check_value(draft.value), rules.check_ttl(draft.ttl)
         memory = Memory(
-            owner=owner,
+            owner=owner.whole,
             kind=Kind.ITEM,
             text=rules.render_text(stored, rules.check_fields(draft.index)),
             origin=trust.lower_origin(check_choice(Origin, draft.origin, Origin.USER), current_caller().trust),
             created_at=now if draft.created_at is None else check_moment(draft.created_at, "created_at"),
             expires_at=rules.end_of(now, ttl),
-            user=user,
+            user=owner.user or None,
             metadata=stored,
             namespace=path,
             item_key=key,
@@ -249,18 +244,21 @@ class Items:
         )
         return _Write((path, key), self._remember.screen(memory, now), version)
 
-    def _run(self, owner: Owner, writes: Sequence[_Write], user: str | None) -> list[tuple[Memory | None, bool]]:
-        """Run writes in one transaction; return for each the stored memory, and True if an item was deleted."""
+    def _run(self, owner: Owner, drafts: Sequence[ItemDraft]) -> list[tuple[Memory | None, bool]]:
+        """Write drafts in one transaction; return for each the stored memory, and True if an item was deleted."""
+        # A user's view writes the user's own items, and the agent those of no user.
+        owner = owner.of(owner.user)
+        writes = self._check_all(owner, drafts)
         if not writes:
             return []
-        now, done, vectors = self._now(), _Done(), self._embed(owner, writes, user)
+        now, done, vectors = self._now(), _Done(), self._embed(owner, writes)
 
         def run() -> list[tuple[Memory | None, bool]]:
             self._store.hold_items(owner, now=now)
             results = []
             for position, write in enumerate(writes):
                 with naming_item(position):
-                    results.append(self._write(owner, write, vectors, user, now, done))
+                    results.append(self._write(owner, write, vectors, now, done))
             self._record(owner, done, now)
             return results
 
@@ -269,12 +267,12 @@ class Items:
             self._embedding.wake()
         return results
 
-    def _embed(self, owner: Owner, writes: Sequence[_Write], user: str | None) -> dict[str, Vector | None]:
+    def _embed(self, owner: Owner, writes: Sequence[_Write]) -> dict[str, Vector | None]:
         """Return the vectors of the texts, without those of items that are stored already."""
         texts: dict[str, None] = {}
         for place, memory, _ in writes:
             if memory is not None and memory.text:
-                old = self._store.find_item(owner, *place, user=user)
+                old = self._store.find_item(owner, *place)
                 if old is None or not _is_same(old, memory):
                     texts[memory.text] = None
         return dict(zip(texts, self._embedding.of_texts(list(texts)), strict=True)) if texts else {}
@@ -284,11 +282,10 @@ class Items:
         owner: Owner,
         write: _Write,
         vectors: Mapping[str, Vector | None],
-        user: str | None,
         now: datetime,
         done: _Done,
     ) -> tuple[Memory | None, bool]:
-        old, new = self._store.find_item(owner, *write.place, user=user), write.memory
+        old, new = self._store.find_item(owner, *write.place), write.memory
         if old is not None:
             (old,) = self._retrieved.apply(owner, [old])
         is_there = old is not None and old.state(now) is not State.EXPIRED

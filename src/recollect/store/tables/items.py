@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from recollect.model import Memory, Owner
-from recollect.policy.filters.conditions import EQUAL, Comparison, Condition
+from recollect.model.owners import NO_USER
+from recollect.policy.filters.conditions import Condition
 from recollect.policy.names import memory_seq
 from recollect.store.conditions import compile_filter
 from recollect.store.engine import Unit, Units
@@ -17,10 +18,16 @@ from recollect.store.tables.rows import memory_from, owner_params
 class ItemRows(Units):
     """Implementation of `ports.ItemStore`."""
 
-    def find_item(self, owner: Owner, path: str, key: str, *, user: str | None = None) -> Memory | None:
-        place = {**owner_params(owner), "user": user or "", "path": path, "key": key}
-        row = self._read(owner.tenant, lambda unit: unit.one("find_item", **place))
-        return None if row is None else memory_from(row)
+    def find_item(self, owner: Owner, path: str, key: str) -> Memory | None:
+        place = {**owner_params(owner.whole), "path": path, "key": key}
+        # Without a user, a key is that of no user.
+        users = [part.user or NO_USER for part in owner.parts]
+
+        def find(unit: Unit) -> Memory | None:
+            rows = (unit.one("find_item", **place, of_user=user) for user in users)
+            return next((memory_from(row) for row in rows if row is not None), None)
+
+        return self._read(owner.tenant, find)
 
     def hold_items(self, owner: Owner, *, now: datetime) -> None:
         self._write(owner.tenant, lambda unit: hold_agent(unit, owner, now))
@@ -44,13 +51,9 @@ class ItemRows(Units):
         rows = self._read(owner.tenant, lambda unit: unit.all("item_numbers", clause, **values))
         return [row[0] for row in rows]
 
-    def list_item_paths(
-        self, owner: Owner, first: str, last: str, *, user: str | None, now: datetime, limit: int
-    ) -> Sequence[str]:
-        of_user = None if user is None else Comparison("user", EQUAL, user)
-        clause = compile_filter(of_user, self._engine.name)
+    def list_item_paths(self, owner: Owner, first: str, last: str, *, now: datetime, limit: int) -> Sequence[str]:
         values = {**owner_params(owner), "now": now, "first": first, "last": last, "limit": limit}
-        return [row[0] for row in self._read(owner.tenant, lambda unit: unit.all("item_namespaces", clause, **values))]
+        return [row[0] for row in self._read(owner.tenant, lambda unit: unit.all("item_namespaces", **values))]
 
     def delete_expired_items(self, owner: Owner, *, now: datetime, limit: int) -> int:
         def delete(unit: Unit) -> int:

@@ -2,16 +2,16 @@
 
 -- name: find_item
 SELECT {memory} FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND user_id = :user AND namespace = :path AND item_key = :key
+WHERE tenant_id = :tenant AND agent_id = :agent AND user_id = :of_user AND namespace = :path AND item_key = :key
   AND item_key IS NOT NULL AND archived_at IS NULL
 
 -- fragment: live_items
-tenant_id = :tenant AND agent_id = :agent AND item_key IS NOT NULL AND archived_at IS NULL AND held_at IS NULL
-  AND (expires_at IS NULL OR expires_at > :now) AND (valid_to IS NULL OR valid_to > :now) AND {where}
+tenant_id = :tenant AND agent_id = :agent{seen} AND item_key IS NOT NULL AND archived_at IS NULL AND held_at IS NULL
+  AND (expires_at IS NULL OR expires_at > :now) AND (valid_to IS NULL OR valid_to > :now)
 
 -- name: item_numbers
 SELECT seq FROM memories
-WHERE {live_items}
+WHERE {live_items} AND {where}
 ORDER BY coalesce(updated_at, created_at) DESC, seq DESC LIMIT :limit OFFSET :offset
 
 -- name: item_namespaces
