@@ -378,8 +378,7 @@ def parse_min_score(text: str) -> float | None:
         least = float(text) if text.strip() else None
     except ValueError:
         raise Invalid(MIN_SCORE) from None
-    check_min_score(least)
-    return least
+    return check_min_score(least)
 
 
 def parse_sources(names: Collection[str] | None) -> Sequence[Source] | None:
