@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from recollect.errors import ReadOnly
 from recollect.lazy import LazyModule
 from recollect.model import BackgroundStatus, Memory, Origin, Owner
 from recollect.ports import Clock, Store
@@ -127,4 +128,8 @@ class LoopGuard:
         since = datetime.min.replace(tzinfo=UTC) if forgotten is None else forgotten[1]
         new = (loop_guard.hash_shown(text) for text, shown_at in texts.items() if shown_at > since)
         hashes = {found for found in new if found is not None}
-        return not hashes or self._store.add_shown(owner, hashes, at=at, since=at - KEPT, keep=SHOWN_PER_OWNER)
+        try:
+            return not hashes or self._store.add_shown(owner, hashes, at=at, since=at - KEPT, keep=SHOWN_PER_OWNER)
+        # Where nothing can be written, nothing can come back.
+        except ReadOnly:
+            return True
