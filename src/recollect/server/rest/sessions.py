@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from datetime import datetime
 from operator import attrgetter
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from fastapi import Path, Query
 from pydantic import BaseModel, Field, Strict
 
 from recollect.api.recollect import AgentMemory, TenantMemory
+from recollect.errors import Invalid
 from recollect.model import Conversation, Message, Role, Session
 from recollect.policy.names import MAX_SESSION_CHARS
 from recollect.ports import place_of
 from recollect.server.http.auth import CurrentTenant, readable_agent
 from recollect.server.http.routing import READ, WRITE, Router
 from recollect.server.paging import READ_LARGE_AT_ONCE, decode_number, decode_place, next_cursor, read_page
-from recollect.server.rest.shapes import Moment, Paging, RequestBody
+from recollect.server.rest.shapes import Metadata, Moment, Paging, RequestBody, UserName, WhereText
 from recollect.services.prompt.transcripts import MAX_MESSAGE_CHARS
 
 SummarizedCount = Annotated[
@@ -32,6 +33,8 @@ class SessionFilter(Paging):
     """Filter for conversations."""
 
     agent: Annotated[str, Field(description="Only conversations of this agent; empty: all.", examples=["atlas"])] = ""
+    where: WhereText = ""
+    user: UserName | None = None
 
 
 class NewSession(RequestBody):
@@ -45,6 +48,8 @@ class NewSession(RequestBody):
             json_schema_extra={"minLength": 1, "maxLength": MAX_SESSION_CHARS},
         ),
     ] = None
+    metadata: Metadata | None = None
+    user: UserName | None = None
 
 
 class NewTurn(RequestBody):
@@ -60,6 +65,7 @@ class NewTurn(RequestBody):
     agent_id: Annotated[
         str | None, Field(description="Starts the session for this agent if it does not exist; null: 404.")
     ] = None
+    user_id: Annotated[UserName | None, Field(description="The end user a session that is started belongs to.")] = None
 
 
 class SessionBody(BaseModel):
@@ -72,6 +78,8 @@ class SessionBody(BaseModel):
     message_count: int
     created_at: datetime
     updated_at: Annotated[datetime, Field(description="Time of the last turn.")]
+    user: Annotated[str | None, Field(description="The end user who talks; null: nobody in particular.")]
+    metadata: dict[str, Any]
 
     @classmethod
     def of(cls, session: Session) -> Self:
@@ -83,6 +91,8 @@ class SessionBody(BaseModel):
             message_count=session.message_count,
             created_at=session.created_at,
             updated_at=session.updated_at,
+            user=session.user,
+            metadata=dict(session.metadata),
         )
 
 
@@ -156,9 +166,14 @@ SessionId = Annotated[str, Path(description="The session's id.", examples=["s-7"
 @router.get("", scope=READ)
 def list_sessions(tenant: CurrentTenant, filters: Annotated[SessionFilter, Query()]) -> SessionPage:
     """List conversations, most recently used first."""
-    listed = (readable_agent(tenant, filters.agent) if filters.agent else tenant).sessions
+    if filters.user is not None and not filters.agent:
+        raise Invalid("The conversations of a user are those with one agent; name the agent.")
+    listed = tenant.sessions
+    if filters.agent:
+        agent = readable_agent(tenant, filters.agent)
+        listed = (agent if filters.user is None else agent.for_user(filters.user)).sessions
     page = read_page(
-        lambda before, limit: listed(before=before, limit=limit),
+        lambda before, limit: listed(where=filters.where, before=before, limit=limit),
         place_of,
         decode_place(SESSIONS, filters.cursor) if filters.cursor else None,
         limit=filters.limit,
@@ -170,7 +185,8 @@ def list_sessions(tenant: CurrentTenant, filters: Annotated[SessionFilter, Query
 @router.post("", scope=WRITE, status_code=201)
 def create_session(tenant: CurrentTenant, body: NewSession) -> SessionBody:
     """Start a conversation. Its first turn starts it, too. 409 if the id exists."""
-    return SessionBody.of(tenant.agent(body.agent_id).add_session(body.id))
+    session = tenant.agent(body.agent_id).add_session(body.id, user=body.user, metadata=body.metadata)
+    return SessionBody.of(session)
 
 
 @router.get("/{id}", scope=READ)
@@ -212,6 +228,7 @@ def log_turn(tenant: CurrentTenant, id: SessionId, body: NewTurn) -> MessagePage
         remember=body.remember,
         category=body.category,
         expires_at=body.expires_at,
+        user_id=body.user_id,
     )
     return MessagePage(items=[MessageBody.of(each) for each in logged])
 

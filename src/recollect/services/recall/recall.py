@@ -35,7 +35,7 @@ from recollect.services.background.embedding import Embedding
 from recollect.services.background.workers import Workers
 from recollect.services.memories.loop_guard import LoopGuard
 from recollect.services.recall.marks import RetrievalMarks
-from recollect.services.recall.question import Candidate, Question, RecallSource, SourceAnswer
+from recollect.services.recall.question import Candidate, Question, RecallSource, SourceAnswer, keep_user_sources
 
 MAX_LIMIT = 100
 MIN_SCORE = "`min_score` is a number from 0 (no limit) to 1."
@@ -69,6 +69,7 @@ class RecallRequest:
     purpose: Purpose | None = None
     as_of: datetime | None = None
     where: Condition | None = None  # limits the search to memories, as `kinds` does
+    keeps_sources: bool = False  # `where` filters memories, and the other sources are searched, too
     min_score: float | None = None  # least similarity of each hit; None: by the floor; 0: no limit
     floor: float | None = None  # least similarity of the best hit of a source; None: the setting `recall_floor`
 
@@ -76,7 +77,7 @@ class RecallRequest:
         """Return the sources to search."""
         if self.purpose is not None:
             return [each for each in self.purpose.sources if self.sources is None or each in self.sources]
-        is_filtered = self.kinds is not None or self.where is not None
+        is_filtered = self.kinds is not None or (self.where is not None and not self.keeps_sources)
         return tuple(self.sources or ((Source.MEMORY,) if is_filtered else Source))
 
 
@@ -146,12 +147,15 @@ class Recall:
         `most` is the number of hits the caller needs. Ranking may stop there, but returns all hits if it has to reorder
         them for a purpose or because some of them read like instructions.
 
-        Raises: Invalid; RecollectError when every source failed, but not when all of them timed out.
+        Raises: Invalid; Forbidden when a user's view asks for a source of no user; RecollectError when every source
+        failed, but not when all of them timed out.
         """
         until = monotonic() + self._deadline
         check_limit(request.limit)
         check_min_score(request.min_score)
         query, sources = check_query(request.query), request.list_sources()
+        if owner.user:
+            sources = keep_user_sources(sources, request.sources)
         vector, is_embedder_late = None, False
         if WITH_MEANING.intersection(sources):
             vector, is_embedder_late = self._embed(query)
