@@ -206,11 +206,19 @@ def http_refusal(request: Request, error: HTTPException) -> JSONResponse:
 
 
 def _allowed_methods(request: Request) -> list[str]:
-    """Return all methods of a path; the framework names only those of the first route that matches."""
-    scope = {key: request.scope[key] for key in ("type", "path", "root_path", "app", "headers") if key in request.scope}
-    routes = request.app.router.routes
-    return [
-        method
-        for method in METHODS
-        if any(route.matches({**scope, "method": method})[0] is Match.FULL for route in routes)
-    ]
+    """Return all methods of a path; the framework names only those of the first route that matches.
+
+    If a fixed path (memories/batch) also matches a route with a parameter (memories/{id}), only the fixed one counts.
+    """
+    table, path = request.app.state.routes, request.url.path
+    routes = {method: route for method in METHODS if (route := table.find(method, path)) is not None}
+    if not routes:
+        scope = {
+            key: request.scope[key] for key in ("type", "path", "root_path", "app", "headers") if key in request.scope
+        }
+        others = request.app.router.routes
+        return [
+            each for each in METHODS if any(one.matches({**scope, "method": each})[0] is Match.FULL for one in others)
+        ]
+    parameters = {method: route.path.count("{") for method, route in routes.items()}
+    return [method for method, count in parameters.items() if count == min(parameters.values())]
