@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeAlias
 
 from pydantic import BaseModel, Field, Strict
 
 import recollect.model
 from recollect.model import Appearance, Explanation, Hit, Kind, Outcome, Source
-from recollect.server.http.auth import CurrentAgent
+from recollect.server.http.auth import CurrentAgent, CurrentRecollect
 from recollect.server.http.routing import READ, Router
+from recollect.server.rest.knowledge import DocumentBody
+from recollect.server.rest.memories import MemoryBody
 from recollect.server.rest.shapes import (
     MinScore,
     ModeName,
@@ -43,6 +45,8 @@ class RecallBody(RequestBody):
     origin: Annotated[OriginName | None, Field(description="Only memories of this origin.")] = None
     since: Annotated[Moment | None, Field(description="Only memories written then or later.")] = None
     until: Annotated[Moment | None, Field(description="Only memories written before then.")] = None
+    records: Annotated[bool, Field(description="Also return the memory or the document of each hit.")] = False
+    block: Annotated[bool, Field(description="Also return the hits as a block for the next prompt.")] = False
 
 
 class ExplainBody(RecallBody):
@@ -66,6 +70,7 @@ class HitBody(RecordBody):
     text: str
     score: Annotated[float, Field(description="The sum of each part times its weight.")]
     parts: Annotated[dict[str, float], Field(description="similarity, recency, importance, source: each 0 to 1")]
+    weights: Annotated[dict[str, float], Field(description="The weight of each part.")]
     created_at: datetime
     agent_id: Annotated[str | None, Field(description="Its agent; null: none.")]
     explain: Annotated[str, Field(description="The score as a sum, with the weights.")]
@@ -74,8 +79,25 @@ class HitBody(RecordBody):
     page: Annotated[int | None, Field(description="Page of a PDF on which a passage begins.")]
 
     @classmethod
-    def of(cls, hit: Hit) -> Self:
-        return cls._of(hit)
+    def of(cls, hit: Hit, now: datetime | None = None) -> HitBody:
+        """Return the body of a hit; with its record, as of `now`, if that is given."""
+        if now is None:
+            return cls._of(hit)
+        return WholeHit._of(
+            hit,
+            memory=None if hit.memory is None else MemoryBody.of(hit.memory, now),
+            document=None if hit.document is None else DocumentBody.model_validate(hit.document),
+        )
+
+
+class WholeHit(HitBody):
+    """A recalled item with its record, for requests with `records`."""
+
+    memory: MemoryBody | None
+    document: DocumentBody | None
+
+
+AnyHit: TypeAlias = WholeHit | HitBody
 
 
 class MissingBody(RecordBody):
@@ -88,21 +110,16 @@ class MissingBody(RecordBody):
 class RecallAnswer(BaseModel):
     """Recalled items, best first."""
 
-    hits: list[HitBody]
+    hits: list[AnyHit]
     missing: Annotated[list[MissingBody], Field(description="Sources that did not answer in time; usually empty.")]
     heading: Annotated[str, Field(description="Heading for the hits, if there is a purpose.")]
+    block: Annotated[str | None, Field(description="The hits as a block; only with `block`.")] = None
 
     @classmethod
-    def of(cls, recalled: recollect.model.Recalled) -> Self:
+    def of(cls, recalled: recollect.model.Recalled, now: datetime | None, block: str | None) -> Self:
         missing = [MissingBody._of(each) for each in recalled.unanswered]
-        return cls(hits=[HitBody.of(hit) for hit in recalled], missing=missing, heading=recalled.heading)
-
-
-class RivalBody(BaseModel):
-    """An item that was shown instead."""
-
-    id: str
-    score: float
+        hits = [HitBody.of(hit, now) for hit in recalled]
+        return cls(hits=hits, missing=missing, heading=recalled.heading, block=block)
 
 
 class AppearanceBody(RecordBody):
@@ -128,24 +145,26 @@ class ExplainAnswer(BaseModel):
     outcome: Outcome
     sentence: str
     rank: Annotated[int | None, Field(description="1 is the first; null: none.")]
-    hit: Annotated[HitBody | None, Field(description="Its score, if it was scored.")]
+    hit: Annotated[AnyHit | None, Field(description="Its score, if it was scored.")]
     words: Annotated[list[str], Field(description="Words of the question that it contains.")]
-    rival: Annotated[RivalBody | None, Field(description="The last item shown instead, or its duplicate.")]
+    rival: Annotated[AnyHit | None, Field(description="The last item shown instead, or its duplicate.")]
     missing: list[MissingBody]
+    shown: Annotated[list[AnyHit], Field(description="Every item that the question recalls.")]
     prompts: Annotated[list[AppearanceBody], Field(description="Those of the agent's latest 20 prompts that had it.")]
 
     @classmethod
-    def of(cls, explanation: Explanation) -> Self:
+    def of(cls, explanation: Explanation, now: datetime | None) -> Self:
         hit, rival = explanation.hit, explanation.rival
         return cls(
             id=explanation.id,
             outcome=explanation.outcome,
             sentence=explanation.sentence,
             rank=explanation.rank,
-            hit=None if hit is None else HitBody.of(hit),
+            hit=None if hit is None else HitBody.of(hit, now),
             words=list(explanation.words),
-            rival=None if rival is None else RivalBody(id=rival.id, score=rival.score),
+            rival=None if rival is None else HitBody.of(rival, now),
             missing=[MissingBody._of(each) for each in explanation.unanswered],
+            shown=[HitBody.of(each, now) for each in explanation.shown],
             prompts=[AppearanceBody.of(each) for each in explanation.prompts],
         )
 
@@ -178,17 +197,20 @@ def inject(memory: CurrentAgent, body: InjectBody) -> InjectAnswer:
 
 
 @router.post("/recall", scope=READ)
-def recall(memory: CurrentAgent, body: RecallBody) -> RecallAnswer:
+def recall(recollect: CurrentRecollect, memory: CurrentAgent, body: RecallBody) -> RecallAnswer:
     """Recall what matches a question best, by meaning and by words, with the parts of each score: from the agent's
     memories and the tenant's audit log, workflow steps and knowledge."""
-    return RecallAnswer.of(memory.recall(body.query, **_recall_options(body)))
+    found = memory.recall(body.query, **_recall_options(body))
+    block = memory.render_recalled(found) if body.block else None
+    return RecallAnswer.of(found, recollect.now() if body.records else None, block)
 
 
 @router.post("/explain", scope=READ)
-def explain(memory: CurrentAgent, body: ExplainBody) -> ExplainAnswer:
+def explain(recollect: CurrentRecollect, memory: CurrentAgent, body: ExplainBody) -> ExplainAnswer:
     """Explain why a question finds an item or not. Takes the fields of recall, and the `id` of the item."""
-    return ExplainAnswer.of(memory.explain(body.query, body.id, **_recall_options(body)))
+    explained = memory.explain(body.query, body.id, **_recall_options(body))
+    return ExplainAnswer.of(explained, recollect.now() if body.records else None)
 
 
 def _recall_options(body: RecallBody) -> dict[str, Any]:
-    return body.model_dump(include=set(RecallBody.model_fields) - {"query"})
+    return body.model_dump(include=set(RecallBody.model_fields) - {"query", "records", "block"})
