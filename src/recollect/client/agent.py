@@ -88,7 +88,7 @@ def _capture(decode: Callable[[Json, Any], Any]) -> Any:
     return plan
 
 
-_list_details = pages(f"GET {AGENT}/details", Detail, "details")
+_list_details = pages(f"GET {AGENT}/details", Detail, "details", names={"query": "q"})
 _search_details = pages(f"GET {AGENT}/details", Detail, "found details", start="offset", names={"query": "q"})
 
 
@@ -101,12 +101,9 @@ def _list_details_from(view: ClientView, given: Json) -> Plan[Sequence[Detail]]:
 
 
 def _search_details_from(view: ClientView, given: Json) -> Plan[Sequence[Detail]]:
-    if str(given.get("query", "")).strip():
-        return (yield from _search_details(view, given))  # type: ignore[no-any-return]
-    # Without words, the server lists the newest, which only a key continues.
-    skipped = given.pop("offset", 0)
-    given = {**given, "limit": given["limit"] + skipped, "query": None}
-    return (yield from _list_details(view, given))[skipped:]  # type: ignore[no-any-return]
+    # Without words, the server lists the newest.
+    has_words = bool(str(given.get("query", "")).strip()) or bool(given.get("offset"))
+    return (yield from (_search_details if has_words else _list_details)(view, given))  # type: ignore[no-any-return]
 
 
 def _hide_detail(view: ClientView, given: Json) -> Plan[Detail]:
@@ -183,7 +180,7 @@ class AgentVerbs(ClientView):
     skills = Verb(AgentMemory.skills, call("GET /api/skills?agent={agent}", many(Skill)))
     search_knowledge = Verb(
         AgentMemory.search_knowledge,
-        call("POST /api/kb/search", decode_hits, also={"agent": "{agent}"}, is_repeatable=True),
+        call("POST /api/kb/search", decode_hits, also={"agent": "{agent}", "records": True}, is_repeatable=True),
     )
     consolidate = Verb(AgentMemory.consolidate, call(f"POST {AGENT}/consolidate", many(Proposal)))
     proposals = Verb(AgentMemory.proposals, pages(f"GET {AGENT}/proposals", Proposal, "proposals"))

@@ -145,7 +145,10 @@ class TenantVerbs(ClientView):
     list_documents = Verb(TenantMemory.list_documents, pages(f"GET {DOCUMENTS}", Document, "documents", start="after"))
     update_document = Verb(TenantMemory.update_document, call(f"PATCH {DOCUMENTS}/{{id}}", one(Document)))
     delete_document = Verb(TenantMemory.delete_document, call(f"DELETE {DOCUMENTS}/{{id}}"))
-    search_knowledge = Verb(TenantMemory.search_knowledge, call("POST /api/kb/search", decode_hits, is_repeatable=True))
+    search_knowledge = Verb(
+        TenantMemory.search_knowledge,
+        call("POST /api/kb/search", decode_hits, also={"records": True}, is_repeatable=True),
+    )
     scan = Verb(TenantMemory.scan, call("POST /api/secrets/scan", many(Sighting), is_repeatable=True))
     allow_secret = Verb(TenantMemory.allow_secret, call("POST /api/secrets/allow", field("allowed")))
     add_key = Verb(TenantMemory.add_key, call("POST /api/keys", decode_issued, also={"scope": "read"}))

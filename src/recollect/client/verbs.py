@@ -177,12 +177,11 @@ def call(
 
 def _complete(view: ClientView, given: Json, also: Json | None) -> Json:
     """Return the arguments with the defaults of a route, of which `{agent}` means the agent of the view."""
-    fields = given.pop("fields", {})
-    return (
-        {name: view.owner.agent if value == "{agent}" else value for name, value in (also or {}).items()}
-        | given
-        | fields
-    )
+    agent = view.owner.agent
+    whole: Json = {name: agent if value == "{agent}" else value for name, value in (also or {}).items()}
+    whole.update(given)
+    whole.update(whole.pop("fields", {}))
+    return whole
 
 
 def pages(

@@ -66,6 +66,7 @@ class KnowledgeQuestion(RequestBody):
     query: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["refund policy"])]
     categories: Annotated[tuple[str, ...], Field(description="Only documents of these; empty: all.")] = ()
     agent: Annotated[str, Field(description="Only documents that this agent may read; empty: all.")] = ""
+    records: Annotated[bool, Field(description="Also return the document of each passage.")] = False
     limit: Annotated[int, Strict(), Field(json_schema_extra={"minimum": 1, "maximum": MAX_LIMIT})] = 5
     min_score: Annotated[
         float | None,
@@ -145,9 +146,6 @@ class PassageHit(BaseModel):
     heading: Annotated[str, Field(description="Headings above the passage, without the title.", examples=["Fees > EU"])]
     page: Annotated[int | None, Field(description="Page of a PDF on which the passage begins.")]
     category: str
-    weights: dict[str, float]
-    created_at: datetime
-    document: DocumentBody
 
     @classmethod
     def of(cls, hit: Hit) -> Self:
@@ -157,10 +155,18 @@ class PassageHit(BaseModel):
         return cls.model_validate(document | {n: getattr(hit, n) for n in cls.model_fields if n not in document})
 
 
+class WholePassage(PassageHit):
+    """A passage with its document, for requests with `records`."""
+
+    weights: dict[str, float]
+    created_at: datetime
+    document: DocumentBody
+
+
 class SearchAnswer(BaseModel):
     """Matching passages, best first."""
 
-    hits: list[PassageHit]
+    hits: list[WholePassage | PassageHit]
 
 
 class SkillFilter(RequestBody):
@@ -327,7 +333,7 @@ def search_knowledge(tenant: CurrentTenant, body: KnowledgeQuestion) -> SearchAn
     """Search the passages of published documents, by words and by meaning."""
     view = readable_agent(tenant, body.agent) if body.agent else tenant
     hits = view.search_knowledge(body.query, categories=body.categories, limit=body.limit, min_score=body.min_score)
-    return SearchAnswer(hits=[PassageHit.of(hit) for hit in hits])
+    return SearchAnswer(hits=[(WholePassage if body.records else PassageHit).of(hit) for hit in hits])
 
 
 @router.get("/skills", scope=READ)

@@ -70,7 +70,6 @@ class HitBody(RecordBody):
     text: str
     score: Annotated[float, Field(description="The sum of each part times its weight.")]
     parts: Annotated[dict[str, float], Field(description="similarity, recency, importance, source: each 0 to 1")]
-    weights: Annotated[dict[str, float], Field(description="The weight of each part.")]
     created_at: datetime
     agent_id: Annotated[str | None, Field(description="Its agent; null: none.")]
     explain: Annotated[str, Field(description="The score as a sum, with the weights.")]
@@ -93,6 +92,7 @@ class HitBody(RecordBody):
 class WholeHit(HitBody):
     """A recalled item with its record, for requests with `records`."""
 
+    weights: Annotated[dict[str, float], Field(description="The weight of each part.")]
     memory: MemoryBody | None
     document: DocumentBody | None
 
@@ -113,13 +113,18 @@ class RecallAnswer(BaseModel):
     hits: list[AnyHit]
     missing: Annotated[list[MissingBody], Field(description="Sources that did not answer in time; usually empty.")]
     heading: Annotated[str, Field(description="Heading for the hits, if there is a purpose.")]
-    block: Annotated[str | None, Field(description="The hits as a block; only with `block`.")] = None
 
     @classmethod
-    def of(cls, recalled: recollect.model.Recalled, now: datetime | None, block: str | None) -> Self:
+    def of(cls, recalled: recollect.model.Recalled, now: datetime | None, **more: Any) -> Self:
         missing = [MissingBody._of(each) for each in recalled.unanswered]
         hits = [HitBody.of(hit, now) for hit in recalled]
-        return cls(hits=hits, missing=missing, heading=recalled.heading, block=block)
+        return cls(hits=hits, missing=missing, heading=recalled.heading, **more)
+
+
+class RenderedRecall(RecallAnswer):
+    """Recalled items and the block of them, for requests with `block`."""
+
+    block: Annotated[str | None, Field(description="The block for the next prompt; null: it is empty.")]
 
 
 class AppearanceBody(RecordBody):
@@ -149,11 +154,10 @@ class ExplainAnswer(BaseModel):
     words: Annotated[list[str], Field(description="Words of the question that it contains.")]
     rival: Annotated[AnyHit | None, Field(description="The last item shown instead, or its duplicate.")]
     missing: list[MissingBody]
-    shown: Annotated[list[AnyHit], Field(description="Every item that the question recalls.")]
     prompts: Annotated[list[AppearanceBody], Field(description="Those of the agent's latest 20 prompts that had it.")]
 
     @classmethod
-    def of(cls, explanation: Explanation, now: datetime | None) -> Self:
+    def of(cls, explanation: Explanation, now: datetime | None, **more: Any) -> Self:
         hit, rival = explanation.hit, explanation.rival
         return cls(
             id=explanation.id,
@@ -164,9 +168,15 @@ class ExplainAnswer(BaseModel):
             words=list(explanation.words),
             rival=None if rival is None else HitBody.of(rival, now),
             missing=[MissingBody._of(each) for each in explanation.unanswered],
-            shown=[HitBody.of(each, now) for each in explanation.shown],
             prompts=[AppearanceBody.of(each) for each in explanation.prompts],
+            **more,
         )
+
+
+class WholeExplanation(ExplainAnswer):
+    """Explanation of a recall with everything that it recalls, for requests with `records`."""
+
+    shown: list[AnyHit]
 
 
 class PrivateMemory(BaseModel):
@@ -197,19 +207,24 @@ def inject(memory: CurrentAgent, body: InjectBody) -> InjectAnswer:
 
 
 @router.post("/recall", scope=READ)
-def recall(recollect: CurrentRecollect, memory: CurrentAgent, body: RecallBody) -> RecallAnswer:
+def recall(recollect: CurrentRecollect, memory: CurrentAgent, body: RecallBody) -> RenderedRecall | RecallAnswer:
     """Recall what matches a question best, by meaning and by words, with the parts of each score: from the agent's
     memories and the tenant's audit log, workflow steps and knowledge."""
     found = memory.recall(body.query, **_recall_options(body))
-    block = memory.render_recalled(found) if body.block else None
-    return RecallAnswer.of(found, recollect.now() if body.records else None, block)
+    now = recollect.now() if body.records else None
+    if body.block:
+        return RenderedRecall.of(found, now, block=memory.render_recalled(found))
+    return RecallAnswer.of(found, now)
 
 
 @router.post("/explain", scope=READ)
-def explain(recollect: CurrentRecollect, memory: CurrentAgent, body: ExplainBody) -> ExplainAnswer:
+def explain(recollect: CurrentRecollect, memory: CurrentAgent, body: ExplainBody) -> WholeExplanation | ExplainAnswer:
     """Explain why a question finds an item or not. Takes the fields of recall, and the `id` of the item."""
     explained = memory.explain(body.query, body.id, **_recall_options(body))
-    return ExplainAnswer.of(explained, recollect.now() if body.records else None)
+    if not body.records:
+        return ExplainAnswer.of(explained, None)
+    now = recollect.now()
+    return WholeExplanation.of(explained, now, shown=[HitBody.of(each, now) for each in explained.shown])
 
 
 def _recall_options(body: RecallBody) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from operator import attrgetter
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from fastapi import Path, Query
 from pydantic import BaseModel, Field, Strict
@@ -149,17 +149,22 @@ class ConversationBody(BaseModel):
     messages: Annotated[
         list[PromptMessage], Field(description="A system message with the summary, if any, and the messages after it.")
     ]
-    turns: Annotated[list[MessageBody] | None, Field(description="The messages as stored; only with `records`.")] = None
 
     @classmethod
-    def of(cls, conversation: Conversation, *, is_whole: bool) -> Self:
+    def of(cls, conversation: Conversation, **more: Any) -> Self:
         return cls(
             session_id=conversation.session_id,
             summary=conversation.summary,
             summarized_count=conversation.summarized_count,
             messages=[PromptMessage(**each) for each in conversation.messages],
-            turns=[MessageBody.of(each) for each in conversation.turns] if is_whole else None,
+            **more,
         )
+
+
+class WholeConversation(ConversationBody):
+    """A conversation with its messages as they are stored, for requests with `records`."""
+
+    turns: list[MessageBody]
 
 
 SESSIONS, MESSAGES = "sessions", "messages"
@@ -235,11 +240,14 @@ def log_turn(tenant: CurrentTenant, id: SessionId, body: NewTurn) -> MessagePage
 @router.post("/{id}/conversation", scope=WRITE)
 def get_conversation(
     tenant: CurrentTenant, id: SessionId, options: Annotated[ConversationParameters, Query()]
-) -> ConversationBody:
+) -> WholeConversation | ConversationBody:
     """Return the summary of a conversation and the messages after it, ready for the next model call. If the settings
     say so and it has become too long, a model call first folds its oldest turns into the summary. With `agent`, an
     unknown conversation is empty."""
-    return ConversationBody.of(_owner(tenant, id, options.agent).conversation(id), is_whole=options.records)
+    conversation = _owner(tenant, id, options.agent).conversation(id)
+    if options.records:
+        return WholeConversation.of(conversation, turns=[MessageBody.of(each) for each in conversation.turns])
+    return ConversationBody.of(conversation)
 
 
 def _owner(tenant: TenantMemory, id: str, agent: str = "") -> AgentMemory:
