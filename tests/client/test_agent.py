@@ -56,8 +56,10 @@ def test_refusals_are_the_librarys_own(atlas: AgentClient, library: AgentMemory)
         error = caught.value
         return type(error), str(error), getattr(error, "rule", None), getattr(error, "sentence", None)
 
-    for args, kwargs in [((SECRET,), {}), ((" ",), {}), (("x",), {"kind": "poem"}), (("x",), {"importance": 7.0})]:
-        assert refusal(atlas, *args, **kwargs) == refusal(library, *args, **kwargs)
+    wrong: list[tuple[str, dict[str, Any]]] = [(SECRET, {}), (" ", {}), ("x", {"kind": "poem"})]
+    wrong.append(("x", {"importance": 7.0}))
+    for text, options in wrong:
+        assert refusal(atlas, text, **options) == refusal(library, text, **options)
     with pytest.raises(Invalid, match="text should be a valid string"):
         atlas.remember(7)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="txt"):
@@ -178,7 +180,7 @@ def test_conversations(client: Client, atlas: AgentClient, library: AgentMemory)
 def test_long_texts(atlas: AgentClient, library: AgentMemory, tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_text(LONG)
     stored = atlas.store_detail(tmp_path / "log.txt", description="npm install", metadata={"status": "ok"})
-    other = atlas.store_detail(iter(["second ", b"text"]), type="file_content", session_id="s-9")
+    other = atlas.store_detail(iter([b"second ", b"text"]), type="file_content", session_id="s-9")
 
     assert stored == library.get_detail(stored.key) == atlas.get_detail(stored.key)
     assert atlas.read_detail(stored.key, lines="3-5") == library.read_detail(stored.key, lines="3-5")
