@@ -154,6 +154,10 @@ class StoreAway(StoreError):
     retry_after = 1.0
 
 
+class StoreDamaged(StoreError):
+    """The database, or a part of it, cannot be read because its content is damaged."""
+
+
 class ReadOnly(StoreError):
     """The database can be read but not written."""
 

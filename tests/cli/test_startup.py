@@ -7,7 +7,7 @@ from tests.cli.program import Program
 
 HEAVY = ("apsw", "fastapi", "mcp", "numpy", "psycopg", "recollect.api.recollect", "rich", "uvicorn", "yaml")
 NOT_TO_RECALL = """fastapi markdown_it mcp psycopg pydantic_ai recollect.policy.lexicon.english_cues
-    recollect.policy.secrets.scan recollect.server rich uvicorn yaml zstandard""".split()
+    recollect.policy.secrets.scan recollect.server rich uvicorn yaml backports.zstd""".split()
 CODE = """
 import sys
 from recollect.cli import main

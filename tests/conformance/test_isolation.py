@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -80,6 +81,8 @@ NOBODYS = Target(
 
 Attempt = Callable[[Store, Owner, Target], Any]
 
+LONG_AGO = NOW - timedelta(days=1)
+
 BY_AN_AGENT: dict[str, Attempt] = {
     "add_memory": lambda store, me, it: store.add_memory(note("mine", me, id=it.memory_id)),
     "add_memories": lambda store, me, it: store.add_memories([note("mine", me, id=it.memory_id)] * 2, [None] * 2),
@@ -105,12 +108,13 @@ BY_AN_AGENT: dict[str, Attempt] = {
     ),
     "list_aging": lambda store, me, it: store.list_aging(me),
     "count_aging": lambda store, me, it: store.count_aging(me, now=NOW),
-    "find_filtered": lambda store, me, it: store.find_filtered(me),
     "archive_memories": lambda store, me, it: store.archive_memories(me, [it.seq], now=NOW),
     "mark_retrieved": lambda store, me, it: store.mark_retrieved(me, [it.seq], at=NOW),
     "count_memories": lambda store, me, it: store.count_memories(me),
     "add_context_calls": lambda store, me, it: store.add_context_calls(me, [call(me, id=it.call_id)], keep=1),
     "get_context_call": lambda store, me, it: store.get_context_call(me, it.call_id),
+    "add_shown": lambda store, me, it: store.add_shown(me, ["mine"], at=NOW, since=LONG_AGO, keep=9),
+    "find_shown": lambda store, me, it: store.find_shown(me, ["theirs"], since=LONG_AGO),
     "list_context_calls": lambda store, me, it: store.list_context_calls(me, session_id=it.session_id),
     "get_session": lambda store, me, it: store.get_session(me, it.session_id),
     "find_session": lambda store, me, it: store.find_session(me, it.session_id),
@@ -207,6 +211,9 @@ BY_A_TENANT: dict[str, Attempt] = {
     "list_hanging": lambda store, me, it: store.list_hanging(me.tenant, traces_of(it)),
     "plan_sealing": lambda store, me, it: store.plan_sealing(me.tenant, traces_of(it)),
     "erase_traces": lambda store, me, it: store.erase_traces(me.tenant, traces_of(it), []),
+    "keep_erased": lambda store, me, it: store.keep_erased(me.tenant, ["text mine"], now=NOW),
+    "find_erased": lambda store, me, it: store.find_erased(me.tenant, ["text theirs"]),
+    "forget_shown": lambda store, me, it: store.forget_shown(me.tenant),
     "forget_cached": lambda store, me, it: store.forget_cached(me.tenant),
     "add_key": lambda store, me, it: replace(store.add_key(api_key(it.key_id, me.tenant), "mine"), tenant=""),
     "find_key": lambda store, me, it: store.find_key(me.tenant, it.key_id),
@@ -300,6 +307,8 @@ def target(store: Store, ann: Owner) -> Target:
         store.add_step(step("secret", ann.tenant, "plan", output="secret"))
     store.add_memory(note("secret", ann, held_at=NOW, flag="low trust"))
     store.add_allowance(ann.tenant, "theirs", now=NOW)
+    store.keep_erased(ann.tenant, ["text theirs"], now=NOW)
+    store.add_shown(ann, ["theirs"], at=NOW, since=LONG_AGO, keep=9)
     store.add_context_calls(ann, [call(ann, id="c-3", session_id="s-3")], keep=5)
     store.add_memory(note("secret", ann, kind=Kind.EPISODE, role=Role.TOOL_RESULT, session_id="s-3"))
     store.add_session(session("s-3", ann, summary="secret"))

@@ -125,6 +125,9 @@ def test_each_tool_answers(store: Recollect, mode: str) -> None:
         assert [each["memory_key"] for each in (await call("search_memory", query="list"))["memories"]] == [key]
         assert await call("memory_list", state="expired") == {"count": 0, "memories": []}
         assert await call("memory_restore", ids=["m-2"]) == {"ok": True, "restored": 1, "ids": ["m-2"]}
+        facts = await call("memory_add", conversation="user: I live in Oslo.", session_id="monday")
+        assert [each["text"] for each in facts["added"]] == ["I live in Oslo."]
+        assert await call("memory_undo_add", undo=facts["undo"]) == {"ok": True, "undone": 1}
         assert called == set(catalog.TOOLS)  # a new tool is called here, too
 
     with_client(store, ask, sets=catalog.SETS, mode=mode)
@@ -338,10 +341,30 @@ def test_the_admin_set_is_offered_only_where_it_is_named() -> None:
         ann = recollect.agent("ann")
         fog = ann.remember("Fog in the harbour", expires_at=recollect.now())
         assert "memory_restore" not in str(ann.tools())
-        assert [each["name"] for each in ann.tools(["admin"], form="mcp")] == ["memory_list", "memory_restore"]
+        assert [each["name"] for each in ann.tools(["admin"], form="mcp")] == [
+            "memory_list",
+            "memory_restore",
+            "memory_add",
+            "memory_undo_add",
+        ]
 
         listed = ann.call_tool("memory_list", {"state": "expired"})
         assert (listed["count"], listed["memories"][0]["id"]) == (1, fog.id)
         assert ann.call_tool("memory_restore", {"ids": ["m-99"]})["ok"] is False
         assert ann.call_tool("memory_restore", {"state": "expired"}) == {"ok": True, "restored": 1, "ids": [fog.id]}
         assert [each.text for each in ann.list()] == ["Fog in the harbour"]
+
+
+def test_the_facts_of_a_conversation_are_added_and_undone(store: Recollect) -> None:
+    async def ask(client: Client) -> None:
+        talk = {"conversation": "user: Hi! I'm allergic to penicillin.\nassistant: Noted."}
+        shown = answer(await client.call_tool("memory_add", talk | {"dry_run": True}))
+        assert (shown["added"][0]["text"], shown["undo"]) == ("I'm allergic to penicillin.", [])
+        added = answer(await client.call_tool("memory_add", talk))
+        assert (added["added"][0]["id"], added["undo"]) == ("m-1", ["added:m-1:1"])
+        assert answer(await client.call_tool("memory_undo_add", {"undo": added["undo"]})) == {"ok": True, "undone": 1}
+        assert "m-1" in answer(await client.call_tool("memory_undo_add", {"undo": added["undo"]}))["error"]
+        assert "step" in answer(await client.call_tool("memory_undo_add", {"undo": ["x"]}))["error"]
+
+    with_client(store, ask, sets=["admin"])
+    assert store.agent("atlas").list() == []

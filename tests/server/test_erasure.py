@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -46,6 +48,11 @@ def test_a_person_is_erased_and_only_an_admin_may(opened: Recollect, address: st
         receipt = admin.post("/api/erase", json=body).json()
 
         assert receipt["removed"] == {"memories": 1, "memory_index": 1}
+        assert Recollect.verify_receipt(receipt)
+        # As the documentation says, without any code of ours.
+        content = {name: value for name, value in receipt.items() if name not in ("hash", "found")}
+        canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        assert hashlib.sha256(canonical.encode()).hexdigest() == receipt["hash"]
         assert receipt["cleared"] == {"chat_messages": 1}
         assert (receipt["remnants"], receipt["is_dry_run"], receipt["found"]) == ([], False, [])
         assert admin.get("/api/chat/sessions/s-1/messages").json()["items"][0]["content"] == "[erased]"

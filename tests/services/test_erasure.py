@@ -20,12 +20,13 @@ import apsw
 import psycopg
 import pytest
 
-from recollect import Invalid, NotFound, Recollect, Settings
+from recollect import Invalid, NotFound, Recollect, Settings, acting_as
 from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.model import Origin, Receipt
 from recollect.policy.audit import event_hash
 from recollect.policy.erasure import foreign_words, receipt_hash
 from recollect.policy.history import OWN_AREAS
+from recollect.policy.text import content_hash
 from recollect.store.tables.erasure import DEPENDENT_TABLES, TABLES
 from tests.postgres_server import PostgresServer
 from tests.services.conftest import Clock, Place
@@ -193,6 +194,7 @@ def test_every_table_and_every_text_of_the_schema_is_covered(fresh_place: Place,
 def test_whoever_is_mentioned_is_nowhere_afterwards(fresh_place: Place, alone: TenantMemory) -> None:
     fill(alone, alone.agent("atlas"))
     alone.maintain()  # what was recalled is marked now, and not in between
+    alone._services.echoes.flush()
     before = dump(fresh_place)
     named = {table for table, rows in before.items() if NAME in rows or HANDLE in rows}
     assert named >= {*TABLES} - {"secret_allowances"}, "a table that is never filled here could be forgotten"
@@ -248,7 +250,7 @@ def test_a_tenant_leaves_the_audit_log_and_its_keys(fresh_place: Place, opened: 
         alone.erase("tenant:other")
     receipt = alone.erase("tenant:acme", compact=True)
 
-    kept = {"audit_log", "shelves", "api_keys"}
+    kept = {"audit_log", "shelves", "api_keys", "erased_texts"}
     for table in {*TABLES, *DEPENDENT_TABLES} - kept:
         assert fresh_place.sql(f"SELECT 1 FROM {table} WHERE tenant_id = 'acme'") == [], table
     assert found_in_files(data_folder(fresh_place), NAME, "in Lund", "coffee", "likes tea") == []
@@ -325,6 +327,9 @@ def test_the_receipt_can_be_checked_and_the_audit_log_tells_of_it(acme: TenantMe
     )
     assert event.meta["removed"] == {"memories": 1, "memory_index": 1}
     assert receipt.hash == receipt_hash(receipt) != receipt_hash(replace(receipt, removed={"memories": 9}))
+    assert acme.erase(NAME).hash != receipt.hash
+    assert Recollect.verify_receipt(receipt)
+    assert not Recollect.verify_receipt(replace(receipt, removed={}))
     assert NAME not in repr(asdict(receipt))
     assert any("audit log" in each for each in receipt.remains)
 
@@ -549,6 +554,128 @@ def test_white_space_case_and_accents_do_not_hide_a_mention(acme: TenantMemory, 
 
     assert (receipt.removed["memories"], receipt.removed["details"]) == (1, 1)
     assert [memory.text for memory in atlas.list()] == ["Zoë likes tea"]
+
+
+HIDDEN = {
+    "zero-width": "Mara Lind\u200bqvist\u00ad",
+    "Cyrillic": "M\u0430r\u0430 Lindqvist",
+    "full-width": "ＭＡＲＡ　ＬＩＮＤＱＶＩＳＴ",
+    "mathematical": "𝐌𝐚𝐫𝐚 𝐋𝐢𝐧𝐝𝐪𝐯𝐢𝐬𝐭",
+    "overlaid": "M\u0337ara Lindqvist",
+    "a directional mark": "Mara\u202e Lindqvist",
+    "an address": "mara.lindqvist@example.org",
+    "a handle": "@MaraLindqvist",
+}
+
+
+def test_text_that_only_looks_like_the_name_is_found(acme: TenantMemory, atlas: AgentMemory) -> None:
+    for text in HIDDEN.values():
+        atlas.remember(f"{text} likes tea", kind="episode")
+        atlas.store_detail("x" * 131_060 + text + "y" * 10, description="Cut between two pieces")
+    atlas.store_detail("x" * 131_064 + "Mara L" + "\u200b" * 3_000 + "indqvist", description="Filled up")
+    atlas.remember("Marianne Lindqvist likes coffee", kind="episode")
+
+    receipt = acme.erase("Mara Lindqvist")
+
+    assert (receipt.removed["memories"], receipt.removed["details"]) == (len(HIDDEN), len(HIDDEN) + 1)
+    assert [memory.text for memory in atlas.list()] == ["Marianne Lindqvist likes coffee"]
+
+
+def test_ids_made_from_a_name_go_and_recall_does_not_say_it(fresh_place: Place, alone: TenantMemory) -> None:
+    atlas, named = alone.agent("atlas"), alone.agent("zoe-qvarnstrom")
+    named.remember("Likes tea", kind="core")
+    named.log_turn("s-2", user="Hello", assistant="Hi.")
+    named.store_detail("a list", description="Shopping")
+    alone.record_step(workflow="hiring", step="call", output="fine", agent="zoe-qvarnstrom")
+    alone.record_step(workflow=f"Onboarding of {NAME}", step="greet", output="done", agent="atlas")
+    atlas.log_turn("chat_zoe_qvarnstrom_1", user="Hello", assistant="Hi.")
+    atlas.store_detail("a log", description=f"Mail from {NAME}")
+    alone.add_key("read", name="for her", agents=["zoe-qvarnstrom"])
+    with acting_as("zoe.qvarnstrom"):
+        atlas.remember("Coffee is out")
+    alone.audit.record("crm.call", "Called", agent="zoe-qvarnstrom")
+    with acting_as("zoe.qvarnstrom"):
+        alone.erase("text:nobody at all")
+    alone.agent("annual").remember("Stays")
+    before = dump(fresh_place)
+    assert "zo-qvarnstr-m" in before["workflows"], "the id of a workflow leaves out what is not ASCII"
+
+    shown = alone.erase(NAME, dry_run=True)
+    receipt = alone.erase(NAME, compact=True)
+
+    raw = (NAME, "zoe-qvarnstrom", "zoe_qvarnstrom", "zoe.qvarnstrom", "zo-qvarnstr-m", "Qvarnström")
+    left = {table: text for table, text in dump(fresh_place).items() if any(each in text for each in raw)}
+    assert left == {}
+    assert found_in_files(data_folder(fresh_place), *raw) == []
+    assert receipt.removed["agents"] == shown.removed["agents"] == 1
+    assert not [each for each in (*receipt.remains, *receipt.remnants) if "qvarnstr" in each]
+    assert alone.audit.verify().is_intact
+    said = repr([atlas.recall(f"{NAME} onboarding hiring"), alone.audit.search("qvarnstrom"), alone.list_keys()])
+    assert "qvarnstr" not in said.casefold()
+    assert [key.agents for key in alone.list_keys()] == [("[erased]",)], "a limit is not lifted"
+    assert atlas.list()[0].text == "Coffee is out"
+    assert alone.erase("text:ann", dry_run=True).remains[1].startswith("The id of agent annual")
+
+
+def test_a_name_with_words_of_ours_is_found_in_our_own_events(acme: TenantMemory, atlas: AgentMemory) -> None:
+    acme.record_step(workflow="Room Review", step="greet", output="done")
+    atlas.log_turn("Summer Read", user="Hello", assistant="Hi.", remember=False)
+
+    acme.erase("text:Summer Read")
+
+    assert "summer" not in repr(acme.audit.list(limit=100)).casefold()
+    assert "room-review" in repr(acme.audit.list(limit=100))
+
+
+def test_an_import_says_what_was_erased_and_leaves_it_out(
+    acme: TenantMemory, atlas: AgentMemory, tmp_path: Path, clock: Clock
+) -> None:
+    fill(acme, atlas)
+    atlas.remember("Purple.", kind="episode", session_id="s-2")
+    acme.export(tmp_path / "before.jsonl")
+    for subject in (NAME, HANDLE, "session:s-2"):
+        acme.erase(subject)
+    kept = [memory.text for memory in atlas.list(state="all", limit=100)]
+    clock.forward(minutes=1)
+    atlas.remember("Purple.", kind="episode")
+
+    told = acme.import_(tmp_path / "before.jsonl", trusted=True, merge=True, dry_run=True)
+    imported = acme.import_(tmp_path / "before.jsonl", trusted=True, merge=True)
+
+    assert replace(told, is_dry_run=False) == imported
+    reasons = Counter(each.place.partition("(")[2].split()[0] for each in imported.refused if "erased" in each.reason)
+    assert {*reasons} >= {"memories", "details", "kb_documents", "workflows", "chat_sessions", "audit_log"}
+    assert "Zo" not in repr(imported)
+    assert NAME not in repr([atlas.list(state="all", limit=100), atlas.messages("s-1"), acme.audit.list(limit=500)])
+    assert NAME not in repr([acme.list_documents(), acme.list_workflows(), atlas.sessions(), atlas.list_details()])
+    assert [memory.text for memory in atlas.list(state="all", limit=100)] == ["Purple.", *kept]
+    assert acme.audit.verify().is_intact
+
+    acme.import_(tmp_path / "before.jsonl", trusted=True, merge=True, with_erased=True)
+    assert f"{NAME} likes tea" in [memory.text for memory in atlas.list(state="all", limit=100)]
+
+
+def test_hashes_of_what_was_erased_travel_with_an_export(
+    place: Place, acme: TenantMemory, atlas: AgentMemory, tmp_path: Path, clock: Clock
+) -> None:
+    atlas.remember("Her number is 17 and a half")
+    acme.export(tmp_path / "before.jsonl")
+    acme.erase("memory:atlas/m-1")
+    acme.export(tmp_path / "after.jsonl")
+    with place.open(clock) as there:
+        tenant = there.tenant(f"{acme.id}-b")
+        tenant.import_(tmp_path / "after.jsonl")
+        assert [each.reason for each in tenant.import_(tmp_path / "before.jsonl", merge=True).refused] == [
+            "it was erased here; import it with what was erased to bring it back"
+        ]
+        other = tmp_path / "memory.json"
+        other.write_text(json.dumps({"results": [{"id": "1", "memory": "her NUMBER is 17 and a half"}]}))
+        foreign = tenant.import_(other, format="mem0", agent="atlas")
+        assert (foreign.added, foreign.refused_count) == ({}, 1)
+        assert tenant.import_(other, format="mem0", agent="atlas", with_erased=True).added == {"memories": 1}
+    stored = [row[0] for row in place.sql(f"SELECT hash FROM erased_texts WHERE tenant_id = '{acme.id}'")]
+    assert stored
+    assert not [each for each in stored if content_hash("Her number is 17 and a half") in each]
 
 
 @pytest.mark.parametrize("name", ['O"Neil', "back\\slash", "100%_sure!", "日本 太郎", "a'b; --", "straße"])

@@ -44,11 +44,12 @@ class AgentTranscripts(AgentView):
 
         The session is created by its first turn. With `remember`, both texts also become episodes that `recall` finds;
         None uses the setting `capture_turns`. `category` and `expires_at` of the episodes follow from their texts
-        unless they are given. Secrets are replaced by a mark.
+        unless they are given. Secrets are replaced by a mark. With the setting `extract_facts`, lasting facts of the
+        turn are stored as by `add`.
 
         Raises: Invalid; Conflict when the session is another agent's.
         """
-        return self._services.transcripts.log_turn(
+        logged = self._services.transcripts.log_turn(
             self.owner,
             session_id,
             user=user,
@@ -57,6 +58,8 @@ class AgentTranscripts(AgentView):
             category=category,
             expires_at=expires_at,
         )
+        self._services.facts.read_turn(self.owner, logged)
+        return logged
 
     def log_failure(self, session_id: str, reason: str) -> None:
         """Record in the audit log that a turn failed, with the reason; store none of its messages. Raises: Invalid."""
@@ -168,12 +171,20 @@ class AgentPrompts(AgentView):
         """
         return catalog.render_tools(sets, form)
 
-    def call_tool(self, name: str, arguments: Mapping[str, Any], *, session_id: str | None = None) -> Json:
+    def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        session_id: str | None = None,
+        sets: Collection[str] = catalog.SETS,
+    ) -> Json:
         """Run one tool. Refusals are returned as answers, not raised.
 
-        `session_id` is the conversation in which the model calls it; `store_memory` keeps it.
+        `session_id` is the conversation in which the model calls it; `store_memory` keeps it. Hints in answers name
+        only tools of `sets`.
         """
-        return catalog.call(self, name, arguments, session_id=session_id)
+        return catalog.call(self, name, arguments, session_id=session_id, sets=sets)
 
 
 MAX_CALLS = 200

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 from recollect.api.build import Services
 from recollect.caller import current_caller
@@ -27,10 +27,12 @@ from recollect.model import (
     State,
     StateName,
 )
+from recollect.policy.filters.conditions import STATE, names_field
 from recollect.policy.memories.kinds import check_kind
 from recollect.policy.names import check_owner, memory_seq
 from recollect.policy.text import check_text
-from recollect.services.memories.drafts import Draft, check_filter, check_moment, naming_item
+from recollect.services.memories.drafts import Draft, check_moment, naming_item
+from recollect.services.memories.filters import MemoryFilters, check_filters
 from recollect.services.recall.recall import check_limit
 
 NAME = "recollect"
@@ -189,6 +191,8 @@ class AgentRecords(AgentView):
 
         Raises: Invalid, SecretRejected, NotFound, each with the position of the refused item as `item`.
         """
+        if isinstance(items, str | Mapping):
+            raise Invalid("remember_many takes a list of texts or mappings; for a single one there is remember.")
         drafts = []
         for position, item in enumerate(items):
             with naming_item(position):
@@ -197,78 +201,61 @@ class AgentRecords(AgentView):
 
     def get(self, id: str) -> Memory:
         """Return one memory. Raises: NotFound."""
-        (found,) = self._services.retrieved.shown(self.owner, [self._store.get_memory(self.owner, id)])
+        (found,) = self._services.retrieved.apply(self.owner, [self._store.get_memory(self.owner, id)])
         return self._services.judge(found)
 
     def list(
         self,
         *,
         kind: KindName | None = None,
-        tag: str = "",
         query: str = "",
-        session_id: str | None = None,
-        scope: ScopeName | None = None,
-        origin: OriginName | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        state: StateName = State.LIVE,
+        state: StateName | None = None,
         as_of: datetime | None = None,
         before: str | None = None,
         limit: int = PAGE,
+        **filters: Unpack[MemoryFilters],
     ) -> Sequence[Memory]:
         """List memories, newest first.
 
-        `query` matches anywhere in the text, `tag` a whole tag, both ignoring case. `since` and `until` limit the time
-        at which it was written, `until` excluded. `state` is live, expired, archived, held or all. `as_of` lists what
-        was true at that time. `before` (an id) continues a listing.
+        `query` matches anywhere in the text, ignoring case. `state` is live, expired, archived, held or all; by default
+        live, unless `where` names a state. `as_of` lists what was true at that time. `before` (an id) continues a
+        listing.
+
+        The filters are `where` (docs/filters.md), such as "tags = food and metadata.city = 'Oslo'", and `tag` (a whole
+        tag, ignoring case), `session_id`, `scope`, `origin`, `since` and `until` (when it was written, `until`
+        excluded).
 
         Raises: Invalid.
         """
+        where = check_filters(**filters)
+        chosen = state or (ANY_STATE if names_field(where, STATE) else State.LIVE)
         found = self._store.list_memories(
             self.owner,
             kind=None if kind is None else check_kind(kind),
             needle=check_text(query, what="query"),
-            tag=check_text(tag, what="tag").strip(),
-            only=check_filter(session_id, scope, origin, since, until),
-            state=parse_state(state),
+            where=where,
+            state=parse_state(chosen),
             now=self._services.now() if as_of is None else check_moment(as_of, "as_of"),
             is_past=as_of is not None,
             before=None if before is None else _parse_seq(before),
             limit=check_limit(limit, most=MAX_PAGE),
         )
-        return [self._services.judge(each) for each in self._services.retrieved.shown(self.owner, found)]
+        return [self._services.judge(each) for each in self._services.retrieved.apply(self.owner, found)]
 
     @trace_operation("search_memory")
     def search(
         self,
         query: str = "",
         *,
-        tag: str = "",
         kind: KindName | None = None,
-        session_id: str | None = None,
-        scope: ScopeName | None = None,
-        origin: OriginName | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
         limit: int = SEARCH_LIMIT,
+        **filters: Unpack[MemoryFilters],
     ) -> Sequence[Memory]:
-        """List live memories that contain `query` and have the tag, ignoring case, newest first.
-
-        The other filters are those of `list`.
+        """List live memories that contain `query`, ignoring case, and pass the filters of `list`, newest first.
 
         Raises: Invalid.
         """
-        return self.list(
-            kind=kind,
-            tag=tag,
-            query=query,
-            session_id=session_id,
-            scope=scope,
-            origin=origin,
-            since=since,
-            until=until,
-            limit=limit,
-        )
+        return self.list(kind=kind, query=query, limit=limit, **filters)
 
     def similar(self, memory: str | Memory) -> Sequence[Memory]:
         """List live near-duplicates of a memory, given itself or by id, most similar first: candidates for merging.
@@ -285,16 +272,18 @@ class AgentRecords(AgentView):
         text: str | None = None,
         tags: Sequence[str] | None = None,
         importance: float | None = None,
+        metadata: Mapping[str, Any] | None = None,
         version: int | None = None,
     ) -> Memory:
-        """Edit a memory; the previous text stays in its history.
+        """Edit a memory; the previous text, tags and metadata stay in its history.
 
-        `version` is the version the caller last read; pass it to detect concurrent edits.
+        `metadata` replaces all of its metadata. `version` is the version the caller last read; pass it to detect
+        concurrent edits.
 
         Raises: NotFound, Invalid, SecretRejected; Conflict when another edit came first.
         """
         return self._services.remember.update(
-            self.owner, id, text=text, tags=tags, importance=importance, version=version
+            self.owner, id, text=text, tags=tags, importance=importance, metadata=metadata, version=version
         )
 
     @trace_operation("delete_memory")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial, update_wrapper
@@ -21,7 +21,7 @@ from recollect.api.recollect import AgentMemory, Recollect, TenantMemory
 from recollect.api.tenant_history import AuditLog
 from recollect.capturing import captured
 from recollect.errors import StoreError
-from recollect.model import BackupReport
+from recollect.model import BackupReport, Receipt
 from recollect.services.memories.secret_scan import Sighting
 from recollect.services.walk import Progress
 from recollect.store.engine import CLOSED
@@ -87,6 +87,8 @@ class AsyncAgentMemory:
     review = _in_thread(AgentMemory.review)
     approve = _in_thread(AgentMemory.approve)
     restore = _in_thread(AgentMemory.restore)
+    add = _in_thread(AgentMemory.add)
+    undo_add = _in_thread(AgentMemory.undo_add)
     approve_workspace = _in_thread(AgentMemory.approve_workspace)
     store_detail = _in_thread(AgentMemory.store_detail)
     read_detail = _in_thread(AgentMemory.read_detail)
@@ -258,6 +260,11 @@ class AsyncRecollect:
     async def restore(path: str | os.PathLike[str], to: str, *, progress: Progress | None = None) -> BackupReport:
         """Restore a backup, like `Recollect.restore`."""
         return await asyncio.to_thread(Recollect.restore, path, to, progress=progress)
+
+    @staticmethod
+    async def verify_receipt(receipt: Receipt | Mapping[str, Any]) -> bool:
+        """Check the receipt of an erasure, like `Recollect.verify_receipt`."""
+        return Recollect.verify_receipt(receipt)
 
     @staticmethod
     async def verify_backup(path: str | os.PathLike[str], *, progress: Progress | None = None) -> BackupReport:

@@ -23,6 +23,7 @@ from recollect.services.knowledge.ingest import Ingest
 from recollect.services.knowledge.search import PassageSearch, SearchKnowledge
 from recollect.services.knowledge.skills import Skills
 from recollect.services.memories.consolidate import Consolidate
+from recollect.services.memories.facts import ExtractFacts
 from recollect.services.memories.loop_guard import LoopGuard
 from recollect.services.memories.remember import Remember
 from recollect.services.memories.restoring import RestoreMemories
@@ -73,6 +74,7 @@ class Services:
     inject: Inject
     similar: Similar
     consolidate: Consolidate
+    facts: ExtractFacts
     scan: SecretScan
     details: Details
     capture: Capture
@@ -114,9 +116,8 @@ def build_services(
     store: Store, embedding: Embedding, outside: Dependencies, *, now: Clock, settings: Settings
 ) -> Services:
     """Build the services of one store from the settings."""
-    summary, fast = _guard_models(outside.models, now)
-    tokens, skills = outside.tokens, outside.skills
-    echoes, retrieved = LoopGuard(), _build_marks(store, settings)
+    (summary, fast), tokens, skills = _guard_models(outside.models, now), outside.tokens, outside.skills
+    echoes, retrieved = LoopGuard(store, now), _build_marks(store, settings)
     guard = SecretGuard(store, now, mode=settings.secrets)
     details = Details(store, guard, Describe(fast if settings.detail_summary == "model" else None), now)
     maintain, schedule = _build_maintain(store, embedding, retrieved, now, settings)
@@ -126,12 +127,11 @@ def build_services(
     judge = partial(judge_memory, mode=settings.suspicious)
     recall = _build_recall(store, embedding, echoes, retrieved, judge, now, settings)
     inject = _build_inject(store, embedding, echoes, judge, now, settings)
-    context_calls = ContextCalls(store, keep=settings.context_calls_kept)
+    context_calls, keys = ContextCalls(store, keep=settings.context_calls_kept), ApiKeys(store, now)
     consolidate = _build_consolidate(store, remember, guard, summary, now, settings)
-    keys, waiting = ApiKeys(store, now), (retrieved, context_calls)
     gather = _build_gather(store, judge, inject, recall, skills, conversations, settings)
     assemble = _build_assemble(store, guard, gather, fast, tokens, echoes, retrieved, context_calls, now, settings)
-    caches = (echoes, assemble, context_calls, keys, embedding)
+    similar, caches = Similar(store, embedding, now), (echoes, assemble, context_calls, keys, embedding)
     return Services(
         store=store,
         now=now,
@@ -143,8 +143,9 @@ def build_services(
         conversations=conversations,
         recall=recall,
         inject=inject,
-        similar=Similar(store, embedding, now),
+        similar=similar,
         consolidate=consolidate,
+        facts=_build_facts(store, remember, guard, similar, summary, now, settings),
         scan=SecretScan(store, guard),
         details=details,
         capture=Capture(details, tokens, threshold=settings.capture_threshold),
@@ -165,8 +166,8 @@ def build_services(
         assemble=assemble,
         context_calls=context_calls,
         seen=InspectContextCall(store, skills, context_calls),
-        erase=Erase(store, consolidate, now, waiting=waiting, caches=caches),
-        export=Export(store, outside.archives, now),
+        erase=Erase(store, consolidate, now, waiting=(retrieved, context_calls), caches=caches),
+        export=Export(store, outside.archives, now, key=settings.export_key),
         import_=_build_import(store, embedding, remember, transcripts, guard, outside, now, settings),
     )
 
@@ -233,7 +234,7 @@ def _build_import(
     settings: Settings,
 ) -> Import:
     archives = outside.archives
-    restore = Restore(store, embedding, archives, now, secrets=settings.secrets, audit_key=settings.audit_key)
+    restore = Restore(store, embedding, archives, now, audit_key=settings.audit_key, export_key=settings.export_key)
     foreign = ForeignImport(store, remember, transcripts, guard, now, max_notes=settings.max_total)
     return Import(archives, restore, foreign, outside.formats, agent=settings.agent)
 
@@ -324,6 +325,19 @@ def _build_consolidate(
 ) -> Consolidate:
     is_noted, policy = settings.workspace is None, settings.consolidation
     return Consolidate(store, remember, guard, now, model=model, policy=policy, is_noted=is_noted)
+
+
+def _build_facts(
+    store: Store,
+    remember: Remember,
+    guard: SecretGuard,
+    similar: Similar,
+    model: GuardedModel | None,
+    now: Clock,
+    settings: Settings,
+) -> ExtractFacts:
+    is_noted, is_automatic = settings.workspace is None, settings.extract_facts
+    return ExtractFacts(store, remember, guard, similar, now, model=model, is_noted=is_noted, is_automatic=is_automatic)
 
 
 def _build_conversations(

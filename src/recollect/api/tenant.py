@@ -265,7 +265,7 @@ class TenantTransfer(TenantView):
         """Export all data of the tenant, except keys, to a file that any engine can import.
 
         The name's ending `.gz` or `.zst` selects compression. The file is a snapshot of one moment, and gets its name
-        only when it is complete.
+        only when it is complete. It is signed if `export_key` is set.
 
         Raises: Invalid when the file cannot be written; Forbidden.
         """
@@ -283,6 +283,8 @@ class TenantTransfer(TenantView):
         agent: str | None = None,
         merge: bool = False,
         remember: bool = False,
+        trusted: bool = False,
+        with_erased: bool = False,
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> ImportReport:
@@ -291,16 +293,25 @@ class TenantTransfer(TenantView):
         `format` names the file's format if it cannot be detected, `agent` the owner of memories that name none. An
         export is restored without loss and existing records stay, so importing twice changes nothing. If ids clash,
         everything is refused, or with `merge` only the clashing records. `remember` also makes the messages of
-        another program's conversations episodes that `recall` finds. `dry_run` writes nothing and reports what would
-        happen.
+        another program's conversations episodes that `recall` finds. `trusted` believes an export that is not signed
+        with the `export_key` set here; otherwise its core memories wait for review. What was erased here is left out,
+        unless `with_erased`. `dry_run` writes nothing and reports what would happen.
 
-        Raises: Invalid when the file is incomplete or malformed; Conflict when it clashes with existing records;
-        Forbidden.
+        Raises: Invalid when the file is incomplete, malformed or wrongly signed; Conflict when it clashes with existing
+        records; Forbidden.
         """
         current_caller().check_whole_tenant()
         if current_caller().trust is not None:
             raise Forbidden("A file can hold memories of any origin; it takes a key without a limit on trust.")
-        wishes = ImportOptions(format=format, agent=agent, is_dry_run=dry_run, is_merged=merge, is_remembered=remember)
+        wishes = ImportOptions(
+            format=format,
+            agent=agent,
+            is_dry_run=dry_run,
+            is_merged=merge,
+            is_remembered=remember,
+            is_trusted=trusted,
+            with_erased=with_erased,
+        )
         return self._services.import_(self.id, Path(path).expanduser(), wishes, progress)
 
     def import_formats(self) -> tuple[str, ...]:

@@ -38,12 +38,12 @@ def read_text(text: str) -> str:
     return decode_input(data)
 
 
-def decode_input(data: bytes) -> str:
-    """Decode what standard input held. Raises: Invalid."""
+def decode_input(data: bytes, what: str = "Standard input") -> str:
+    """Decode what standard input or a file held. Raises: Invalid."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Invalid(f"Standard input is not UTF-8 text (at byte {error.start}).") from error
+        raise Invalid(f"{what} is not UTF-8 text (at byte {error.start}).") from error
 
 
 MemoryId = Annotated[

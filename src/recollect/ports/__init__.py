@@ -30,7 +30,6 @@ from recollect.ports.history import (
     place_of,
 )
 from recollect.ports.memories import (
-    NO_FILTER,
     AgentStore,
     Aging,
     EmbeddingStore,
@@ -38,7 +37,6 @@ from recollect.ports.memories import (
     MemoryStore,
     MemorySummary,
     ProposalStore,
-    RecordFilter,
     Unembedded,
 )
 from recollect.ports.providers import Clock, Embedder, EmbedTexts, Model, Models, TokenCounter, Vector
@@ -52,7 +50,6 @@ from recollect.ports.upkeep import (
 )
 
 __all__ = [
-    "NO_FILTER",
     "AgentStore",
     "Aging",
     "AllowanceStore",
@@ -82,7 +79,6 @@ __all__ = [
     "Place",
     "ProposalStore",
     "Reading",
-    "RecordFilter",
     "SkillFiles",
     "Store",
     "TokenCounter",

@@ -166,6 +166,15 @@ class ContextStore(Protocol):
     ) -> Sequence[ContextCall]:
         """List calls, newest first, optionally of one session; `before` (an id) continues a listing."""
 
+    def add_shown(self, owner: Owner, hashes: Collection[str], *, at: datetime, since: datetime, keep: int) -> bool:
+        """Remember the newest `keep` hashes of texts shown after `since`; return False if there is no such agent."""
+
+    def find_shown(self, owner: Owner, hashes: Collection[str], *, since: datetime) -> Collection[str]:
+        """Return those of the hashes that were shown after `since`, by whatever process."""
+
+    def forget_shown(self, tenant: str) -> None:
+        """Delete the hashes of a tenant's shown texts."""
+
     def list_tool_results(self, owner: Owner, session_id: str, *, now: datetime, limit: int = 20) -> Sequence[Memory]:
         """List live memories of tool results in a session, newest first."""
 

@@ -121,6 +121,11 @@ class Settings:
     capture_turns: bool = setting(
         False, "Also store the messages of a logged turn as episodes, so that they can be recalled."
     )
+    extract_facts: bool = setting(
+        False,
+        "Also store the lasting facts of a logged turn, as `add` does: by the model for summaries, or by rules without "
+        "one. With a model, logging a turn waits for its answer.",
+    )
     capture_threshold: int = setting(
         500, "Tokens an output may have before it is stored and replaced by a reference.", low=1
     )
@@ -179,6 +184,12 @@ class Settings:
         "",
         "Key of the audit log's hash chain, without which the log cannot be rewritten unnoticed (at least "
         "16 characters, the same in every process, permanently); never shown.",
+        is_secret=True,
+    )
+    export_key: str = setting(
+        "",
+        "Key that signs exports, and by which an import recognises files that are trusted (at least 16 characters, the "
+        "same in every store that exchanges files); never shown.",
         is_secret=True,
     )
     lifetime_routine: int = setting(

@@ -10,8 +10,10 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from recollect.deadline import check_read_limit, read_seconds_left
+from recollect.store.conditions import PLACE, Clause
 from recollect.store.engine import Row
 from recollect.store.postgres.link import Connection, PostgresLink
+from recollect.store.queries import as_pyformat
 
 TIMEOUT_SLACK = 0.1
 """Seconds by which a statement timeout may be too long before a new one is set, which costs a round trip."""
@@ -73,9 +75,12 @@ class PostgresUnit:
         with self._link.awaiting(self._connection, within=left):
             return self._connection.execute(sql, values, prepare=prepare)
 
-    def all(self, name: str, /, **values: Any) -> Sequence[Row]:
+    def all(self, name: str, where: Clause | None = None, /, **values: Any) -> Sequence[Row]:
         self._update_timeout()
-        return self._send(self._queries[name], values).fetchall()
+        sql = self._queries[name]
+        if where is not None:
+            sql, values = sql.replace(PLACE, as_pyformat(where.sql)), values | where.values
+        return self._send(sql, values).fetchall()
 
     def one(self, name: str, /, **values: Any) -> Row | None:
         self._update_timeout()

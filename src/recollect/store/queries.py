@@ -3,17 +3,20 @@
 `sql/queries/<topic>.sql` holds the statements that both engines share; `<topic>.<engine>.sql` adds statements or
 replaces them by name. A statement starts with `-- name: <name>` and uses `:parameter`. `{memory}` and similar
 placeholders expand to a record's columns, so that their order is defined in one place. `{name}` expands to the shared
-text that follows `-- fragment: <name>`.
+text that follows `-- fragment: <name>`. `{where}` stays: each call replaces it by an expression (`store.conditions`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 from recollect.store.tables.columns import COLUMNS
+
+MAX_FORMATTED = 4096
+"""Statements kept in the form of a driver. Filters make new ones; their values are parameters."""
 
 _HEAD = re.compile(r"^-- (name|fragment): (\w+)\s*$", re.MULTILINE)
 _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
@@ -51,7 +54,7 @@ _EXPANSIONS = {name: ", ".join(columns) for name, columns in COLUMNS.items()} | 
 }
 
 
-@cache
+@lru_cache(MAX_FORMATTED)
 def as_pyformat(sql: str) -> str:
     """Replace `:parameter` with psycopg's `%(parameter)s`.
 
@@ -61,7 +64,7 @@ def as_pyformat(sql: str) -> str:
     return _PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%"))
 
 
-@cache
+@lru_cache(MAX_FORMATTED)
 def as_numbered(sql: str) -> tuple[str, tuple[str, ...]]:
     """Replace `:parameter` with SQLite's `?1`; return the statement and the parameters in order.
 

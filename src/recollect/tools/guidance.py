@@ -39,7 +39,8 @@ GUIDANCE: Mapping[str, str] = {
     ),
     "admin": (
         "When the user misses something that you once knew, look with memory_list whether it was archived or has "
-        "expired, and bring back with memory_restore what the user wants, and nothing else."
+        "expired, and bring back with memory_restore what the user wants, and nothing else. memory_add "
+        "keeps the facts of a whole conversation that was not yours, such as a transcript the user gives you."
     ),
 }
 """Instructions by set of tools, in the order of the prompt."""

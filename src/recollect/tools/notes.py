@@ -21,8 +21,8 @@ HINT = (
     "outdated or double; next time, name the fact a new one replaces as supersedes."
 )
 NOT_FOUND = (
-    "No fact holds exactly these words. Try one word of it, leave the arguments out to see the newest facts, or ask a "
-    "question in your own words with search_my_memories."
+    "No fact holds exactly these words. Try one word of it, or leave the arguments out to see the newest facts. A "
+    "question in your own words is for search_my_memories."
 )
 
 
@@ -43,12 +43,12 @@ def memory_store(
     return stored
 
 
-def memory_search(memory: AgentMemory | None, query: str = "", tag: str = "") -> Json:
+def memory_search(memory: AgentMemory | None, query: str = "", tag: str = "", session_id: str | None = None) -> Json:
     if memory is None:
         return NO_AGENT
-    found = memory.search(query, tag=tag, kind=Kind.NOTE, limit=SEARCH_LIMIT)
+    found = memory.search(query, tag=tag, kind=Kind.NOTE, session_id=session_id, limit=SEARCH_LIMIT)
     answer: Json = {"count": len(found), "memories": [_render(note) for note in found]}
-    return answer if found or not (query or tag) else {**answer, "hint": NOT_FOUND}
+    return answer if found or not (query or tag or session_id) else {**answer, "hint": NOT_FOUND}
 
 
 def memory_delete(memory: AgentMemory | None, id: str) -> Json:
@@ -98,6 +98,7 @@ TOOLS = (
         parameters={
             "query": Parameter(description="Words that occur in the fact exactly like this; case does not matter."),
             "tag": Parameter(description="Only facts with this tag."),
+            "session_id": Parameter(description="Only facts of this conversation."),
         },
         answer={"count": "integer", "memories": "array", "hint": "string"},
         call=memory_search,

@@ -60,7 +60,11 @@ class Chat:
             owner=self.run.memory.owner, prompt=prompt, session_id=self.session_id, images=tuple(images)
         )
         asked_at = self.run.store.now()
-        self.answer = self.loop.run(self.runner.run(question, self._show))
+        try:
+            self.answer = self.loop.run(self.runner.run(question, self._show))
+        finally:
+            # Completes what was streamed, also if the rest never comes.
+            self.run.show(Output())
         self.session_id, self.prompt, self.asked_at = self.answer.session_id, prompt, asked_at
         self.run.show(_render_answer(self.answer))
         # The next program in a pipe waits for the whole answer.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -27,7 +30,7 @@ def erase(
             help="agent:ID, session:ID, memory:AGENT/ID, tenant:ID, or text:WORDS for all that mentions them.",
             show_default=False,
         ),
-    ],
+    ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be removed.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     compact: Annotated[
@@ -38,14 +41,40 @@ def erase(
             show_default=False,
         ),
     ] = None,
+    verify: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Only check a receipt that --json printed; - reads standard input."),
+    ] = None,
 ) -> None:
     """Remove everything about a subject for good, and print a receipt."""
+    if verify is not None:
+        run.show(_verify(run, verify))
+        return
+    if not subject:
+        raise typer.BadParameter("Name what to erase, or a receipt with --verify.")
     if dry_run:
         run.show(_render_receipt(run.tenant.erase(subject, dry_run=True)))
         return
     if not yes:
         _confirm(run, subject)
     run.show(_render_receipt(run.tenant.erase(subject, compact=compact)))
+
+
+def _verify(run: Run, path: Path) -> Output:
+    """Check a receipt. Raises: Invalid when it cannot be read, or was changed."""
+    try:
+        receipt = json.loads(sys.stdin.read() if path == Path("-") else path.read_text("utf-8"))
+    except OSError as error:
+        raise Invalid(f"{path}: cannot be read ({error.strerror}).") from error
+    except ValueError:
+        raise Invalid(f"{path}: is not JSON; a receipt is what erase --json printed.") from None
+    if not isinstance(receipt, dict) or not run.library.verify_receipt(receipt):
+        raise Invalid("This is not a receipt as it was issued: its hash does not fit its content.")
+    return Output(
+        json={"ok": True, "hash": receipt["hash"]},
+        lines=[f"unchanged\t{one_line(receipt['hash'])}"],
+        blocks=[Styled("The receipt is as it was issued.", "green")],
+    )
 
 
 def _confirm(run: Run, subject: str) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Annotated, cast
+from pathlib import Path
+from typing import Annotated, Any, cast
 
 import typer
 
+from recollect.cli.batch import store_batch
 from recollect.cli.completion import complete_memory
 from recollect.cli.options import (
     AsOf,
@@ -49,7 +51,9 @@ class MemoryRow:
 
 def remember(
     run: Run,
-    text: Annotated[str, typer.Argument(help="The text to remember; - reads standard input.", show_default=False)],
+    text: Annotated[
+        str | None, typer.Argument(help="The text to remember; - reads standard input.", show_default=False)
+    ] = None,
     kind: Annotated[Kind, typer.Option(help="The kind of memory, which sets its rules.")] = Kind.NOTE,
     tag: Tags = None,
     scope: Annotated[Scope | None, typer.Option(help="Who or what it is about.", show_default=False)] = None,
@@ -62,20 +66,30 @@ def remember(
         str | None, typer.Option(metavar="ID", help="The memory this one corrects.", show_default=False)
     ] = None,
     secrets: Secrets = None,
+    batch: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Store every line of this JSON Lines file, or none.", show_default=False),
+    ] = None,
 ) -> None:
-    """Store one short text. It is on disk when the command ends."""
+    """Store one short text, or a file of them. It is on disk when the command ends."""
+    if (text is None) == (batch is None):
+        raise typer.BadParameter("Give either a text or --batch FILE.")
     run.flags |= {"secrets": secrets}
-    memory = run.memory.remember(
-        read_text(text),
-        kind=kind,
-        tags=tag or (),
-        scope=scope,
-        importance=importance,
-        session_id=session,
-        category=category,
-        supersedes=supersedes,
-    )
-    run.show(render_remembered(read_states(run, [memory])[0], find_lookalikes(run.memory.similar, memory)))
+    given: dict[str, Any] = {
+        "kind": kind,
+        "tags": tag or (),
+        "scope": scope,
+        "importance": importance,
+        "session_id": session,
+        "category": category,
+        "supersedes": supersedes,
+    }
+    if batch is not None:
+        rows = read_states(run, store_batch(run.memory.remember_many, batch, given))
+        run.show(render_memories(rows, if_empty="The file is empty."))
+    elif text is not None:
+        memory = run.memory.remember(read_text(text), **given)
+        run.show(render_remembered(read_states(run, [memory])[0], find_lookalikes(run.memory.similar, memory)))
 
 
 def list_(

@@ -127,7 +127,10 @@ def recall(
 def explain(
     run: Run,
     query: Annotated[str, typer.Argument(help="The question, as it was asked.", show_default=False)],
-    id: Annotated[str, typer.Option("--id", help="The record to explain, such as m-7 or a-12.", show_default=False)],
+    id: Annotated[
+        str | None,
+        typer.Option("--id", help="The record to explain, such as m-7 or a-12; all if not given.", show_default=False),
+    ] = None,
     limit: Annotated[int, typer.Option(help="Maximum number of results of that recall.")] = 5,
     kind: OnlyKinds = None,
     source: FromSource = None,
@@ -141,7 +144,7 @@ def explain(
     since: Since = None,
     until: Until = None,
 ) -> None:
-    """Explain why a question finds a record, or why it does not."""
+    """Explain what a question finds, or why it finds a record or does not."""
     explanation = run.memory.explain(
         query,
         id,
@@ -181,7 +184,7 @@ def inject(
 COMMANDS = (
     Command(run=search, example="recollect search tabs --tag preference"),
     Command(run=recall, example="recollect recall 'how to indent code?' --explain"),
-    Command(run=explain, example="recollect explain 'how to indent code?' --id m-1"),
+    Command(run=explain, example="recollect explain 'how to indent code?'"),
     Command(run=similar, example="recollect similar m-1", listed_by="list"),
     Command(run=inject, example="recollect inject 'how to indent code?' --mode hybrid"),
 )
@@ -255,22 +258,39 @@ def _missing_hint(unanswered: Unanswered) -> str:
 
 def render_explanation(explanation: Explanation) -> Output:
     """Render why a question finds something, or does not."""
-    hit, rival = explanation.hit, explanation.rival
+    each_item = explanation.items or (() if not explanation.id else (explanation,))
+    missing = [_missing_hint(each) for each in explanation.unanswered]
     return Output(
-        json={
-            "id": explanation.id,
-            "outcome": explanation.outcome.value,
-            "sentence": explanation.sentence,
-            "rank": explanation.rank,
-            "hit": None if hit is None else _explained_json(hit),
-            "words": list(explanation.words),
-            "rival": None if rival is None else {"id": rival.id, "score": rival.score},
-            "missing": [asdict(each) for each in explanation.unanswered],
-            "prompts": [json_record(each) for each in explanation.prompts],
-        },
-        lines=_explanation_lines(explanation),
-        blocks=_explanation_blocks(explanation),
+        json=_explanation_json(explanation) | {"items": [_explanation_json(each) for each in explanation.items]},
+        lines=[*_intro_lines(explanation), *(line for each in each_item for line in _explanation_lines(each))],
+        blocks=[
+            *((one_line(explanation.sentence),) if not explanation.id else ()),
+            *(block for each in each_item for block in _explanation_blocks(each)),
+            *(Styled(each, "yellow") for each in missing),
+        ],
     )
+
+
+def _intro_lines(explanation: Explanation) -> Iterable[Line]:
+    if not explanation.id:
+        yield OutputNote(one_line(explanation.sentence))
+        yield from (OutputNote(_missing_hint(each)) for each in explanation.unanswered)
+
+
+def _explanation_json(explanation: Explanation) -> Json:
+    hit, rival = explanation.hit, explanation.rival
+    return {
+        "id": explanation.id,
+        "text": explanation.text,
+        "outcome": explanation.outcome.value,
+        "sentence": explanation.sentence,
+        "rank": explanation.rank,
+        "hit": None if hit is None else _explained_json(hit),
+        "words": list(explanation.words),
+        "rival": None if rival is None else {"id": rival.id, "score": rival.score},
+        "missing": [asdict(each) for each in explanation.unanswered],
+        "prompts": [json_record(each) for each in explanation.prompts],
+    }
 
 
 def _explained_json(hit: Hit) -> Json:
@@ -290,14 +310,14 @@ def _explanation_blocks(explanation: Explanation) -> Iterable[Block]:
     is_found = explanation.outcome is Outcome.RECALLED
     title = f"{safe(explanation.id)}: {explanation.outcome.value.replace('_', ' ')}"
     yield Styled(mark(is_found), "green" if is_found else "yellow"), Styled(title, "bold")
+    if explanation.text:
+        yield Styled(shorten(one_line(explanation.text)))
     yield one_line(explanation.sentence)
     if explanation.words:
         yield Styled(f"Words in common: {', '.join(map(one_line, explanation.words))}", "dim")
     for prompt in explanation.prompts:
         line = f"{prompt.call_id}, {local_time(prompt.at)}: {_appearance(prompt)}"
         yield Styled(line, "yellow" if prompt.left_out else "dim")
-    for each in explanation.unanswered:
-        yield Styled(_missing_hint(each), "yellow")
 
 
 def _appearance(appearance: Appearance) -> str:

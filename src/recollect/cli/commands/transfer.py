@@ -59,6 +59,10 @@ def import_(
     remember: Annotated[
         bool, typer.Option("--remember", help="Also remember the messages of imported conversations as episodes.")
     ] = False,
+    trusted: Annotated[
+        bool, typer.Option("--trusted", help="Believe an export that is not signed; its core memories need no review.")
+    ] = False,
+    with_erased: Annotated[bool, typer.Option("--with-erased", help="Bring back what was erased here.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; show what would happen.")] = False,
 ) -> None:
     """Import an export, or the memories of another program. Existing records do not change.
@@ -66,7 +70,14 @@ def import_(
     Memories without an agent go to --agent."""
     with _as_file(path) as file, run.progress("Importing") as bar:
         imported = run.tenant.import_(
-            file, format=from_, merge=merge, remember=remember, dry_run=dry_run, progress=bar.report
+            file,
+            format=from_,
+            merge=merge,
+            remember=remember,
+            trusted=trusted,
+            with_erased=with_erased,
+            dry_run=dry_run,
+            progress=bar.report,
         )
     run.show(_render_imported(imported))
     if imported.refused_count and not imported.added and not imported.present:
@@ -173,7 +184,7 @@ def _render_imported(imported: ImportReport) -> Output:
     added = "would be added" if imported.is_dry_run else "added"
     problems = _problem_lines(imported)
     return Output(
-        json=document | {"refused": list(document["refused"]), "problems": list(imported.problems)},
+        json=document | {name: list(document[name]) for name in ("refused", "flagged", "problems")},
         lines=[
             *(f"{table}\t{new} {added}\t{old} there already" for table, (new, old) in counts.items()),
             *map(OutputNote, problems),
@@ -192,8 +203,10 @@ def _render_imported(imported: ImportReport) -> Output:
 
 
 def _problem_lines(imported: ImportReport) -> list[str]:
-    """Name what was refused, and other problems."""
-    lines = [f"{one_line(each.place)}: {one_line(each.reason)}" for each in imported.refused]
-    if imported.refused_count > len(imported.refused):
-        lines.append(f"and {imported.refused_count - len(imported.refused):,} more")
+    """Name what was refused or flagged, and other problems."""
+    lines: list[str] = []
+    for items, count in ((imported.refused, imported.refused_count), (imported.flagged, imported.flagged_count)):
+        lines += [f"{one_line(each.place)}: {one_line(each.reason)}" for each in items]
+        if count > len(items):
+            lines.append(f"and {count - len(items):,} more")
     return [*lines, *map(one_line, imported.problems)]

@@ -100,6 +100,17 @@ def judge(text: str, role: Role, *, is_answer: Callable[[], bool] = _is_no_answe
     return Judgement(Category.ROUTINE if reading.is_chatter and not is_answer() else Category.FACT, importance)
 
 
+def find_category_of_sentence(text: str) -> Category | None:
+    """Return what a sentence sounds like: asked to be remembered, a decision, a finished task, an error, or nothing.
+
+    >>> find_category_of_sentence("We decided to keep the old logo").value
+    'decision'
+    """
+    normalized = _normalize(text[:MAX_CHARS])
+    words = set(_WORD.findall(normalized))
+    return Category.EXPLICIT if _is_instruction(normalized, words) else _sounds_like(normalized, words)
+
+
 def is_small_talk(text: str) -> bool:
     """Return True if `text` is nothing but thanks, greetings and acknowledgements, in any known language.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from math import log
 
 import numpy as np
@@ -27,11 +26,9 @@ def find_best(
     *,
     words_share: float,
     limit: int,
-    allowed: Collection[int] | None = None,
 ) -> dict[int, float]:
     """Return the `limit` best records with their relevance; of equal ones the newest first.
 
-    `allowed` are the numbers of the records to choose from; the others still count as neighbours and for comparison.
     The best record's relevance follows from its features; that of the others from how far they rank below it.
     """
     if not len(evidence.seqs):
@@ -39,8 +36,10 @@ def find_best(
     features = compute_features(evidence, question)
     scores = score_records(evidence, features, words_share=words_share)
     ranked = scores
-    if allowed is not None:
-        ranked = np.where(np.isin(evidence.seqs, np.fromiter(allowed, np.int64)), scores, NO_MATCH)
+    if evidence.allowed is not None:
+        ranked = np.where(evidence.allowed, scores, NO_MATCH)
+        # Otherwise all the others would tie for the last places.
+        limit = min(limit, max(1, int(np.count_nonzero(ranked > NO_MATCH))))
     best = int(ranked.argmax())
     if ranked[best] == NO_MATCH:
         return {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -90,6 +91,11 @@ def age(at: datetime, now: datetime) -> str:
     return "now"
 
 
+def _is_colour(text: str) -> bool:
+    """Return True for a colour that a page can show, such as "teal" or "#2f6fdb"; people may write anything."""
+    return re.fullmatch(r"[a-zA-Z]+|#[0-9a-fA-F]{3,8}", text) is not None
+
+
 def _may(access: Access | None, scope: str) -> bool:
     return access is not None and is_allowed(access.scope, KeyScope(scope))
 
@@ -114,6 +120,7 @@ _PAGES.globals |= {
     "place": place,
     "moment": moment,
     "age": age,
+    "is_colour": _is_colour,
     "may": _may,
     "may_decide": _may_decide,
     "may_edit": _may_edit,

@@ -105,6 +105,7 @@ class ImportForm:
     action: str
     format: str
     agent: str
+    is_trusted: bool
 
 
 @router.get("/moving", scope=ADMIN)
@@ -126,7 +127,13 @@ async def _receive_form(request: Request) -> AsyncIterator[ImportForm]:
         async with request.form(max_files=1, max_fields=MAX_FIELDS) as form:
             path = await transfer.save_file(form, folder)
             fields = {name: value.strip() for name, value in form.items() if isinstance(value, str)}
-        yield ImportForm(path, fields.get("wish", TRY), fields.get("format", ""), fields.get("agent", ""))
+        yield ImportForm(
+            path,
+            fields.get("wish", TRY),
+            fields.get("format", ""),
+            fields.get("agent", ""),
+            bool(fields.get("trusted")),
+        )
 
 
 @router.post("/import", scope=ADMIN)
@@ -140,6 +147,7 @@ def import_file(
             format=sent.format or None,
             agent=sent.agent or None,
             merge=sent.action == MERGE,
+            trusted=sent.is_trusted,
             dry_run=sent.action == TRY,
         )
     except (Invalid, Conflict) as error:

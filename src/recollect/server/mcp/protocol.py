@@ -61,9 +61,6 @@ THREADS = 32
 GREETINGS = ("initialize", "server/discover")
 """Requests with the instructions in their answer."""
 
-LISTED = {tool.name: Tool.model_validate(for_mcp(tool)) for tool in catalog.TOOLS.values()}
-"""The tools in the form of the protocol."""
-
 BROKEN = "Something went wrong here; the server's log has it."
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
@@ -89,14 +86,15 @@ def build_server_for(
     ask = partial(_run, threads=threads)
 
     async def list_tools(context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=[LISTED[tool.name] for tool in client_of(context).tools])
+        return ListToolsResult(tools=[Tool.model_validate(for_mcp(tool)) for tool in client_of(context).tools])
 
     async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
         client = client_of(context)
         refusal = _refusal(client, params.name)
         if refusal is not None:
             return _result(refusal)
-        work = partial(catalog.call, client.memory, params.name, params.arguments or {}, session_id=client.session_id)
+        given, session_id = params.arguments or {}, client.session_id
+        work = partial(catalog.call, client.memory, params.name, given, session_id=session_id, sets=client.sets)
         return _result(await ask(work))
 
     async def list_resources(context: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
@@ -128,7 +126,7 @@ def build_server_for(
         NAME,
         version=__version__,
         title="Recollect",
-        get_tool_input_schema=lambda name: LISTED[name].input_schema if name in LISTED else None,
+        get_tool_input_schema=lambda name: catalog.TOOLS[name].schema() if name in catalog.TOOLS else None,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,

@@ -52,7 +52,10 @@ class RecallBody(RequestBody):
 class ExplainBody(RecallBody):
     """A question, and the id of the item to explain."""
 
-    id: Annotated[str, Field(description="Id of a memory, an audit event, a step or a passage.", examples=["m-7"])]
+    id: Annotated[
+        str | None,
+        Field(description="Id of a memory, an audit event, a step or a passage; null: all.", examples=["m-7"]),
+    ] = None
 
 
 class InjectBody(RequestBody):
@@ -143,10 +146,11 @@ class AppearanceBody(RecordBody):
         return cls._of(appearance)
 
 
-class ExplainAnswer(BaseModel):
-    """Explanation of a recall."""
+class ExplainedItem(BaseModel):
+    """Reason an item was recalled or not."""
 
     id: str
+    text: Annotated[str, Field(description="Its text, if it is at hand.")]
     outcome: Outcome
     sentence: str
     rank: Annotated[int | None, Field(description="1 is the first; null: none.")]
@@ -161,6 +165,7 @@ class ExplainAnswer(BaseModel):
         hit, rival = explanation.hit, explanation.rival
         return cls(
             id=explanation.id,
+            text=explanation.text,
             outcome=explanation.outcome,
             sentence=explanation.sentence,
             rank=explanation.rank,
@@ -173,10 +178,22 @@ class ExplainAnswer(BaseModel):
         )
 
 
+class ExplainAnswer(ExplainedItem):
+    """Explanation of a recall."""
+
+    items: Annotated[
+        list[ExplainedItem], Field(description="Without an `id`: each hit, then the best of what was left out.")
+    ] = []
+
+    @classmethod
+    def of(cls, explanation: Explanation, now: datetime | None, **more: Any) -> Self:
+        return super().of(explanation, now, items=[ExplainedItem.of(each, now) for each in explanation.items], **more)
+
+
 class WholeExplanation(ExplainAnswer):
     """Explanation of a recall with everything that it recalls, for requests with `records`."""
 
-    shown: list[AnyHit]
+    hits: list[AnyHit]
 
 
 class PrivateMemory(BaseModel):
@@ -219,12 +236,13 @@ def recall(recollect: CurrentRecollect, memory: CurrentAgent, body: RecallBody) 
 
 @router.post("/explain", scope=READ)
 def explain(recollect: CurrentRecollect, memory: CurrentAgent, body: ExplainBody) -> WholeExplanation | ExplainAnswer:
-    """Explain why a question finds an item or not. Takes the fields of recall, and the `id` of the item."""
+    """Explain why a question finds an item or not. Takes the fields of recall, and the `id` of the item; without it,
+    each hit and the best of what was left out are explained."""
     explained = memory.explain(body.query, body.id, **_recall_options(body))
     if not body.records:
         return ExplainAnswer.of(explained, None)
     now = recollect.now()
-    return WholeExplanation.of(explained, now, shown=[HitBody.of(each, now) for each in explained.shown])
+    return WholeExplanation.of(explained, now, hits=[HitBody.of(each, now) for each in explained.hits])
 
 
 def _recall_options(body: RecallBody) -> dict[str, Any]:

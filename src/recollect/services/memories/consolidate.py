@@ -140,7 +140,7 @@ class Consolidate:
             message = f"Proposal {id} was undone: {len(restored)} memories are as they were."
             return self._decide(proposal, ProposalState.UNDONE, message, was=ProposalState.APPLIED)
 
-        return self._remember.unfold(owner, restored, made=made, also=also)
+        return self._remember.revert(owner, restored, made=[made] if made else [], also=also)
 
     def _suggest(self, owner: Owner, open_ids: Collection[str]) -> list[Suggestion]:
         """Return suggestions of the model, then of the rules for the memories it left, omitting those in `open_ids`."""

@@ -18,8 +18,8 @@ from recollect.policy.memories import kinds, trust
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes, find_category
 from recollect.policy.memories.lifetime import find_lifetime
 from recollect.policy.names import memory_seq
-from recollect.policy.text import check_text, is_question
-from recollect.ports import MemoryStore, RecordFilter
+from recollect.policy.text import check_text, content_hash, is_question
+from recollect.ports import MemoryStore
 
 if TYPE_CHECKING:
     from recollect.policy.memories import importance
@@ -73,10 +73,10 @@ def check_draft(
     kind = kinds.check_kind(draft.kind)
     created_at = _check_time(draft.created_at, "created_at") or now
     text = kinds.check_content(draft.text, kind)
-    role = _parse_choice(Role, draft.role, Role.USER)
-    origin = trust.lower_origin(_parse_choice(Origin, draft.origin, Origin.USER), current_caller().trust)
+    role = check_choice(Role, draft.role, Role.USER)
+    origin = trust.lower_origin(check_choice(Origin, draft.origin, Origin.USER), current_caller().trust)
     # Before the category, for which the message before this one in the session may be looked up.
-    session_id = _check_name(draft.session_id, "session_id")
+    session_id = check_name(draft.session_id, "session_id")
     category, weight, expires_at = (
         _classify_episode(draft, text, role, created_at, lifetimes, is_answer)
         if kind is Kind.EPISODE
@@ -88,7 +88,7 @@ def check_draft(
         kind=kind,
         text=text,
         tags=kinds.check_tags(draft.tags),
-        scope=_parse_choice(Scope, draft.scope, Scope.WORKSPACE),
+        scope=check_choice(Scope, draft.scope, Scope.WORKSPACE),
         role=role,
         session_id=session_id,
         importance=weight,
@@ -100,9 +100,16 @@ def check_draft(
         valid_from=_check_time(draft.valid_from, "valid_from"),
         held_at=now if held else None,
         flag=held,
-        user=_check_name(draft.user, "user"),
+        user=check_name(draft.user, "user"),
         metadata=kinds.check_metadata(draft.metadata),
     )
+
+
+def find_identity(memory: Memory, position: int) -> object:
+    """Return a key that is equal for drafts that become one memory."""
+    if memory.kind not in kinds.UNIQUE or memory.supersedes is not None:
+        return position
+    return memory.kind, memory.held_at is None, content_hash(memory.text)
 
 
 @contextmanager
@@ -150,7 +157,7 @@ def _classify(draft: Draft, kind: Kind, created_at: datetime) -> tuple[str | Non
     """Return category, importance and expiry: as given, or by the rules of the kind."""
     weight = kinds.RULES[kind].importance if draft.importance is None else kinds.check_importance(draft.importance)
     expires_at = _check_time(draft.expires_at, "expires_at") or kinds.expires_at(kind, created_at)
-    return _check_name(draft.category, "category"), weight, expires_at
+    return check_name(draft.category, "category"), weight, expires_at
 
 
 def _classify_episode(
@@ -162,7 +169,7 @@ def _classify_episode(
     is_answer: Callable[[], bool],
 ) -> tuple[str, float, datetime | None]:
     """Return category, importance and expiry of an episode: as given, or by its text."""
-    category = _check_name(draft.category, "category")
+    category = check_name(draft.category, "category")
     weight = None if draft.importance is None else kinds.check_importance(draft.importance)
     expires_at = _check_time(draft.expires_at, "expires_at")
     if category is None:
@@ -174,20 +181,7 @@ def _classify_episode(
     return category, weight, expires_at or (None if lifetime is None else created_at + lifetime)
 
 
-def check_filter(
-    session_id: str | None, scope: str | None, origin: str | None, since: datetime | None, until: datetime | None
-) -> RecordFilter:
-    """Return a filter of memories; None for a field matches every memory. Raises: Invalid."""
-    return RecordFilter(
-        session_id=_check_name(session_id, "session_id") or "",
-        scope="" if scope is None else _parse_choice(Scope, scope, Scope.WORKSPACE).value,
-        origin="" if origin is None else _parse_choice(Origin, origin, Origin.USER).value,
-        since=_check_time(since, "since"),
-        until=_check_time(until, "until"),
-    )
-
-
-def _parse_choice(choices: type[Choice], value: str | None, default: Choice) -> Choice:
+def check_choice(choices: type[Choice], value: str | None, default: Choice) -> Choice:
     """Return the enum member named `value`, or the default. Raises: Invalid."""
     if value is None:
         return default
@@ -200,7 +194,8 @@ def _parse_choice(choices: type[Choice], value: str | None, default: Choice) -> 
         raise Invalid(f"There is no {named}; choose {', '.join(choices)}.") from None
 
 
-def _check_name(value: str | None, what: str) -> str | None:
+def check_name(value: str | None, what: str) -> str | None:
+    """Return a short name, or None. Raises: Invalid."""
     if value is None:
         return None
     if not check_text(value, what=what).strip() or len(value) > MAX_NAME_CHARS or not value.isprintable():

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 from recollect.caller import current_caller
 from recollect.errors import Conflict, Forbidden, Invalid, NotFound, SecretRejected
 from recollect.model import AuditEvent, Kind, Memory, Owner
+from recollect.policy.audit import describe_added
 from recollect.policy.memories import kinds, trust
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.memories.lifetime import summarise_expired
@@ -24,7 +25,7 @@ from recollect.policy.numbers import check_whole
 from recollect.policy.text import content_hash
 from recollect.ports import Clock, Store, Vector
 from recollect.services.background.embedding import Embedding
-from recollect.services.memories.drafts import Draft, DraftChecker, naming_item
+from recollect.services.memories.drafts import Draft, DraftChecker, find_identity, naming_item
 from recollect.services.memories.loop_guard import ECHO_REFUSED, LoopGuard
 from recollect.services.memories.secrets import SecretGuard
 
@@ -82,16 +83,42 @@ class Remember:
         trusted more than the caller, or only more trusted memories could make room. `item` of the error is the position
         of the draft, unless the drafts are refused together.
         """
-        now, memories = self._now(), list[Memory]()
+        return self.apply(owner, drafts, (), also=lambda added, changed: added)
+
+    def check(
+        self, owner: Owner, drafts: Sequence[Draft], edits: Sequence[Memory] = ()
+    ) -> tuple[Sequence[Memory], Sequence[Memory]]:
+        """Return the memories that drafts would become, and the corrected and edited ones. Raises: see `apply`."""
+        now, memories, screened = self._now(), list[Memory](), list[Memory]()
         for position, memory in enumerate(self._check(owner, drafts, now)):
             with naming_item(position):
                 memories.append(self._admit(memory, now))
-        ended = self._find_corrected(memories)
-        vectors = self._embedding.of_texts([memory.text for memory in (*memories, *ended)])
+        for position, edited in enumerate(edits, len(drafts)):
+            with naming_item(position):
+                screened.append(self._screen(edited, now))
+        return memories, [*self._find_corrected(memories), *screened]
 
-        def write() -> Sequence[Memory]:
-            self._end(ended, vectors[len(memories) :], now)
-            return self._add(owner, memories, vectors[: len(memories)], now)
+    def apply(
+        self,
+        owner: Owner,
+        drafts: Sequence[Draft],
+        edits: Sequence[Memory],
+        *,
+        also: Callable[[Sequence[Memory], Sequence[Memory]], T],
+    ) -> T:
+        """Store the drafts and write the edited memories in one transaction, all or none.
+
+        Returns the result of `also`, which runs in it with the stored memories, and the corrected and edited ones.
+
+        Raises: see `__call__`, with `item` counting the drafts and then the edits; Conflict when an edited memory
+        changed since it was read.
+        """
+        (memories, changed), now = self.check(owner, drafts, edits), self._now()
+        vectors = self._embedding.of_texts([memory.text for memory in (*memories, *changed)])
+
+        def write() -> T:
+            written = self._end(changed, vectors[len(memories) :], now)
+            return also(self._add(owner, memories, vectors[: len(memories)], now), written)
 
         return self._run_transaction(owner, write, vectors)
 
@@ -123,6 +150,7 @@ class Remember:
         text: str | None = None,
         tags: Sequence[str] | None = None,
         importance: float | None = None,
+        metadata: Mapping[str, Any] | None = None,
         version: int | None = None,
     ) -> Memory:
         """Edit a memory and keep its previous state as a version.
@@ -139,6 +167,7 @@ class Remember:
             text=old.text if text is None else kinds.check_content(text, old.kind),
             tags=old.tags if tags is None else kinds.check_tags(tags),
             importance=old.importance if importance is None else kinds.check_importance(importance),
+            metadata=old.metadata if metadata is None else kinds.check_metadata(metadata),
         )
         is_changed = (edited.text, edited.tags) != (old.text, old.tags)
         new = (self._screen if is_changed else self._check_secrets)(edited, self._now())
@@ -203,27 +232,23 @@ class Remember:
         vectors = self._embedding.of_texts([memory.text, *(old.text for old in folded)])
 
         def write() -> T:
-            ended = [
-                self._store.update_memory(replace(old, valid_to=now), vector, replaced_at=now)
-                for old, vector in zip(folded, vectors[1:], strict=True)
-            ]
+            ended = self._end([replace(old, valid_to=now) for old in folded], vectors[1:], now)
             is_new = self._find_same(memory, now) is None
             return also(self._add(owner, [memory], vectors[:1], now)[0], ended, is_new)
 
         return self._run_transaction(owner, write, vectors)
 
-    def unfold(self, owner: Owner, restored: Sequence[Memory], *, made: str | None, also: Callable[[], T]) -> T:
-        """Undo `fold`: restore the folded memories and delete the memory `made` of them.
+    def revert(self, owner: Owner, restored: Sequence[Memory], *, made: Sequence[str], also: Callable[[], T]) -> T:
+        """Undo `fold` or `apply`: write the former states of memories and delete those that were `made`.
 
         Raises: NotFound, Conflict when one of them was edited since.
         """
         now, vectors = self._now(), self._embedding.of_texts([memory.text for memory in restored])
 
         def write() -> T:
-            if made is not None:
-                self._store.delete_memory(owner, made)
-            for memory, vector in zip(restored, vectors, strict=True):
-                self._store.update_memory(memory, vector, replaced_at=now)
+            self._end(restored, vectors, now)
+            for id in made:
+                self._store.delete_memory(owner, id)
             return also()
 
         return self._run_transaction(owner, write, vectors)
@@ -262,11 +287,11 @@ class Remember:
         firsts: dict[object, int] = {}
         for position, memory in enumerate(memories):
             if same[position] is None:
-                firsts.setdefault(_identity(memory, position), position)
+                firsts.setdefault(find_identity(memory, position), position)
         fresh = list(firsts.values())
         new = self._store.add_memories([memories[position] for position in fresh], [vectors[each] for each in fresh])
         added = dict(zip(firsts, new, strict=True))
-        result = [known or added[_identity(memories[position], position)] for position, known in enumerate(same)]
+        result = [known or added[find_identity(memories[position], position)] for position, known in enumerate(same)]
         pruned = self._make_room(owner, new)
         if new:
             corrected = [each.supersedes for each in new if each.supersedes is not None and each.held_at is None]
@@ -275,7 +300,7 @@ class Remember:
                 **({"pruned": len(pruned), "pruned_ids": pruned[:MAX_NAMED]} if pruned else {}),
                 **({"corrected": corrected[:MAX_NAMED]} if corrected else {}),
             }
-            self._record(owner, "memory.add", _added_message(new, len(pruned), corrected), meta, now)
+            self._record(owner, "memory.add", describe_added(new, len(pruned), corrected), meta, now)
             if self._step and _is_step(new, self._step):
                 self._on_step(owner)
         return result
@@ -331,9 +356,9 @@ class Remember:
                 ended[old.id] = replace(old, valid_to=min(old.valid_to or ends_at, ends_at))
         return list(ended.values())
 
-    def _end(self, ended: Sequence[Memory], vectors: Sequence[Vector | None], now: datetime) -> None:
-        for old, vector in zip(ended, vectors, strict=True):
-            self._store.update_memory(old, vector, replaced_at=now)
+    def _end(self, ended: Sequence[Memory], vectors: Sequence[Vector | None], now: datetime) -> Sequence[Memory]:
+        pairs = zip(ended, vectors, strict=True)
+        return [self._store.update_memory(old, vector, replaced_at=now) for old, vector in pairs]
 
     def _rewrite(
         self, memory: Memory, action: str, done: str, ended: Sequence[Memory] = (), *, is_reworded: bool = False
@@ -370,26 +395,7 @@ class Remember:
         self._store.add_event(event)
 
 
-def _identity(memory: Memory, position: int) -> object:
-    """Return a key that is equal for drafts that become one memory."""
-    if memory.kind not in kinds.UNIQUE or memory.supersedes is not None:
-        return position
-    return memory.kind, memory.held_at is None, content_hash(memory.text)
-
-
 def _is_step(added: Sequence[Memory], step: int) -> bool:
     """Return True if the numbers of these memories reach the next multiple of `step`, whatever process counts."""
     first, last = memory_seq(added[0].id) or 0, memory_seq(added[-1].id) or 0
     return last // step > (first - 1) // step
-
-
-def _added_message(memories: Sequence[Memory], pruned: int, corrected: Sequence[str]) -> str:
-    """Describe the stored, corrected and deleted memories for the audit log, without any text."""
-    first, last = memories[0], memories[-1]
-    room = f"; the oldest {pruned:,} made room" if pruned else ""
-    if corrected:
-        many = f"{len(corrected):,} memories were"
-        room += f"; {f'{corrected[0]} was' if len(corrected) == 1 else many} corrected"
-    if len(memories) == 1:
-        return f"{first.kind.value.capitalize()} {first.id} was stored{' for review' if first.held_at else ''}{room}."
-    return f"{len(memories):,} memories, {first.id} to {last.id}, were stored{room}."

@@ -9,11 +9,12 @@ from datetime import datetime
 from recollect.caller import current_caller
 from recollect.errors import Conflict, Invalid
 from recollect.model import AuditEvent, Kind, Memory, Owner, State
+from recollect.policy.filters.conditions import EQUAL, STATE, Comparison, Condition, Or, join_conditions
 from recollect.policy.memories import kinds, trust
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.memories.lifetime import renew
 from recollect.policy.names import memory_seq
-from recollect.ports import NO_FILTER, Clock, RecordFilter, Store
+from recollect.ports import Clock, Store
 from recollect.services.background.embedding import Embedding
 
 GONE = (State.ARCHIVED, State.EXPIRED)
@@ -56,20 +57,22 @@ class RestoreMemories:
         return [restored.get(id, memory) for id, memory in found.items()]
 
     def restore_matching(
-        self, owner: Owner, state: State, *, kind: Kind | None = None, tag: str = "", only: RecordFilter = NO_FILTER
+        self, owner: Owner, state: State | None, *, kind: Kind | None = None, where: Condition | None = None
     ) -> Sequence[Memory]:
-        """Restore all memories in a state that pass the filters and return them, newest first.
+        """Restore all memories in a state (None: archived or expired) that meet `where`; return them, newest first.
 
         Memories that were corrected, and those whose text a live memory has, stay as they are.
 
         Raises: Invalid; Forbidden when one is trusted more than the caller.
         """
-        if state not in GONE:
+        if state is not None and state not in GONE:
             raise Invalid(f"Only memories that are {' or '.join(GONE)} can be restored, not those that are {state}.")
         now, before = self._now(), None
         restored: list[Memory] = []
+        if state is None:
+            where = join_conditions(where, Or(tuple(Comparison(STATE, EQUAL, each.value) for each in GONE)))
         while page := self._store.list_memories(
-            owner, kind=kind, tag=tag, only=only, state=state, now=now, before=before, limit=BATCH
+            owner, kind=kind, where=where, state=state, now=now, before=before, limit=BATCH
         ):
             gone = [memory for memory in page if not self._find_problem(memory, now)]
             restored += self._restore(owner, gone, now)

@@ -44,7 +44,7 @@ class RetrievalMarks:
         if seqs:
             self._writer.add(owner, dict.fromkeys(seqs, at))
 
-    def shown(self, owner: Owner, memories: Sequence[Memory]) -> Sequence[Memory]:
+    def apply(self, owner: Owner, memories: Sequence[Memory]) -> Sequence[Memory]:
         """Return the memories with their queued marks applied."""
         times = self._writer.peek(owner)
         return (

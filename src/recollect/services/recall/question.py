@@ -8,9 +8,10 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from recollect.model import Document, Kind, Memory, Owner, Source
+from recollect.policy.filters.conditions import Condition
 from recollect.policy.recall.purposes import Facts
 from recollect.policy.text import content_hash
-from recollect.ports import NO_FILTER, RecordFilter, Vector
+from recollect.ports import Vector
 
 PAST_STEP = 8
 """Factor by which a search grows while too few of its results are visible, by their time or agent."""
@@ -29,8 +30,7 @@ class Question:
     agents: Collection[str] = ()  # only events and steps of these agents; empty: of all agents
     has_floor: bool = True  # leave out what is below the floor of its source
     vector: Vector | None = None  # None: search by words alone
-    tag: str = ""  # only memories with this tag
-    only: RecordFilter = NO_FILTER  # only memories that pass it
+    where: Condition | None = None  # only memories that meet it
     with_bookkeeping: bool = True  # include events that recollect itself records, such as "A note was stored."
 
 

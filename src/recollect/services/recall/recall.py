@@ -20,6 +20,7 @@ from recollect.caller import current_caller
 from recollect.deadline import limit_reads
 from recollect.errors import Invalid, RecollectError, SchemaMismatch, StoreError, StoreTimeout, TimedOut
 from recollect.model import Hit, Kind, Owner, Recalled, Source, Unanswered
+from recollect.policy.filters.conditions import Condition
 from recollect.policy.memories.importance import is_small_talk
 from recollect.policy.memories.trust import Judge
 from recollect.policy.names import memory_seq
@@ -29,7 +30,7 @@ from recollect.policy.recall.calibration import keep_relevant
 from recollect.policy.recall.purposes import Purpose
 from recollect.policy.recall.question import asks_history
 from recollect.policy.text import check_text
-from recollect.ports import NO_FILTER, Clock, RecordFilter, Store, Vector
+from recollect.ports import Clock, Store, Vector
 from recollect.services.background.embedding import Embedding
 from recollect.services.background.workers import Workers
 from recollect.services.memories.loop_guard import LoopGuard
@@ -67,8 +68,7 @@ class RecallRequest:
     sources: Collection[Source] | None = None
     purpose: Purpose | None = None
     as_of: datetime | None = None
-    tag: str = ""  # this and `only` limit the search to memories, as `kinds` does
-    only: RecordFilter = NO_FILTER
+    where: Condition | None = None  # limits the search to memories, as `kinds` does
     min_score: float | None = None  # least similarity of each hit; None: by the floor; 0: no limit
     floor: float | None = None  # least similarity of the best hit of a source; None: the setting `recall_floor`
 
@@ -76,7 +76,7 @@ class RecallRequest:
         """Return the sources to search."""
         if self.purpose is not None:
             return [each for each in self.purpose.sources if self.sources is None or each in self.sources]
-        is_filtered = self.kinds is not None or bool(self.tag) or self.only != NO_FILTER
+        is_filtered = self.kinds is not None or self.where is not None
         return tuple(self.sources or ((Source.MEMORY,) if is_filtered else Source))
 
 
@@ -85,7 +85,7 @@ class Ranking:
     """Ranked candidates of all sources, best first, before they are cut to the limit."""
 
     hits: Sequence[Hit]
-    doubles: Mapping[str, str] = field(default_factory=dict)  # by id of a duplicate: the better hit
+    duplicates: Mapping[str, str] = field(default_factory=dict)  # by id of a duplicate: the better hit
     unwanted: Collection[str] = ()  # ids rejected by the filter of the purpose
     below: Mapping[str, float] = field(default_factory=dict)  # by id of a candidate below the floor: its similarity
     floor: float = 0.0  # least similarity of the best hit
@@ -162,8 +162,7 @@ class Recall:
             agents=current_caller().agents,
             has_floor=request.min_score is None,
             vector=vector,
-            tag=request.tag,
-            only=request.only,
+            where=request.where,
             # Purposes choose among the events themselves.
             with_bookkeeping=request.sources is not None or request.purpose is not None or asks_history(query),
         )
@@ -295,7 +294,7 @@ class Recall:
         relevant_ids = {each.id for each in relevant}
         return Ranking(
             hits=hits,
-            doubles={scored[each].candidate.id: scored[first].candidate.id for each, first in duplicates.items()},
+            duplicates={scored[each].candidate.id: scored[first].candidate.id for each, first in duplicates.items()},
             unwanted=[each.id for each in proposed if each.id not in relevant_ids] if purpose is not None else (),
             below=below,
             floor=floor,

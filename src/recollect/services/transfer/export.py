@@ -7,6 +7,7 @@ from typing import IO
 
 from recollect.deadline import check_deadline
 from recollect.model import AuditEvent, ExportReport, Json
+from recollect.policy.audit import check_key
 from recollect.ports import ArchiveFiles, Clock, Store
 from recollect.services.history.noting import record_event
 from recollect.services.transfer.archive import ArchiveWriter
@@ -16,7 +17,8 @@ from recollect.services.walk import Progress
 class Export:
     """Service that writes exports."""
 
-    def __init__(self, store: Store, files: ArchiveFiles, now: Clock) -> None:
+    def __init__(self, store: Store, files: ArchiveFiles, now: Clock, *, key: str = "") -> None:
+        self._key = check_key(key, "export_key")
         self._store = store
         self._files = files
         self._now = now
@@ -45,7 +47,7 @@ class Export:
         return exported
 
     def _write(self, tenant: str, file: IO[bytes], progress: Progress | None) -> ExportReport:
-        archive, problems = ArchiveWriter(file, tenant, self._now()), list[str]()
+        archive, problems = ArchiveWriter(file, tenant, self._now(), key=self._key), list[str]()
 
         def take(table: str, row: Json) -> None:
             check_deadline()
@@ -57,4 +59,10 @@ class Export:
 
         self._store.export_rows(tenant, take)
         checksum = archive.finish()
-        return ExportReport(tenant=tenant, counts=dict(archive.counts), sha256=checksum, problems=tuple(problems))
+        return ExportReport(
+            tenant=tenant,
+            counts=dict(archive.counts),
+            sha256=checksum,
+            is_signed=bool(self._key),
+            problems=tuple(problems),
+        )

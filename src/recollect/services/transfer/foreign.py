@@ -22,6 +22,7 @@ from recollect.model import (
     Owner,
     RefusedItem,
 )
+from recollect.policy.erasure import mark_row
 from recollect.policy.names import check_owner, check_session, memory_seq
 from recollect.policy.text import content_hash, fold
 from recollect.ports import Clock, Store
@@ -29,7 +30,7 @@ from recollect.services.memories.drafts import Draft, check_draft
 from recollect.services.memories.remember import Remember
 from recollect.services.memories.secrets import SecretGuard
 from recollect.services.prompt.transcripts import TranscriptWriter, check_turn
-from recollect.services.transfer.check import MAX_LISTED
+from recollect.services.transfer.check import ERASED_HERE, MAX_LISTED
 from recollect.services.walk import Progress
 
 MEMORIES = "memories"
@@ -65,6 +66,7 @@ class _Seen:
     """Items read so far, so that duplicates within the file are found, also in a dry run."""
 
     is_remembered: bool = False
+    has_erased: bool = False  # texts that were erased here are looked for
     texts: set[tuple[Owner, Kind, str]] = field(default_factory=set)
     notes: Counter[Owner] = field(default_factory=Counter)
     known_notes: dict[Owner, int] = field(default_factory=dict)
@@ -101,16 +103,19 @@ class ForeignImport:
         agent: str,
         is_dry_run: bool,
         is_remembered: bool = False,
+        with_erased: bool = False,
         progress: Progress | None = None,
     ) -> ImportReport:
         """Import the items that `read` returns. It is called twice, so that an invalid file changes nothing.
 
-        `is_remembered` also stores the messages of conversations as episodes.
+        `is_remembered` also stores the messages of conversations as episodes. Texts that were erased here are refused,
+        unless `with_erased`.
 
         Raises: Invalid.
         """
         total = sum(1 for _ in read())
         tally, seen = _Tally(), _Seen(is_remembered=is_remembered)
+        seen.has_erased = not with_erased and self._store.has_rows(tenant, "erased_texts")
         for number, item in enumerate(read(), 1):
             if isinstance(item, RefusedItem):
                 tally.refuse(item)
@@ -151,6 +156,7 @@ class ForeignImport:
         identity = (owner, memory.kind, content_hash(memory.text))
         if identity in seen.texts or self._is_known(owner, memory.kind, memory.text):
             return False
+        self._check_erased(owner, seen, item.text)
         if memory.kind is Kind.NOTE:
             self._check_room(owner, seen)
         if not is_dry_run:
@@ -159,6 +165,12 @@ class ForeignImport:
             seen.notes[owner] += 1
         seen.texts.add(identity)
         return True
+
+    def _check_erased(self, owner: Owner, seen: _Seen, *texts: str) -> None:
+        """Raises: Invalid when one of the texts was erased here."""
+        marks = {mark_row("memories", text, "") for text in texts}
+        if seen.has_erased and self._store.find_erased(owner.tenant, marks):
+            raise Invalid(ERASED_HERE)
 
     def _check_room(self, owner: Owner, seen: _Seen) -> None:
         """Check that the note fits, since an import never displaces stored notes. Raises: Invalid."""
@@ -195,6 +207,7 @@ class ForeignImport:
         seen.turns[id] += 1
         if seen.turns[id] <= seen.stored_turns[id]:
             return False
+        self._check_erased(owner, seen, item.user, item.assistant)
         if not is_dry_run:
             self._transcripts.log_turn(
                 owner,

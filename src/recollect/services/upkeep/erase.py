@@ -42,9 +42,13 @@ CLEARED = ("chat_sessions", "chat_messages", "api_keys")
 MAX_FOUND = 1_000
 """Maximum number of findings listed in a dry run; the counts cover all."""
 
+MARK_STEP = 2_000
+"""Maximum hashes of erased rows that are stored in one transaction."""
+
 EVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 AUDIT_STAYS = "The audit log, whose events name ids and times and hold no text."
+HASHES_STAY = "Salted hashes of what was erased, by which an import recognises it."
 KEYS_STAY = "The tenant's keys, without their names, and its number of ids given; revoke the keys to close it."
 BACKUPS_STAY = "Copies made before: backups, exports, file system snapshots, and what prompts were sent elsewhere."
 STILL_COMING = "New rows that mention the subject were written during every round; run the erasure again."
@@ -171,6 +175,10 @@ class Erase:
 
     def _remove(self, receipt: Receipt, subject: Subject, found: SubjectTraces) -> tuple[Erased, int]:
         tenant, needle = receipt.tenant, Needle(subject.text)
+        # Before the rows go, so that an interrupted erasure leaves none without a mark.
+        marks = sorted({*found.marks, *(each.mark for each in (*found.gone, *found.cleared) if each.mark)})
+        for start in range(0, len(marks), MARK_STEP):
+            self._store.keep_erased(tenant, marks[start : start + MARK_STEP], now=receipt.at)
         *steps, gone = _split_steps([*self._store.list_hanging(tenant, found.gone), *found.gone]) or [[]]
         before = Erased(removed={}, cleared={})
         for step in steps:
@@ -262,7 +270,7 @@ def _describe_remains(tenant: str, subject: Subject, found: SubjectTraces) -> tu
         for each in found.named
     ]
     kept = [KEYS_STAY] if subject.kind is SubjectKind.TENANT else []
-    return (AUDIT_STAYS, *kept, *named, BACKUPS_STAY)
+    return (AUDIT_STAYS, *kept, *named, HASHES_STAY, BACKUPS_STAY)
 
 
 def _make_event(receipt: Receipt, erased: Erased) -> AuditEvent:

@@ -106,6 +106,9 @@ class SqlDelegate:
     add_context_calls = delegate(SqlStore.add_context_calls)
     get_context_call = delegate(SqlStore.get_context_call)
     list_context_calls = delegate(SqlStore.list_context_calls)
+    add_shown = delegate(SqlStore.add_shown)
+    find_shown = delegate(SqlStore.find_shown)
+    forget_shown = delegate(SqlStore.forget_shown)
     list_tool_results = delegate(SqlStore.list_tool_results)
 
     # WorkflowStore
@@ -169,6 +172,8 @@ class SqlDelegate:
     # ErasureStore
     list_hanging = delegate(SqlStore.list_hanging)
     plan_sealing = delegate(SqlStore.plan_sealing)
+    keep_erased = delegate(SqlStore.keep_erased)
+    find_erased = delegate(SqlStore.find_erased)
     scrub = delegate(SqlStore.scrub)
 
     # Store

@@ -18,13 +18,16 @@ from heapq import nlargest
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+
 from recollect.errors import Invalid
 from recollect.model import Erased, Json, Key, Kind, Match, Memory, MemoryVersion, Origin, Owner, State, Trace
+from recollect.policy.filters.conditions import Condition, is_matching
 from recollect.policy.memories.trust import is_low
 from recollect.policy.names import memory_seq
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.transfer import KEYS
-from recollect.ports import NO_FILTER, ContentDraft, EmbedTexts, MemorySummary, RecordFilter, Store, Vector
+from recollect.ports import ContentDraft, EmbedTexts, MemorySummary, Store, Vector
 from recollect.store.notes.delegation import SqlDelegate
 from recollect.store.notes.file import NotesFile
 from recollect.store.notes.store import NotesStore, Superseded
@@ -39,9 +42,6 @@ T = TypeVar("T")
 
 NOT_EDITED = "A note that lives in a file is not edited in place; delete it and store the new text."
 MEMORIES = "memories"
-MAX_LISTED = 1_000_000
-"""More notes than a file holds."""
-
 AFTER_MEMORIES = tuple(KEYS)[tuple(KEYS).index(MEMORIES) + 1 :]
 """Tables that follow the memories in an export."""
 
@@ -112,8 +112,7 @@ class RoutedStore(SqlDelegate):
         *,
         kind: Kind | None = None,
         needle: str = "",
-        tag: str = "",
-        only: RecordFilter = NO_FILTER,
+        where: Condition | None = None,
         state: State | None = State.LIVE,
         now: datetime,
         is_past: bool = False,
@@ -124,8 +123,7 @@ class RoutedStore(SqlDelegate):
             owner,
             kind=kind,
             needle=needle,
-            tag=tag,
-            only=only,
+            where=where,
             state=state,
             now=now,
             is_past=is_past,
@@ -135,16 +133,8 @@ class RoutedStore(SqlDelegate):
         if kind not in (None, Kind.NOTE) or state not in (None, State.LIVE, State.HELD):
             return in_rows
         is_held = None if state is None else state is State.HELD
-        in_file = self._notes.list_notes(
-            owner, needle=needle, tag=tag, only=only, is_held=is_held, before=before, limit=limit
-        )
+        in_file = self._notes.list_notes(owner, needle=needle, where=where, is_held=is_held, before=before, limit=limit)
         return _newest([*in_rows, *(note for note in in_file if not is_past or note.created_at <= now)], limit)
-
-    def find_filtered(self, owner: Owner, *, tag: str = "", only: RecordFilter = NO_FILTER) -> Collection[int]:
-        in_file = self._notes.list_notes(
-            owner, needle="", tag=tag, only=only, is_held=False, before=None, limit=MAX_LISTED
-        )
-        return [*self.sql.find_filtered(owner, tag=tag, only=only), *(memory_seq(note.id) or 0 for note in in_file)]
 
     def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
         flagged = [note for note in self._notes.all(owner) if note.flag is not None]
@@ -233,12 +223,17 @@ class RoutedStore(SqlDelegate):
         kinds: Collection[Kind],
         now: datetime,
         is_past: bool = False,
+        where: Condition | None = None,
     ) -> Evidence:
-        in_rows = self.sql.weigh_memories(owner, terms, vector, kinds=kinds, now=now, is_past=is_past)
+        in_rows = self.sql.weigh_memories(owner, terms, vector, kinds=kinds, now=now, is_past=is_past, where=where)
         until = int(now.timestamp()) if is_past else None
         in_file = self._notes.weigh(owner, terms, vector, until=until) if Kind.NOTE in kinds else None
         if in_file is None:
             return in_rows
+        if where is not None:
+            notes = self._notes.find(owner, in_file.seqs.tolist())
+            allowed = [seq in notes and is_matching(where, notes[seq], now) for seq in in_file.seqs.tolist()]
+            in_file = replace(in_file, allowed=np.array(allowed, np.bool_))
         return in_rows.with_more(in_file) if len(in_rows.seqs) else in_file
 
     def list_traces(
@@ -339,8 +334,9 @@ def route_notes(sql: SqlStore, workspace: Path, *, max_notes: int, suspicious: s
 
 
 def _belongs_in_file(memory: Memory) -> bool:
-    """Return True for notes, except those of low trust or on hold: the file has no field for origin or state."""
-    return memory.kind is Kind.NOTE and not is_low(memory.origin) and memory.held_at is None
+    """Return True for notes whose fields the file has: none of low trust, on hold, of a user or with metadata."""
+    is_plain = memory.held_at is None and memory.user is None and not memory.metadata
+    return memory.kind is Kind.NOTE and not is_low(memory.origin) and is_plain
 
 
 def _traces(file: NotesFile, table: str, agent: str) -> list[Trace]:

@@ -15,10 +15,11 @@ from pathlib import Path
 
 from recollect.errors import Invalid, StoreError
 from recollect.model import Match, Memory, Origin, Owner
+from recollect.policy.filters.conditions import Condition
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.text import content_hash
-from recollect.ports import EmbedTexts, RecordFilter, Vector
+from recollect.ports import EmbedTexts, Vector
 from recollect.store.notes.disk import (
     CLAIM,
     FILE_NAME,
@@ -214,8 +215,7 @@ class NotesStore:
         owner: Owner,
         *,
         needle: str,
-        tag: str,
-        only: RecordFilter,
+        where: Condition | None,
         is_held: bool | None,
         before: int | None,
         limit: int,
@@ -225,7 +225,7 @@ class NotesStore:
         if file is None:
             return []
         return file.list_memories(
-            needle=needle, tag=tag, only=only, is_held=is_held, before=before, hidden=hidden, limit=limit
+            needle=needle, where=where, is_held=is_held, before=before, hidden=hidden, limit=limit
         )
 
     def search(self, owner: Owner, query: str, *, limit: int) -> Sequence[Match]:

@@ -29,6 +29,7 @@ from recollect.errors import (
     SchemaMismatch,
     StoreAway,
     StoreBusy,
+    StoreDamaged,
     StoreError,
     StoreTimeout,
 )
@@ -357,6 +358,8 @@ def translate_errors() -> Iterator[None]:
     except errors.IntegrityError as error:
         # Omit the driver's message, which quotes the row.
         raise Conflict(f"The database refused the write ({error.diag.constraint_name}).") from error
+    except (errors.DataCorrupted, errors.IndexCorrupted) as error:
+        raise StoreDamaged(f"The PostgreSQL database is damaged ({error.sqlstate}); its log says where.") from error
     except (errors.UndefinedTable, errors.UndefinedColumn) as error:
         raise SchemaMismatch(SCHEMA_INCOMPLETE) from error
     except psycopg.OperationalError as error:

@@ -20,8 +20,9 @@ from recollect.policy.recall.ranking import BM25_B, BM25_K1
 from recollect.ports import Vector
 from recollect.store.engine import Row, Unit
 from recollect.store.search.encoding import Codes, Encoding, Floats, Numbers, single_word_code, word_code
-from recollect.store.search.index import ALWAYS, OwnerIndex, RowFilter
+from recollect.store.search.index import OwnerIndex
 from recollect.store.search.index_cache import IndexKey, MemorySearch, Read
+from recollect.store.search.index_rows import ALWAYS, RowFilter
 
 EXACT_BELOW = 20_000
 """Number of passages below which vectors are compared exactly, which is fast enough and finds everything."""
@@ -49,9 +50,7 @@ class PostgresIndex(MemorySearch):
     """Implementation of `engine.SearchIndex` in memory and in SQL."""
 
     def __init__(self, read: Read, *, numbers: Callable[[Sequence[int]], Any], max_bytes: int) -> None:
-        super().__init__(read, encoding=SENT, numbers=numbers, max_bytes=max_bytes)
-        self._read = read
-        self._numbers = numbers
+        super().__init__("postgres", read, encoding=SENT, numbers=numbers, max_bytes=max_bytes)
         self._max_bytes = max_bytes
 
     def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:

@@ -17,17 +17,21 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from math import inf
 from typing import Any, Protocol, TypeVar
 
 from recollect.deadline import hold_in_time
 from recollect.model import Kind, Match, Owner
+from recollect.policy.filters.conditions import Comparison, Condition
 from recollect.policy.passages import PassageEvidence
 from recollect.policy.recall.similarity import Evidence
 from recollect.ports import Vector
+from recollect.store.conditions import Clause, compile_field
 from recollect.store.engine import RegisteredEmbedder, Row, Unit
 from recollect.store.search.encoding import Encoding
-from recollect.store.search.index import ALWAYS, OwnerIndex, RowFilter
+from recollect.store.search.index import OwnerIndex
+from recollect.store.search.index_rows import ALWAYS, RowFilter
 from recollect.store.search.texts import Texts
 
 NO_EMBEDDER = RegisteredEmbedder(0, "", 0)
@@ -64,6 +68,9 @@ class IndexKey:
 
     def rows(self, unit: Unit, seqs: Any) -> Sequence[Row]:
         return unit.all(f"{self._table}_rows", **self._owner, seqs=seqs)
+
+    def fields(self, unit: Unit, seqs: Any, select: Clause) -> Sequence[Row]:
+        return unit.all("memory_fields", select, **self._owner, seqs=seqs)
 
     def versions(self, unit: Unit) -> Sequence[Row]:
         return unit.all(f"{self._table}_versions", **self._owner)
@@ -207,8 +214,9 @@ class MemorySearch:
     """Implementation of the part of `engine.SearchIndex` that concerns memories."""
 
     def __init__(
-        self, read: Read, *, encoding: Encoding, numbers: Callable[[Sequence[int]], Any], max_bytes: int
+        self, engine: str, read: Read, *, encoding: Encoding, numbers: Callable[[Sequence[int]], Any], max_bytes: int
     ) -> None:
+        self._engine, self._read, self._numbers = engine, read, numbers
         self._indexes = IndexCache(read, encoding=encoding, numbers=numbers, max_bytes=max_bytes)
         self._texts = Texts(read)
         self._embedder = NO_EMBEDDER
@@ -248,9 +256,21 @@ class MemorySearch:
         kinds: Collection[Kind],
         now: datetime,
         is_past: bool,
+        where: Condition | None = None,
     ) -> Evidence:
         row_filter = RowFilter(kinds, now.timestamp(), until=int(now.timestamp()) if is_past else None)
-        return self._indexes.current(IndexKey(owner.tenant, owner.agent)).evidence(terms, vector, row_filter)
+        key = IndexKey(owner.tenant, owner.agent)
+        index, load = self._indexes.current(key), None
+        if where is not None:
+            load = partial(self._load_field, key)
+        return index.evidence(terms, vector, row_filter, where=where, load=load)
+
+    def _load_field(self, key: IndexKey, field: Comparison, seqs: Sequence[int]) -> Iterator[Row]:
+        """Yield the number, the version in the index and the value of a field of these memories."""
+        select = compile_field(field, self._engine)
+        for start in range(0, len(seqs), BATCH):
+            numbers = self._numbers(seqs[start : start + BATCH])
+            yield from self._read(key.tenant, partial(key.fields, seqs=numbers, select=select))
 
     def weigh_chunks(
         self, tenant: str, terms: Sequence[str], vector: Vector | None, *, categories: Collection[str]

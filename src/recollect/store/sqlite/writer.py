@@ -32,10 +32,13 @@ from recollect.errors import (
     RecollectError,
     SchemaMismatch,
     StoreBusy,
+    StoreDamaged,
     StoreError,
     StoreTimeout,
 )
+from recollect.store.conditions import PLACE, Clause
 from recollect.store.engine import CLOSED, SCHEMA_INCOMPLETE, UNSTORABLE, Row, Unit
+from recollect.store.queries import as_numbered, load_queries
 from recollect.store.tables.rows import stamp
 
 T = TypeVar("T")
@@ -80,9 +83,12 @@ class SqliteUnit:
         """Fix what this transaction sees: BEGIN alone leaves that to the first statement."""
         self._connection.execute("SELECT count(*) FROM sqlite_schema WHERE rowid = 1").fetchall()
 
-    def all(self, name: str, /, **values: Any) -> Sequence[Row]:
+    def all(self, name: str, where: Clause | None = None, /, **values: Any) -> Sequence[Row]:
         check_read_limit()
         sql, names = self._queries[name]
+        if where is not None:
+            sql, names = as_numbered(load_queries("sqlite")[name].replace(PLACE, where.sql))
+            values |= where.values
         return self._connection.execute(sql, _bind(values, names)).fetchall()
 
     def one(self, name: str, /, **values: Any) -> Row | None:
@@ -278,7 +284,7 @@ def translate_errors() -> Iterator[None]:
     except apsw.FullError as error:
         raise DiskFull("The disk is full; nothing was written. Free some space and try again.") from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise StoreError(f"The database file is damaged or not a recollect database ({error}).") from error
+        raise StoreDamaged(f"The database file is damaged or not a recollect database ({error}).") from error
     except apsw.CantOpenError as error:
         raise StoreError("The database file cannot be opened; check the path and its permissions.") from error
     except apsw.ReadOnlyError as error:

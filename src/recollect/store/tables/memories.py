@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from itertools import islice
 from typing import Any
 
 from recollect.errors import Conflict, Invalid, NotFound
 from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, State
+from recollect.policy.filters.conditions import EQUAL, STATE, Comparison, Condition, join_conditions
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.text import content_hash, fold, index_terms, like_literal, terms
-from recollect.ports import NO_FILTER, MemorySummary, RecordFilter, Vector
+from recollect.ports import MemorySummary, Vector
+from recollect.store.conditions import Clause, compile_filter
 from recollect.store.engine import Row, Unit, Units
 from recollect.store.tables.agents import make_agent
 from recollect.store.tables.rows import (
     BEHIND_ALL,
     MAX_PATTERN_BYTES,
-    TAG_BORDER,
     memory_from,
     memory_values,
     owner_params,
@@ -30,9 +31,7 @@ from recollect.store.tables.rows import (
 
 NO_WORKSPACE = "This agent has no notes in a workspace's file; set `workspace` to the folder that holds them."
 NO_SUCH_MEMORY = "There is no such memory."
-ANY_STATE = "all"
-EARLIEST, LATEST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
-"""Bounds of a listing without a time span, with a day to spare for time zones."""
+ANY_KIND = "all"
 
 
 class MemoryRows(Units):
@@ -94,8 +93,7 @@ class MemoryRows(Units):
         *,
         kind: Kind | None = None,
         needle: str = "",
-        tag: str = "",
-        only: RecordFilter = NO_FILTER,
+        where: Condition | None = None,
         state: State | None = State.LIVE,
         now: datetime,
         is_past: bool = False,
@@ -103,13 +101,13 @@ class MemoryRows(Units):
         limit: int = 20,
     ) -> Sequence[Memory]:
         pattern = f"%{like_literal(fold(needle))}%"
-        if TAG_BORDER in tag or len(pattern.encode()) > MAX_PATTERN_BYTES:
+        if len(pattern.encode()) > MAX_PATTERN_BYTES:
             return []
+        in_state = None if state is None else Comparison(STATE, EQUAL, state.value)
+        clause = compile_filter(join_conditions(in_state, where), self._engine.name, now)
         values = {
             **owner_params(owner),
             "needle": pattern,
-            **_filter_values(only, tag),
-            "state": ANY_STATE if state is None else state.value,
             "now": now,
             "is_past": is_past,
             "before": BEHIND_ALL if before is None else before,
@@ -122,25 +120,20 @@ class MemoryRows(Units):
         elif needle and state is State.LIVE and self._unit(owner.tenant) is None:
             numbers = self._engine.index.numbers_holding(owner, fold(needle))
             if numbers is not None:
-                return self._list_numbered(
-                    owner, numbers, {**values, "kind": ANY_STATE if kind is None else kind.value}
-                )
-        return [memory_from(row) for row in self._read(owner.tenant, lambda unit: unit.all(name, **values))]
+                values["kind"] = ANY_KIND if kind is None else kind.value
+                return self._list_numbered(owner, numbers, clause, values)
+        return [memory_from(row) for row in self._read(owner.tenant, lambda unit: unit.all(name, clause, **values))]
 
-    def _list_numbered(self, owner: Owner, numbers: Iterator[int], values: Mapping[str, Any]) -> Sequence[Memory]:
+    def _list_numbered(
+        self, owner: Owner, numbers: Iterator[int], clause: Clause, values: Mapping[str, Any]
+    ) -> Sequence[Memory]:
         """List the memories with these numbers that match the other filters, newest first."""
         remaining, limit = (each for each in numbers if each < values["before"]), values["limit"]
         found: list[Row] = []
         while len(found) < limit and (part := list(islice(remaining, limit))):
             params = {**values, "seqs": self._engine.numbers(part)}
-            found += self._read(owner.tenant, partial(_list_these, values=params))
+            found += self._read(owner.tenant, partial(_list_these, clause=clause, values=params))
         return [memory_from(row) for row in found[:limit]]
-
-    def find_filtered(self, owner: Owner, *, tag: str = "", only: RecordFilter = NO_FILTER) -> Collection[int]:
-        values = {**owner_params(owner), **_filter_values(only, tag)}
-        if TAG_BORDER in tag:
-            return []
-        return [row[0] for row in self._read(owner.tenant, lambda unit: unit.all("find_filtered", **values))]
 
     def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
         rows = self._read(owner.tenant, lambda unit: unit.all("list_for_review", **owner_params(owner), limit=limit))
@@ -244,11 +237,12 @@ class MemoryRows(Units):
         kinds: Collection[Kind],
         now: datetime,
         is_past: bool = False,
+        where: Condition | None = None,
     ) -> Evidence:
         search = self._search(owner.tenant)
         if not kinds:
             return Evidence.empty()
-        return search.weigh_memories(owner, terms, vector, kinds=kinds, now=now, is_past=is_past)
+        return search.weigh_memories(owner, terms, vector, kinds=kinds, now=now, is_past=is_past, where=where)
 
 
 _EDITABLE = (
@@ -306,17 +300,8 @@ def _run_counter(unit: Unit, name: str, owner: Owner, now: datetime, **values: i
     return int(row[0])
 
 
-def _filter_values(only: RecordFilter, tag: str) -> dict[str, object]:
-    return {
-        **only._asdict(),
-        "since": only.since or EARLIEST,
-        "until": only.until or LATEST,
-        "tag": f"%{TAG_BORDER}{like_literal(fold(tag))}{TAG_BORDER}%" if tag else "%",
-    }
-
-
-def _list_these(unit: Unit, values: Mapping[str, Any]) -> Sequence[Row]:
-    return unit.all("list_these", **values)
+def _list_these(unit: Unit, clause: Clause, values: Mapping[str, Any]) -> Sequence[Row]:
+    return unit.all("list_these", clause, **values)
 
 
 def _get_row(unit: Unit, owner: Owner, id: str) -> Row:

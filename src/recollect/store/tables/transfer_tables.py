@@ -114,6 +114,8 @@ TABLES: Sequence[ExportTable] = (
         same=("step_name", "completed_at"),
         optional=_names("agent_id"),
     ),
+    # Last, so that an import that is repeated does not find the file's own hashes.
+    ExportTable(name="erased_texts", columns=("tenant_id", "hash", "erased_at")),
     ExportTable(name="shelves", columns=("tenant_id", "shelf", "last_id", "last_hash")),
 )
 """All tables in the order of an export: referenced rows come before the rows that refer to them."""

@@ -15,6 +15,24 @@ SELECT id FROM context_calls WHERE tenant_id = :tenant AND agent_id = :agent ORD
 -- name: prune_context_calls
 DELETE FROM context_calls WHERE tenant_id = :tenant AND agent_id = :agent AND id <= :id
 
+-- name: add_shown
+INSERT INTO shown_texts (tenant_id, agent_id, hash, shown_at) VALUES (:tenant, :agent, :hash, :at)
+ON CONFLICT (tenant_id, agent_id, hash) DO UPDATE SET shown_at = excluded.shown_at
+
+-- name: find_shown
+SELECT hash FROM shown_texts
+WHERE tenant_id = :tenant AND agent_id = :agent AND hash {in_names} AND shown_at > :since
+
+-- name: oldest_kept_shown
+SELECT shown_at FROM shown_texts WHERE tenant_id = :tenant AND agent_id = :agent
+ORDER BY shown_at DESC LIMIT 1 OFFSET :keep
+
+-- name: prune_shown
+DELETE FROM shown_texts WHERE tenant_id = :tenant AND agent_id = :agent AND shown_at <= :at
+
+-- name: forget_shown
+DELETE FROM shown_texts WHERE tenant_id = :tenant
+
 -- name: list_tool_results
 SELECT {memory} FROM memories
 WHERE tenant_id = :tenant AND agent_id = :agent AND session_id = :session AND role = 'tool_result'

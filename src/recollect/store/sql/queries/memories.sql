@@ -7,19 +7,8 @@ SELECT {memory} FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AN
 
 -- Conditions and order shared by all listings of memories.
 -- fragment: listed
-:state IN ('all', CASE WHEN archived_at <= :now THEN 'archived' WHEN held_at IS NOT NULL THEN 'held'
-                       WHEN expires_at <= :now OR valid_to <= :now THEN 'expired' ELSE 'live' END)
-  AND (NOT :is_past OR COALESCE(valid_from, created_at) <= :now)
-  AND folded LIKE :needle ESCAPE '!' AND {filtered}
+(NOT :is_past OR COALESCE(valid_from, created_at) <= :now) AND folded LIKE :needle ESCAPE '!' AND {where}
 ORDER BY seq DESC LIMIT :limit
-
--- fragment: filtered
-folded_tags LIKE :tag ESCAPE '!' AND :session_id IN ('', session_id) AND :scope IN ('', scope)
-  AND :origin IN ('', origin) AND created_at >= :since AND created_at < :until
-
--- name: find_filtered
-SELECT seq FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND archived_at IS NULL AND {filtered}
 
 -- name: list_memories
 SELECT {memory} FROM memories
@@ -100,6 +89,11 @@ DELETE FROM memory_index WHERE tenant_id = :tenant_id AND agent_id = :agent_id A
 -- its index, and the number of changes other than appends.
 -- name: memory_index_state
 SELECT life, revision, rewrites FROM agents WHERE tenant_id = :tenant AND id = :agent
+
+-- Version of the index entry of a memory: it also counts how often the end of the memory moved.
+-- fragment: entry_version
+(SELECT version FROM memory_index i
+ WHERE i.tenant_id = memories.tenant_id AND i.agent_id = memories.agent_id AND i.seq = memories.seq)
 
 -- name: texts_after
 SELECT seq, folded FROM memories

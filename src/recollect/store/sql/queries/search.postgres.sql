@@ -72,6 +72,10 @@ ORDER BY seq LIMIT :limit
 SELECT {memory_entry} FROM memory_index
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
 
+-- name: memory_fields
+SELECT seq, {entry_version}, {where} FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
+
 -- Columns of an entry for the index in memory.
 -- fragment: memory_entry
 seq, version, kind, extract(epoch FROM expires_at)::float8, words::text, embedder_id, halfvec_send(embedding), session_id,

@@ -68,6 +68,10 @@ ORDER BY seq LIMIT :limit
 SELECT seq, version, kind, expires_at, terms, embedder_id, vector, session_id, role, since FROM memory_index
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (SELECT value FROM json_each(:seqs))
 
+-- name: memory_fields
+SELECT seq, {entry_version}, {where} FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (SELECT value FROM json_each(:seqs))
+
 -- name: memory_index_versions
 SELECT seq, version, coalesce(embedder_id, 0) FROM memory_index WHERE tenant_id = :tenant AND agent_id = :agent
 

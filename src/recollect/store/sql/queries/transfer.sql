@@ -7,6 +7,10 @@ SELECT {event} FROM audit_log WHERE tenant_id = :tenant AND id > :id ORDER BY id
 SELECT tenant_id, hash, created_at FROM secret_allowances
 WHERE tenant_id = :tenant AND hash > :hash ORDER BY hash LIMIT :limit
 
+-- name: export_erased_texts
+SELECT tenant_id, hash, erased_at FROM erased_texts
+WHERE tenant_id = :tenant AND hash > :hash ORDER BY hash LIMIT :limit
+
 -- name: export_agents
 SELECT {agent}, last_seq FROM agents WHERE tenant_id = :tenant AND id > :id ORDER BY id LIMIT :limit
 
@@ -64,6 +68,9 @@ SELECT hash FROM audit_log WHERE tenant_id = :tenant AND id = :id
 -- name: present_secret_allowances
 SELECT 1 FROM secret_allowances WHERE tenant_id = :tenant AND hash = :hash
 
+-- name: present_erased_texts
+SELECT 1 FROM erased_texts WHERE tenant_id = :tenant AND hash = :hash
+
 -- name: present_agents
 SELECT 1 FROM agents WHERE tenant_id = :tenant AND id = :id
 
@@ -113,6 +120,10 @@ SELECT 1 FROM shelves WHERE tenant_id = :tenant AND shelf = :shelf
 
 -- name: import_secret_allowances
 INSERT INTO secret_allowances (tenant_id, hash, created_at) VALUES (:tenant_id, :hash, :created_at)
+ON CONFLICT (tenant_id, hash) DO NOTHING
+
+-- name: import_erased_texts
+INSERT INTO erased_texts (tenant_id, hash, erased_at) VALUES (:tenant_id, :hash, :erased_at)
 ON CONFLICT (tenant_id, hash) DO NOTHING
 
 -- name: import_memories
