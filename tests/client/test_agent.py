@@ -49,6 +49,21 @@ def test_many_memories_are_stored_or_none(atlas: AgentClient, library: AgentMemo
     assert len(library.list()) == 2
 
 
+def test_facts_are_added_and_undone(atlas: AgentClient, library: AgentMemory) -> None:
+    said = [{"role": "user", "content": "I am allergic to penicillin. I live in Oslo."}]
+    dry = atlas.add(said, dry_run=True)
+    assert dry.is_dry_run
+    assert library.list() == []
+    added = atlas.add(said, session_id="s-1")
+
+    assert [each.memory for each in added.added] == [library.get(each.id) for each in added.added] != []
+    assert [each.text for each in added.added] == [each.text for each in dry.added]
+    added.undo()
+    assert library.list(state="all") == []
+    again = atlas.add(said)
+    assert atlas.undo_add(again) == len(again.steps)
+
+
 def test_refusals_are_the_librarys_own(atlas: AgentClient, library: AgentMemory) -> None:
     def refusal(memory: Any, *args: Any, **kwargs: Any) -> tuple[type, str, Any, Any]:
         with pytest.raises(Invalid) as caught:

@@ -33,6 +33,7 @@ NOT_OFFERED: dict[type, dict[str, str]] = {
     AuditLog: {"check_heads": OPERATOR},
     Recollect: {
         **dict.fromkeys(("backup", "restore", "verify_backup"), FILES),
+        "verify_receipt": "needs no store: call it on `Recollect`",
         **dict.fromkeys(("check", "list_tenants", "mend_index", "embed_waiting", "find_refused"), OPERATOR),
         **dict.fromkeys(("background", "count_waiting", "embedder_problem", "problems", "list_refused"), PROCESS),
         **dict.fromkeys(("count_bytes", "has_keys", "recent_key", "verify_key", "current_key", "now"), PROCESS),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any, Self
 
 from recollect.api.agent import AgentMemory
@@ -20,12 +21,14 @@ from recollect.client.decoding import (
 from recollect.client.verbs import AsyncView, ClientView, PlainView, Verb, call, local, pages, send, text
 from recollect.errors import Invalid
 from recollect.model import (
+    AddedFacts,
     Captured,
     ContextCall,
     Conversation,
     Detail,
     DetailPage,
     Explanation,
+    FactStep,
     Json,
     Memory,
     MemoryVersion,
@@ -36,6 +39,7 @@ from recollect.model import (
     WorkingMemory,
 )
 from recollect.services.details.pieces import iter_pieces
+from recollect.services.memories.fact_requests import check_steps
 from recollect.tools import catalog
 from recollect.tools.guidance import guidance
 
@@ -51,6 +55,26 @@ def _remember_many(view: ClientView, given: Json) -> Plan[Sequence[Memory]]:
         return []
     batch = {"items": items, "atomic": True, "records": True}
     return decode_batch((yield from send(view, f"POST {AGENT}/memories/batch", batch)), view.owner)
+
+
+def _add(view: ClientView, given: Json) -> Plan[AddedFacts]:
+    answer = yield from send(view, f"POST {AGENT}/add", {**given, "records": True})
+    added: AddedFacts = decode_record(AddedFacts, answer, view.owner)
+    return replace(added, revert=_reverter(view))
+
+
+def _reverter(view: ClientView) -> Callable[[Sequence[FactStep]], None]:
+    def revert(steps: Sequence[FactStep]) -> None:
+        if not isinstance(view, AgentClient):
+            raise Invalid("This result cannot be undone without waiting; use: await agent.undo_add(result)")
+        view.undo_add(steps)
+
+    return revert
+
+
+def _undo_add(view: ClientView, given: Json) -> Plan[int]:
+    steps = {"undo": [asdict(each) for each in check_steps(given["steps"])]}
+    return (yield from send(view, f"POST {AGENT}/add/undo", steps))["undone"]  # type: ignore[no-any-return]
 
 
 def _restore(view: ClientView, given: Json) -> Plan[Sequence[Memory]]:
@@ -121,6 +145,8 @@ class AgentVerbs(ClientView):
 
     remember = Verb(AgentMemory.remember, call(f"POST {AGENT}/memories", one(Memory)))
     remember_many = Verb(AgentMemory.remember_many, _remember_many)
+    add = Verb(AgentMemory.add, _add)
+    undo_add = Verb(AgentMemory.undo_add, _undo_add)
     get = Verb(AgentMemory.get, call(f"GET {AGENT}/memories/{{id}}", one(Memory)))
     list = Verb(AgentMemory.list, pages(f"GET {AGENT}/memories", Memory, "memories", names={"query": "q"}))
     search = Verb(AgentMemory.search, pages(f"GET {AGENT}/memories", Memory, "memories", names={"query": "q"}))
@@ -208,9 +234,16 @@ class AgentVerbs(ClientView):
 class AgentClient(AgentVerbs, PlainView):
     """Memory of one agent on a server, with the verbs of `AgentMemory`."""
 
-    def call_tool(self, name: str, arguments: Mapping[str, Any], *, session_id: str | None = None) -> Json:
+    def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        session_id: str | None = None,
+        sets: Collection[str] = catalog.SETS,
+    ) -> Json:
         """Run one tool, like `AgentMemory.call_tool`: here, with requests for what it reads and writes."""
-        return catalog.call(self, name, arguments, session_id=session_id)
+        return catalog.call(self, name, arguments, session_id=session_id, sets=sets)
 
 
 class AsyncAgentClient(AgentVerbs, AsyncView):

@@ -13,7 +13,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import cache
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from recollect import errors
 from recollect.errors import (
@@ -26,6 +26,7 @@ from recollect.errors import (
     error_class,
 )
 from recollect.model import (
+    AddedFacts,
     Agent,
     ApiKey,
     AuditReport,
@@ -48,6 +49,7 @@ NAMES: Mapping[type, Mapping[str, str]] = {
     DetailPage: {"key": "memory_key"},
     Session: {"summarized_count": "summarizedCount"},
     AuditReport: {"is_intact": "ok"},
+    AddedFacts: {"is_dry_run": "dry_run", "steps": "undo"},
     Explanation: {"unanswered": "missing"},
 }
 """Names of fields in JSON, where they differ."""
@@ -83,7 +85,7 @@ def _fields_of(kind: Any) -> Sequence[tuple[Field[Any], Any, str]]:
 def _decode(kind: Any, value: Any, owner: Owner) -> Any:
     """Convert a JSON value to the type of a field."""
     origin, arguments = get_origin(kind), get_args(kind)
-    if value is None or kind is Any:
+    if value is None or kind is Any or origin is Literal:
         return value
     if origin in (types.UnionType, typing.Union):
         # All unions of our records are one type, or None.

@@ -63,10 +63,12 @@ class Verb(Generic[P, T]):
     def __init__(self, method: Callable[Concatenate[Any, P], T], make_plan: MakePlan) -> None:
         signature = inspect.signature(method)
         (me, *_), limit = signature.parameters, signature.parameters.get("limit")
+        rest = next((each.name for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD), "")
 
         def start(view: ClientView, args: Any, kwargs: Any) -> Plan[Any]:
             given = dict(signature.bind(view, *args, **kwargs).arguments)
             del given[me]
+            given |= given.pop(rest, {})
             # Nobody reports how far the server has come.
             given.pop("progress", None)
             # The only default that routes do not share.
@@ -130,6 +132,8 @@ def send(
 def _format(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, Mapping):
+        return json.dumps(value, default=_to_json)
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
@@ -179,9 +183,7 @@ def _complete(view: ClientView, given: Json, also: Json | None) -> Json:
     """Return the arguments with the defaults of a route, of which `{agent}` means the agent of the view."""
     agent = view.owner.agent
     whole: Json = {name: agent if value == "{agent}" else value for name, value in (also or {}).items()}
-    whole.update(given)
-    whole.update(whole.pop("fields", {}))
-    return whole
+    return whole | given
 
 
 def pages(
