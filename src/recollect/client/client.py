@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from recollect.api.recollect import Recollect, TenantMemory
 from recollect.api.tenant_history import AuditLog
@@ -161,35 +161,7 @@ class TenantVerbs(ClientView):
     skills = Verb(Recollect.skills, call("GET /api/skills", many(Skill)))
     skill_problems = Verb(Recollect.skill_problems, call("GET /api/skills", field("problems")))
 
-    def tenant(self, id: str | None = None) -> Self:
-        """Return this client: a key belongs to one tenant. Raises: Forbidden for another tenant."""
-        if id is not None and id != self.owner.tenant:
-            raise Forbidden("A key belongs to one tenant; open a client with a key of the other one.")
-        return self
-
-    def _agent_owner(self, id: str | None) -> Owner:
-        return self.owner if id is None else replace(self.owner, agent=check_agent(id))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._connection.address.url!r})"
-
-
-def _open(url: str | None, key: str | None, settings: Settings | None, patience: Json) -> tuple[ServerAddress, Owner]:
-    """Return the address of a server, and the owner that the key and the settings name. Raises: Invalid."""
-    known = Settings.load() if settings is None else settings
-    secret = known.key if key is None else key
-    address = ServerAddress(known.server if url is None else url, secret, **patience)
-    tenant, _ = parse_key(secret.strip()) or (known.tenant, "")
-    return address, Owner(tenant, known.agent)
-
-
-class Client(TenantVerbs, PlainView):
-    """A recollect server, with the verbs of `Recollect` and of the tenant of its key.
-
-    Open it once, share it between threads, and close it at the end (or use `with`).
-    """
-
-    _connection: PlainConnection
+    _connect: ClassVar[type[Any]]
 
     def __init__(
         self,
@@ -207,8 +179,32 @@ class Client(TenantVerbs, PlainView):
 
         Raises: Invalid.
         """
-        address, owner = _open(url, key, settings, {"timeout": timeout, "retries": retries})
-        super().__init__(PlainConnection(address), owner)
+        known = Settings.load() if settings is None else settings
+        secret = known.key if key is None else key
+        address = ServerAddress(known.server if url is None else url, secret, timeout=timeout, retries=retries)
+        tenant, _ = parse_key(secret.strip()) or (known.tenant, "")
+        super().__init__(type(self)._connect(address), Owner(tenant, known.agent))
+
+    def tenant(self, id: str | None = None) -> Self:
+        """Return this client: a key belongs to one tenant. Raises: Forbidden for another tenant."""
+        if id is not None and id != self.owner.tenant:
+            raise Forbidden("A key belongs to one tenant; open a client with a key of the other one.")
+        return self
+
+    def _agent_owner(self, id: str | None) -> Owner:
+        return self.owner if id is None else replace(self.owner, agent=check_agent(id))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._connection.address.url!r})"
+
+
+class Client(TenantVerbs, PlainView):
+    """A recollect server, with the verbs of `Recollect` and of the tenant of its key.
+
+    Open it once, share it between threads, and close it at the end (or use `with`).
+    """
+
+    _connect = PlainConnection
 
     def agent(self, id: str | None = None) -> AgentClient:
         """Return the memory of one agent; `id` defaults to that of the settings. Raises: Invalid."""
@@ -235,20 +231,7 @@ class Client(TenantVerbs, PlainView):
 class AsyncClient(TenantVerbs, AsyncView):
     """Async version of `Client`: the same verbs, awaited."""
 
-    _connection: AsyncConnection
-
-    def __init__(
-        self,
-        url: str | None = None,
-        key: str | None = None,
-        *,
-        timeout: float = TIMEOUT,
-        retries: int = RETRIES,
-        settings: Settings | None = None,
-    ) -> None:
-        """Connect to a server, like `Client`. Raises: Invalid."""
-        address, owner = _open(url, key, settings, {"timeout": timeout, "retries": retries})
-        super().__init__(AsyncConnection(address), owner)
+    _connect = AsyncConnection
 
     def agent(self, id: str | None = None) -> AsyncAgentClient:
         """Return the memory of one agent; `id` defaults to that of the settings. Raises: Invalid."""

@@ -11,7 +11,7 @@ import json
 import random
 import time
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
@@ -78,7 +78,7 @@ class ServerAddress:
         Every POST that writes has an Idempotency-Key, so that repeating it never writes twice. Raises: RecollectError.
         """
         if request.method == "POST" and not request.is_repeatable:
-            request = _add_header(request, "Idempotency-Key", uuid4().hex)
+            request = replace(request, headers={**request.headers, "Idempotency-Key": uuid4().hex})
         may_have_run = False
         for attempt in range(self.retries + 1):
             # Exponential backoff with jitter.
@@ -111,11 +111,6 @@ class ServerAddress:
             failure = StoreAway(f"{self.url} cannot be reached; check the address, and that the server runs.")
         failure.__cause__ = error
         return failure
-
-
-def _add_header(request: HttpRequest, name: str, value: str) -> HttpRequest:
-    values: Json = {each: getattr(request, each) for each in HttpRequest.__dataclass_fields__}
-    return HttpRequest(**values | {"headers": {**request.headers, name: value}})
 
 
 def _read_json(answer: Any) -> Any:
