@@ -20,7 +20,7 @@ from recollect.policy.audit import describe_added
 from recollect.policy.memories import kinds, trust
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.memories.lifetime import summarise_expired
-from recollect.policy.names import memory_seq
+from recollect.policy.names import is_step_reached
 from recollect.policy.numbers import check_whole
 from recollect.policy.text import content_hash
 from recollect.ports import Clock, Store, Vector
@@ -301,7 +301,7 @@ class Remember:
                 **({"corrected": corrected[:MAX_NAMED]} if corrected else {}),
             }
             self._record(owner, "memory.add", describe_added(new, len(pruned), corrected), meta, now)
-            if self._step and _is_step(new, self._step):
+            if self._step and is_step_reached(new[0].id, new[-1].id, self._step):
                 self._on_step(owner)
         return result
 
@@ -393,9 +393,3 @@ class Remember:
     def _record(self, owner: Owner, action: str, message: str, meta: Mapping[str, Any], now: datetime) -> None:
         event = AuditEvent(tenant=owner.tenant, at=now, action=action, agent_id=owner.agent, message=message, meta=meta)
         self._store.add_event(event)
-
-
-def _is_step(added: Sequence[Memory], step: int) -> bool:
-    """Return True if the numbers of these memories reach the next multiple of `step`, whatever process counts."""
-    first, last = memory_seq(added[0].id) or 0, memory_seq(added[-1].id) or 0
-    return last // step > (first - 1) // step
