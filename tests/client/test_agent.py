@@ -12,6 +12,7 @@ import pytest
 from recollect import AgentMemory, Client, Conflict, Forbidden, Invalid, NotFound, Recollect, SecretRejected
 from recollect.client.agent import AgentClient
 from recollect.model import ACTOR, Conversation, Kind, Recalled, WorkingMemory
+from recollect.policy.filters.language import parse_filter
 
 LONG = "".join(f"line {number}: added package\n" for number in range(2_000))
 SECRET = "The key is AKIAIOSFODNN7EXAMPLQ"
@@ -94,6 +95,23 @@ def test_listings_filter_and_continue(atlas: AgentClient, library: AgentMemory) 
     assert [each.text for each in atlas.search("tee & k")] == ["Über Tee & Kaffee?"]
     since = library.get("m-4").created_at
     assert atlas.list(since=since, until=datetime.now(UTC)) == library.list(since=since, until=datetime.now(UTC))
+
+
+def test_filters_and_metadata(atlas: AgentClient, library: AgentMemory) -> None:
+    oslo = atlas.remember("Lives in Oslo", metadata={"city": "Oslo", "n": 7})
+    atlas.remember("Lives in Rome", metadata={"city": "Rome"})
+
+    assert oslo == library.get(oslo.id)
+    filters: list[Any] = ["metadata.city = 'Oslo'", {"=": ["metadata.city", "Oslo"]}, parse_filter("metadata.n > 6")]
+    for where in filters:
+        assert atlas.list(where=where) == library.list(where=where)
+        assert [each.id for each in atlas.list(where=where)] == [oslo.id]
+        assert [hit.id for hit in atlas.recall("who lives where?", where=where, min_score=0.0)] == [oslo.id]
+    edited = atlas.update(oslo.id, metadata={"city": "Bergen"})
+    assert edited == library.get(oslo.id)
+    assert atlas.history(oslo.id) == library.history(oslo.id)
+    atlas.add_session(f"s-{oslo.owner.agent}", metadata={"topic": "tea"})
+    assert atlas.sessions(where={"=": ["metadata.topic", "tea"]}) == library.sessions(where="metadata.topic = tea") != []
 
 
 @pytest.mark.parametrize("options", [{"limit": 0}, {"limit": 501}, {"before": "x"}, {"state": "gone"}, {"kind": "x"}])

@@ -39,7 +39,7 @@ def test_agents(client: Client, library: TenantMemory, word: str) -> None:
 
 def test_documents(client: Client, library: TenantMemory, word: str, tmp_path: Path) -> None:
     (tmp_path / f"{word}.md").write_text(f"# {word}\n\nTea is served at four.\n")
-    report = client.ingest(tmp_path / f"{word}.md", category="house")
+    report = client.ingest(tmp_path / f"{word}.md", category="house", metadata={"floor": 2}, is_published=True)
     text = client.ingest(f"# About {word}\n\nCoffee is served at nine.", is_published=False)
 
     assert report.document == library.get_document(report.id) == client.get_document(report.id)
@@ -47,6 +47,7 @@ def test_documents(client: Client, library: TenantMemory, word: str, tmp_path: P
     assert not text.document.is_published
     assert client.ingest_bytes((tmp_path / f"{word}.md").read_bytes(), f"{word}.md").documents[0].change == "unchanged"
     assert client.list_documents(category="house") == library.list_documents(category="house")
+    assert [each.id for each in client.list_documents(where="metadata.floor = 2")] == [report.id]
     passages = client.list_passages(report.id)
     assert [each.text for each in passages] == [each.text for each in library.list_passages(report.id)]
     assert client.update_document(report.id, title=f"{word} two").title == f"{word} two"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeVar, Unpack
 
@@ -27,6 +28,8 @@ from recollect.model import (
     Session,
 )
 from recollect.policy.agents import AgentFields, check_agent_fields
+from recollect.policy.filters.conditions import SESSION_FIELDS
+from recollect.policy.filters.language import Where, parse_filter
 from recollect.policy.memories.trust import check_decision
 from recollect.policy.text import check_text
 from recollect.ports import Place, place_of
@@ -219,18 +222,19 @@ class TenantKeys(TenantView):
 class TenantTranscripts(TenantView):
     """Methods that read conversations of all agents."""
 
-    def sessions(self, *, before: Place | None = None, limit: int = PAGE) -> Sequence[Session]:
+    def sessions(self, *, where: Where = None, before: Place | None = None, limit: int = PAGE) -> Sequence[Session]:
         """List conversations of all agents, most recently used first.
 
-        `before` (`place_of` a session) continues a listing.
+        `where` filters by user, created_at, updated_at and metadata (docs/filters.md). `before` (`place_of` a session)
+        continues a listing.
 
         Raises: Invalid.
         """
-        limit = check_limit(limit, most=MAX_PAGE)
+        limit, chosen = check_limit(limit, most=MAX_PAGE), parse_filter(where, SESSION_FIELDS)
+        listed = partial(self._store.list_sessions, where=chosen, before=before, limit=limit)
         if not current_caller().agents:
-            return self._store.list_tenant_sessions(self.id, before=before, limit=limit)
-        owners = [Owner(self.id, agent) for agent in current_caller().agents]
-        found = [each for owner in owners for each in self._store.list_sessions(owner, before=before, limit=limit)]
+            return self._store.list_tenant_sessions(self.id, where=chosen, before=before, limit=limit)
+        found = [each for agent in current_caller().agents for each in listed(Owner(self.id, agent))]
         return sorted(found, key=place_of, reverse=True)[:limit]
 
     def session(self, id: str) -> Session:

@@ -12,7 +12,7 @@ from recollect.api.tenant_history import AuditLog
 from recollect.client.agent import SESSIONS, AgentClient, AsyncAgentClient
 from recollect.client.connection import AsyncConnection, HttpRequest, PlainConnection, Plan, ServerAddress
 from recollect.client.decoding import decode_hits, decode_ingested, decode_issued, field, many, one
-from recollect.client.verbs import AsyncView, ClientView, PlainView, Verb, call, pages, send
+from recollect.client.verbs import AsyncView, ClientView, PlainView, Verb, call, format_value, pages, send
 from recollect.errors import Forbidden, Invalid
 from recollect.model import (
     Agent,
@@ -56,13 +56,13 @@ def _head(view: ClientView, given: Json) -> Plan[AuditHead]:
 
 def _ingest_bytes(view: ClientView, given: Json) -> Plan[IngestReport]:
     name = given["name"].replace("\\", "/").rpartition("/")[2]
-    options = {key: str(value) for key, value in given.items() if key not in ("name", "content") and value is not None}
+    fields = {key: value for key, value in given.items() if key not in ("name", "content") and value is not None}
     form = HttpRequest(
         method="POST",
         path=DOCUMENTS,
         headers=view._headers,
         files={"file": (name, bytes(given["content"]))},
-        fields=options,
+        fields={key: format_value(value) for key, value in fields.items()},
     )
     return decode_ingested((yield from view._connection.address.exchange(form)), view.owner)
 
@@ -73,7 +73,7 @@ def _ingest(view: ClientView, given: Json) -> Plan[IngestReport]:
     path = files.locate(source)
     if path is not None and files.is_folder(path):
         raise Invalid("A client sends one file at a time; ingest the files of the folder one by one.")
-    options = {name: given.get(name) for name in ("title", "category", "is_published", "secrets")}
+    options = {name: value for name, value in given.items() if name not in ("include", "exclude", "prune")}
     if path is None:
         return (yield from _ingest_text(view, {"text": str(source), **options}))  # type: ignore[no-any-return]
     return (yield from _ingest_bytes(view, {"content": files.load(path), "name": path.name, **options}))

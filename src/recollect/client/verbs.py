@@ -20,6 +20,8 @@ from recollect.client.connection import AsyncConnection, Connection, HttpRequest
 from recollect.client.decoding import field, many
 from recollect.errors import Invalid, NotFound
 from recollect.model import Json, Owner
+from recollect.policy.filters.conditions import And, Comparison, Not, Or
+from recollect.policy.filters.language import render_filter
 from recollect.policy.names import encode_cursor
 from recollect.services.recall.recall import check_limit
 
@@ -71,6 +73,8 @@ class Verb(Generic[P, T]):
             given |= given.pop(rest, {})
             # Nobody reports how far the server has come.
             given.pop("progress", None)
+            if isinstance(given.get("where"), Comparison | And | Or | Not):
+                given["where"] = render_filter(given["where"])
             # The only default that routes do not share.
             if limit is not None:
                 given.setdefault("limit", limit.default)
@@ -121,7 +125,7 @@ def send(
     values = {renamed.get(name, name): value for name, value in rest.items() if value is not None}
     headers, content = dict(view._headers), None
     if method in ("GET", "DELETE"):
-        query = urlencode({name: _format(value) for name, value in values.items()}, errors="backslashreplace")
+        query = urlencode({name: format_value(value) for name, value in values.items()}, errors="backslashreplace")
         path += f"{'&' if '?' in path else '?'}{query}" if query else ""
     elif values or method == "PATCH":
         headers["Content-Type"], content = "application/json", _encode(values)
@@ -129,7 +133,7 @@ def send(
     return (yield from view._connection.address.exchange(request))
 
 
-def _format(value: Any) -> str:
+def format_value(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):

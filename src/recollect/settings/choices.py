@@ -204,7 +204,10 @@ class Settings:
     )
     episode_quota: int = setting(10_000, "Live episodes an agent may have after maintenance.", low=1)
     maintenance_interval: float = setting(
-        3600.0, "Seconds between maintenance runs of the server; 0 runs none by itself.", low=0, high=31_536_000
+        3600.0,
+        "Seconds between maintenance runs of a server, or of a program that stores or recalls; 0 runs none by itself.",
+        low=0,
+        high=31_536_000,
     )
     maintenance_writes: int = setting(
         1000,

@@ -57,4 +57,5 @@ def _parse_memory(place: str, entry: Any) -> Iterator[ForeignItem]:
             scope=Scope.USER.value if user else None,
             session_id=files.make_session_id(entry.get("run_id")),
             created_at=files.parse_time(entry.get("created_at")),
+            metadata=details,
         )

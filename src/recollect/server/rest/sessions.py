@@ -19,7 +19,7 @@ from recollect.ports import place_of
 from recollect.server.http.auth import CurrentTenant, readable_agent
 from recollect.server.http.routing import READ, WRITE, Router
 from recollect.server.paging import READ_LARGE_AT_ONCE, decode_number, decode_place, next_cursor, read_page
-from recollect.server.rest.shapes import Moment, Paging, RequestBody
+from recollect.server.rest.shapes import Metadata, Moment, Paging, RequestBody, WhereText
 from recollect.services.prompt.transcripts import MAX_MESSAGE_CHARS
 
 SummarizedCount = Annotated[
@@ -32,6 +32,7 @@ class SessionFilter(Paging):
     """Filter for conversations."""
 
     agent: Annotated[str, Field(description="Only conversations of this agent; empty: all.", examples=["atlas"])] = ""
+    where: WhereText = ""
 
 
 class SessionOwner(RequestBody):
@@ -58,6 +59,7 @@ class NewSession(RequestBody):
             json_schema_extra={"minLength": 1, "maxLength": MAX_SESSION_CHARS},
         ),
     ] = None
+    metadata: Metadata | None = None
 
 
 class NewTurn(RequestBody):
@@ -85,6 +87,8 @@ class SessionBody(BaseModel):
     message_count: int
     created_at: datetime
     updated_at: Annotated[datetime, Field(description="Time of the last turn.")]
+    user: Annotated[str | None, Field(description="The end user who talks; null: nobody in particular.")]
+    metadata: dict[str, Any]
 
     @classmethod
     def of(cls, session: Session) -> Self:
@@ -96,6 +100,8 @@ class SessionBody(BaseModel):
             message_count=session.message_count,
             created_at=session.created_at,
             updated_at=session.updated_at,
+            user=session.user,
+            metadata=dict(session.metadata),
         )
 
 
@@ -179,7 +185,7 @@ def list_sessions(tenant: CurrentTenant, filters: Annotated[SessionFilter, Query
     """List conversations, most recently used first."""
     listed = (readable_agent(tenant, filters.agent) if filters.agent else tenant).sessions
     page = read_page(
-        lambda before, limit: listed(before=before, limit=limit),
+        lambda before, limit: listed(where=filters.where, before=before, limit=limit),
         place_of,
         decode_place(SESSIONS, filters.cursor) if filters.cursor else None,
         limit=filters.limit,
@@ -191,7 +197,7 @@ def list_sessions(tenant: CurrentTenant, filters: Annotated[SessionFilter, Query
 @router.post("", scope=WRITE, status_code=201)
 def create_session(tenant: CurrentTenant, body: NewSession) -> SessionBody:
     """Start a conversation. Its first turn starts it, too. 409 if the id exists."""
-    return SessionBody.of(tenant.agent(body.agent_id).add_session(body.id))
+    return SessionBody.of(tenant.agent(body.agent_id).add_session(body.id, metadata=body.metadata))
 
 
 @router.get("/{id}", scope=READ)

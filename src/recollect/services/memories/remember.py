@@ -61,8 +61,9 @@ class Remember:
         keeps_gist: bool = True,
         step: int = 0,
         on_step: Callable[[Owner], None] = lambda owner: None,
+        on_first: Callable[[], None] = lambda: None,
     ) -> None:
-        """Set up the service; `on_step` is called after every `step` memories of an agent (0: never)."""
+        """Set up the service; `on_step` runs after every `step` memories of an agent, `on_first` after the first."""
         self._store = store
         self._embedding = embedding
         self._guard = guard
@@ -75,6 +76,7 @@ class Remember:
         self._keeps_gist = keeps_gist
         self._step = step
         self._on_step = on_step
+        self._on_first = on_first
 
     def __call__(self, owner: Owner, drafts: Sequence[Draft]) -> Sequence[Memory]:
         """Store the drafts in one transaction, all or none.
@@ -384,6 +386,8 @@ class Remember:
         result = self._store.transaction(owner.tenant, work)
         if any(vector is None for vector in vectors):
             self._embedding.wake()
+        on_first, self._on_first = self._on_first, lambda: None
+        on_first()
         return result
 
     def _record_refusal(self, memory: Memory, reason: str, now: datetime) -> None:
