@@ -300,15 +300,23 @@ def test_no_id_leads_to_another_route(atlas: AgentClient, library: AgentMemory, 
     assert library.list() == [kept]
 
 
-def test_a_user_is_named_by_a_header(atlas: AgentClient) -> None:
-    view = atlas.for_user("u-7")
+def test_a_user_is_named_by_a_header(atlas: AgentClient, library: AgentMemory) -> None:
+    ours = atlas.remember("The office closes at six")
+    view, other = atlas.for_user("jürgen"), atlas.for_user("u-8")
+    kept = view.remember("Likes tea")
 
-    assert view._headers == {"X-Recollect-User": "u-7"}
-    assert atlas._headers == {}
-    assert view.owner.agent == atlas.owner.agent
-    for wrong in ("", "a\nb", "ü"):
+    assert kept.user == "jürgen"
+    assert view.list() == library.for_user("jürgen").list() == [kept, ours]
+    assert other.list() == [ours]
+    with pytest.raises(NotFound):
+        other.get(kept.id)
+    assert view.recall_block("who likes tea?") == library.for_user("jürgen").recall_block("who likes tea?")
+    assert atlas.recall_block("who likes tea?") == library.recall_block("who likes tea?")
+    for wrong in ("", "a\nb"):
         with pytest.raises(Invalid):
             atlas.for_user(wrong)
+    with pytest.raises(Invalid):
+        atlas.for_user("u-7", shared=False)
 
 
 def test_a_key_limits_what_a_client_may_do(recollect: Recollect, address: str) -> None:

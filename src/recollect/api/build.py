@@ -196,6 +196,7 @@ def _build_remember(
         echoes,
         now,
         max_counts={Kind.NOTE: settings.max_total},
+        max_per_user=settings.max_total_per_user,
         suspicious=settings.suspicious,
         lifetimes=_read_lifetimes(settings),
         keeps_gist=settings.gist_on_expiry,
@@ -214,6 +215,7 @@ def _build_maintain(
         embedding,
         now,
         quota=settings.episode_quota,
+        quota_per_user=settings.episode_quota_per_user,
         lifetimes=_read_lifetimes(settings),
         keeps_gist=settings.gist_on_expiry,
         judge=judge,
@@ -243,7 +245,15 @@ def _build_import(
 ) -> Import:
     archives = outside.archives
     restore = Restore(store, embedding, archives, now, audit_key=settings.audit_key, export_key=settings.export_key)
-    foreign = ForeignImport(store, remember, transcripts, guard, now, max_notes=settings.max_total)
+    foreign = ForeignImport(
+        store,
+        remember,
+        transcripts,
+        guard,
+        now,
+        max_notes=settings.max_total,
+        max_per_user=settings.max_total_per_user,
+    )
     return Import(archives, restore, foreign, outside.formats, agent=settings.agent)
 
 

@@ -38,6 +38,7 @@ from recollect.model import (
     Skill,
     WorkingMemory,
 )
+from recollect.policy.names import check_user
 from recollect.services.details.pieces import iter_pieces
 from recollect.services.memories.fact_requests import check_steps
 from recollect.tools import catalog
@@ -220,11 +221,13 @@ class AgentVerbs(ClientView):
     )
     tools = Verb(AgentMemory.tools, local(lambda sets=None, form="openai": catalog.render_tools(sets, form)))
 
-    def for_user(self, user: str) -> Self:
-        """Return the memory of this agent for one end user. Raises: Invalid."""
-        if not user.isascii() or not user.isprintable() or not user.strip():
-            raise Invalid("A user is named by printable ASCII characters over HTTP, such as u-7.")
-        return type(self)(self._connection, self.owner, {**self._headers, USER_HEADER: user})
+    def for_user(self, user: str, *, shared: bool = True) -> Self:
+        """Return this agent's memory as one end user has it, with what belongs to no user. Raises: Invalid."""
+        if not shared:
+            raise Invalid("A server always includes what belongs to no user; filter by `where` to leave it out.")
+        # The server reads the header as UTF-8.
+        named = check_user(user).encode()
+        return type(self)(self._connection, self.owner, {**self._headers, USER_HEADER: named})
 
     def captured(self, function: Callable[..., Any] | None = None, **options: Any) -> Any:
         """Decorate a tool function so that its output is captured: `recollect.captured` for this agent."""

@@ -40,7 +40,7 @@ class HttpRequest:
 
     method: str
     path: str
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str | bytes] = field(default_factory=dict)
     content: bytes | None = None
     files: Mapping[str, Any] | None = None
     fields: Mapping[str, str] | None = None  # of the form with the files

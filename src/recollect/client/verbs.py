@@ -38,7 +38,7 @@ SAFE_SEGMENT = re.compile(r"(?!\.{1,2}$)[^/\\]+")
 class ClientView:
     """Base class of what a client offers: its owner, and the headers of its requests."""
 
-    def __init__(self, connection: Connection, owner: Owner, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, connection: Connection, owner: Owner, headers: Mapping[str, str | bytes] | None = None) -> None:
         self.owner = owner
         self._connection = connection
         self._headers = dict(headers or {})
@@ -123,7 +123,8 @@ def send(
     method, _, template = route.partition(" ")
     path, renamed = PLACE.sub(fill, template), names or {}
     values = {renamed.get(name, name): value for name, value in rest.items() if value is not None}
-    headers, content = dict(view._headers), None
+    headers: dict[str, str | bytes] = dict(view._headers)
+    content = None
     if method in ("GET", "DELETE"):
         query = urlencode({name: format_value(value) for name, value in values.items()}, errors="backslashreplace")
         path += f"{'&' if '?' in path else '?'}{query}" if query else ""

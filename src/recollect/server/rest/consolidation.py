@@ -50,6 +50,7 @@ class ProposalBody(BaseModel):
     is_new: Annotated[bool, Field(description="False: that memory existed before, so undoing keeps it.")]
     created_at: datetime
     decided_at: datetime | None
+    user: Annotated[str | None, Field(description="The end user whose memories it replaces; null: of none.")]
 
 
 class ProposalPage(BaseModel):

@@ -12,7 +12,7 @@ from recollect.model import AddedFacts, Fact, Kind, Origin
 from recollect.server.http.auth import CurrentAgent, CurrentRecollect
 from recollect.server.http.routing import WRITE, Router
 from recollect.server.rest.memories import MemoryBody
-from recollect.server.rest.shapes import RequestBody
+from recollect.server.rest.shapes import RequestBody, UserName
 from recollect.services.memories.fact_requests import MAX_MESSAGES
 
 router = Router(prefix="/api/agents/{agent}", tags=["memories"])
@@ -38,6 +38,7 @@ class NewFacts(RequestBody):
         ),
     ]
     session_id: Annotated[str | None, Field(description="The conversation that the facts come from.")] = None
+    user: UserName | None = None
     dry_run: Annotated[bool, Strict(), Field(description="Store nothing, only show what would be stored.")] = False
     records: Annotated[bool, Strict(), Field(description="Also return each memory with all of its fields.")] = False
 
@@ -140,7 +141,7 @@ class UndoneFacts(BaseModel):
 def add_facts(recollect: CurrentRecollect, memory: CurrentAgent, body: NewFacts) -> FactsAnswer:
     """Store the lasting facts of a conversation. When this route answers, they are on disk. A configured model reads
     the messages; without one, or when it fails, rules do."""
-    added = memory.add(body.messages, session_id=body.session_id, dry_run=body.dry_run)
+    added = memory.add(body.messages, session_id=body.session_id, dry_run=body.dry_run, user=body.user)
     return FactsAnswer.of(added, recollect.now() if body.records else None)
 
 

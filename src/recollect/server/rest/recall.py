@@ -21,6 +21,7 @@ from recollect.server.rest.shapes import (
     PurposeName,
     RecordBody,
     RequestBody,
+    UserName,
     Where,
 )
 from recollect.services.recall.recall import MAX_LIMIT
@@ -40,8 +41,11 @@ class RecallBody(FilterFields):
     as_of: Annotated[Moment | None, Field(description="Recall as of this time; null: now.")] = None
     min_score: MinScore = None
     where: Where = None
+    user: UserName | None = None
     records: Annotated[bool, Field(description="Also return the memory or the document of each hit.")] = False
-    block: Annotated[bool, Field(description="Also return the hits as a block for the next prompt.")] = False
+    block: Annotated[
+        bool, Field(description="Also return a block for the next prompt, by query, purpose and limit.")
+    ] = False
 
 
 class ExplainBody(RecallBody):
@@ -225,7 +229,9 @@ def recall(recollect: CurrentRecollect, memory: CurrentAgent, body: RecallBody) 
     found = memory.recall(body.query, **_recall_options(body))
     now = recollect.now() if body.records else None
     if body.block:
-        return RenderedRecall.of(found, now, block=memory.render_recalled(found))
+        # Not of `found`: without a user, a block shows only what belongs to no user.
+        block = memory.recall_block(body.query, purpose=body.purpose, limit=body.limit)
+        return RenderedRecall.of(found, now, block=block)
     return RecallAnswer.of(found, now)
 
 

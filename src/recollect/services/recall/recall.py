@@ -35,7 +35,7 @@ from recollect.services.background.embedding import Embedding
 from recollect.services.background.workers import Workers
 from recollect.services.memories.loop_guard import LoopGuard
 from recollect.services.recall.marks import RetrievalMarks
-from recollect.services.recall.question import Candidate, Question, RecallSource, SourceAnswer
+from recollect.services.recall.question import Candidate, Question, RecallSource, SourceAnswer, keep_user_sources
 
 MAX_LIMIT = 100
 MIN_SCORE = "`min_score` is a number from 0 (no limit) to 1."
@@ -147,12 +147,15 @@ class Recall:
         `most` is the number of hits the caller needs. Ranking may stop there, but returns all hits if it has to reorder
         them for a purpose or because some of them read like instructions.
 
-        Raises: Invalid; RecollectError when every source failed, but not when all of them timed out.
+        Raises: Invalid; Forbidden when a user's view asks for a source of no user; RecollectError when every source
+        failed, but not when all of them timed out.
         """
         until = monotonic() + self._deadline
         check_limit(request.limit)
         check_min_score(request.min_score)
         query, sources = check_query(request.query), request.list_sources()
+        if owner.user:
+            sources = keep_user_sources(sources, request.sources)
         vector, is_embedder_late = None, False
         if WITH_MEANING.intersection(sources):
             vector, is_embedder_late = self._embed(query)
