@@ -43,9 +43,7 @@ class RecallBody(FilterFields):
     where: Where = None
     user: UserName | None = None
     records: Annotated[bool, Field(description="Also return the memory or the document of each hit.")] = False
-    block: Annotated[
-        bool, Field(description="Also return a block for the next prompt, by query, purpose and limit.")
-    ] = False
+    block: Annotated[bool, Field(description="Also return a block for a prompt, by query, purpose and limit.")] = False
 
 
 class ExplainBody(RecallBody):
