@@ -6,6 +6,7 @@ are put into the same shape.
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,15 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
-from recollect.errors import Cancelled, RecollectError, RequestInProgress, StoreError
+from recollect.errors import (
+    ERROR_DETAILS,
+    ERROR_HEADER,
+    Cancelled,
+    RecollectError,
+    RequestInProgress,
+    StoreError,
+    error_class,
+)
 
 log = logging.getLogger("recollect.server")
 
@@ -108,7 +117,15 @@ def refusal(request: Request, error: RecollectError) -> JSONResponse:
     headers = CHALLENGE if status == 401 else {}
     if isinstance(error, StoreError | RequestInProgress):
         headers = retry_after(error)
-    return error_response(status, str(error), error.code, headers=headers)
+    return error_response(status, str(error), error.code, headers={**headers, **_describe_error(error)})
+
+
+def _describe_error(error: RecollectError) -> Mapping[str, str]:
+    """Return the header for clients that rebuild the exception: its class if the code names another, its attributes."""
+    kind = type(error)
+    named: dict[str, object] = {} if kind is error_class(error.code) else {"type": kind.__name__}
+    named |= {name: value for name in ERROR_DETAILS if (value := getattr(error, name, None)) not in (None, "")}
+    return {ERROR_HEADER: json.dumps(named)} if named else {}
 
 
 def retry_after(error: StoreError | RequestInProgress) -> Mapping[str, str]:
