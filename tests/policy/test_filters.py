@@ -109,6 +109,8 @@ def test_a_filter_is_bounded() -> None:
         parse_filter(deep)
     with pytest.raises(Invalid, match="at most 200 values"):
         parse_filter(f"metadata.n in ({', '.join(map(str, range(MAX_COMPARISONS + 1)))})")
+    with pytest.raises(Invalid, match="at most 16 keys"):
+        parse_filter(" or ".join(f"exists metadata.k{number}" for number in range(17)))
     with pytest.raises(Invalid, match="NUL"):
         parse_filter({"=": ["tags", "a\x00"]})
     with pytest.raises(Invalid, match="A filter is a text"):
