@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 from recollect.api.agent_curation import AgentCuration
 from recollect.api.agent_details import AgentCapture, AgentConsolidation, AgentDetails
@@ -42,18 +42,21 @@ class AgentTranscripts(AgentView):
         remember: bool | None = None,
         category: str | None = None,
         expires_at: datetime | None = None,
+        user_id: str | None = None,
     ) -> Sequence[Message]:
         """Store one chat turn: the user's message and the final answer to it.
 
         The session is created by its first turn. With `remember`, both texts also become episodes that `recall` finds;
         None uses the setting `capture_turns`. `category` and `expires_at` of the episodes follow from their texts
         unless they are given. Secrets are replaced by a mark. With the setting `extract_facts`, lasting facts of the
-        turn are stored as by `add`.
+        turn are stored as by `add`. `user_id` is the end user a new session belongs to; its later turns and their
+        episodes belong to the same.
 
-        Raises: Invalid; Conflict when the session is another agent's.
+        Raises: Invalid; Conflict when the session is another agent's or user's; Forbidden.
         """
+        owner = self._narrow(user_id)
         logged = self._services.transcripts.log_turn(
-            self.owner,
+            owner,
             session_id,
             user=user,
             assistant=assistant,
@@ -61,7 +64,7 @@ class AgentTranscripts(AgentView):
             category=category,
             expires_at=expires_at,
         )
-        self._services.facts.read_turn(self.owner, logged)
+        self._services.facts.read_turn(owner, logged)
         return logged
 
     def log_failure(self, session_id: str, reason: str) -> None:
@@ -78,12 +81,16 @@ class AgentTranscripts(AgentView):
         """
         return self._services.conversations(self.owner, session_id)
 
-    def add_session(self, id: str | None = None, *, metadata: Mapping[str, Any] | None = None) -> Session:
-        """Start a conversation with the given id, or with a generated one; `metadata` is a JSON object of up to 8 KB.
+    def add_session(
+        self, id: str | None = None, *, user: str | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> Session:
+        """Start a conversation with the given id, or with a generated one.
 
-        Raises: Invalid, SecretRejected; Conflict when the id is taken.
+        `user` is the end user it belongs to, `metadata` a JSON object of up to 8 KB.
+
+        Raises: Invalid, SecretRejected; Conflict when the id is taken; Forbidden.
         """
-        return self._services.transcripts.add_session(self.owner, id, metadata=metadata)
+        return self._services.transcripts.add_session(self._narrow(user), id, metadata=metadata)
 
     def sessions(self, *, where: Where = None, before: Place | None = None, limit: int = PAGE) -> Sequence[Session]:
         """List conversations, most recently used first.
@@ -122,21 +129,22 @@ class AgentPrompts(AgentView):
     def inject(self, message: str, *, mode: str | None = None) -> str | None:
         """Render the notes that match the latest user message as a block for the next prompt; None if none match.
 
-        `mode` overrides the setting `inject_mode`.
+        They are those of this view's user or, without one, only those of no user. `mode` overrides the setting
+        `inject_mode`.
 
         Raises: Invalid.
         """
-        return self._services.inject(self.owner, message, mode=mode)
+        return self._services.inject(self._find_reader(), message, mode=mode)
 
     def recall_block(self, query: str, *, purpose: str | None = None, limit: int = 5) -> str | None:
         """Recall for a question and render the hits as a block with a heading; None if there are none.
 
-        `purpose` selects hits and heading as in `recall`.
+        `purpose` selects hits and heading as in `recall`. Without a user, only memories of no user are shown.
 
         Raises: Invalid; StoreError when no source answered.
         """
         request = RecallRequest(query=query, limit=limit, purpose=check_purpose(purpose))
-        return self.render_recalled(self._services.recall(self.owner, request))
+        return self.render_recalled(self._services.recall(self._find_reader(), request))
 
     def render_recalled(self, recalled: Recalled) -> str | None:
         """Render a result of `recall` as a block for the next prompt; None if it is empty."""
@@ -145,10 +153,14 @@ class AgentPrompts(AgentView):
         return recall_block(Recalled(hits, recalled.unanswered, recalled.heading))
 
     def private_memory(self) -> str | None:
-        """Render core memories and recent journal entries as the block that follows the system prompt, if any."""
-        core, journal = list_private_memories(self._store, self.owner, self._services.judge, now=self._services.now())
-        self._services.echoes.shown(self.owner, [memory.text for memory in (*core, *journal)])
-        return private_memory(*(break_forged_in_memories(self._store, self.owner, each) for each in (core, journal)))
+        """Render core memories and recent journal entries as the block that follows the system prompt, if any.
+
+        They are those of this view's user or, without one, only those of no user.
+        """
+        owner = self._find_reader()
+        core, journal = list_private_memories(self._store, owner, self._services.judge, now=self._services.now())
+        self._services.echoes.shown(owner, [memory.text for memory in (*core, *journal)])
+        return private_memory(*(break_forged_in_memories(self._store, owner, each) for each in (core, journal)))
 
     def guidance(self, sets: Iterable[str] | None = None) -> str:
         """Render instructions for using these sets of tools, for the system prompt.
@@ -186,10 +198,15 @@ class AgentPrompts(AgentView):
     ) -> Json:
         """Run one tool. Refusals are returned as answers, not raised.
 
-        `session_id` is the conversation in which the model calls it; `store_memory` keeps it. Hints in answers name
-        only tools of `sets`.
+        `session_id` is the conversation in which the model calls it; `store_memory` keeps it. If the conversation
+        belongs to a user, the tool reaches what that user's view does. Hints in answers name only tools of `sets`.
         """
-        return catalog.call(self, name, arguments, session_id=session_id, sets=sets)
+        memory = self if session_id is None else self._for_user_of(session_id)
+        return catalog.call(memory, name, arguments, session_id=session_id, sets=sets)
+
+    def _for_user_of(self, session_id: str) -> Self:
+        view = self.for_session(session_id)
+        return view if view.owner.user else self
 
 
 MAX_CALLS = 200
@@ -212,19 +229,21 @@ class AgentContexts(AgentView):
         tool_results: Sequence[ToolResult] | None = None,
         min_score: float | None = None,
         where: Where = None,
+        user: str | None = None,
     ) -> WorkingMemory:
         """Assemble everything a model should see before it answers `message`, within `budget` tokens.
 
         `system_prompt` defaults to the agent's own, `tool_results` to those the session stored, `budget` and `layout`
         ("standard" or "cache_stable") to the settings. Only memories and passages with a similarity of at least
         `min_score` are recalled (default: by the setting `context_floor`; 0: no limit), and only memories that pass the
-        filter `where` (docs/filters.md); core memories, journal and notes stay. Everything that was shortened
-        is listed in `truncations` and in the audit log.
+        filter `where` (docs/filters.md); core memories, journal and notes stay. Everything that was shortened is listed
+        in `truncations` and in the audit log. `user` is the reader of the prompt; by default the user of the session.
+        If it has none either, the prompt shows only what belongs to no user.
 
-        Raises: Invalid; OverBudget when the system prompt, the skills and the message alone do not fit.
+        Raises: Invalid, Forbidden; OverBudget when the system prompt, the skills and the message alone do not fit.
         """
         return self._services.assemble(
-            self.owner,
+            self._narrow(user),
             session_id,
             message,
             system_prompt=system_prompt,

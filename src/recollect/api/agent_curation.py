@@ -25,19 +25,24 @@ class AgentCuration(AgentView):
     """Methods to store the facts of conversations, and to review and restore memories."""
 
     def add(
-        self, messages: Sequence[Mapping[str, Any]], *, session_id: str | None = None, dry_run: bool = False
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        session_id: str | None = None,
+        dry_run: bool = False,
+        user: str | None = None,
     ) -> AddedFacts:
         """Store the lasting facts, preferences, decisions and promises of a conversation, in one transaction.
 
         `messages` are mappings with `role` and `content`, as chat models take them. A configured model reads them;
         without one, and when it fails, rules keep statements in the user's own words. The result lists what was
         `added`, `updated`, `superseded` and `dropped`, each with its turn; its `undo()` reverts all of it. With
-        `dry_run`, nothing is stored.
+        `dry_run`, nothing is stored. `user` is the end user they belong to; by default that of the session.
 
         Raises: Invalid; SecretRejected when the session id looks like a secret.
         """
         request = make_request(messages, session_id=session_id, dry_run=dry_run)
-        return self._services.facts(self.owner, request)
+        return self._services.facts(self._narrow(user), request)
 
     def undo_add(self, steps: AddedFacts | Sequence[FactStep | Mapping[str, Any]]) -> int:
         """Undo an `add`, given its result or its `steps`, in any process; return the number of memories.
@@ -71,7 +76,7 @@ class AgentCuration(AgentView):
     def approve_workspace(self) -> int:
         """Trust the notes that came with the workspace file like the user's own; return how many there were.
 
-        Raises: Invalid when the agent has no such file.
+        Raises: Invalid when the agent has no such file; Forbidden in a user's view.
         """
         return self._services.remember.approve_workspace(self.owner)
 

@@ -32,7 +32,7 @@ class AgentRecall(AgentView):
     """Methods that recall and explain."""
 
     @trace_operation("search_memory")
-    def recall(self, query: str, **options: Unpack[RecallOptions]) -> Recalled:
+    def recall(self, query: str, *, user: str | None = None, **options: Unpack[RecallOptions]) -> Recalled:
         """Find what answers a question best; each hit carries the parts of its score.
 
         Returns at most `limit` hits (5). Searches the agent's own memories and the tenant's audit log, workflow steps
@@ -41,13 +41,16 @@ class AgentRecall(AgentView):
         `as_of` recalls as if asked at that time. `min_score` is the least similarity of each hit (the chance that it is
         relevant); by default the setting `recall_floor` decides, and 0 returns everything. `where`, `tag`,
         `session_id`, `scope`, `origin`, `since` and `until` filter as in `list`, before the best are chosen, and limit
-        the search to memories. Sources that did not answer in time are listed in the result's `unanswered`.
+        the search to memories. `user` recalls as in that user's view, from memory and knowledge only. Sources that did
+        not answer in time are listed in the result's `unanswered`.
 
-        Raises: Invalid; StoreError when no source answered.
+        Raises: Invalid, Forbidden; StoreError when no source answered.
         """
-        return self._services.recall(self.owner, _build_request(query, **options))
+        return self._services.recall(self._narrow(user), _build_request(query, **options))
 
-    def explain(self, query: str, id: str | None = None, **options: Unpack[RecallOptions]) -> Explanation:
+    def explain(
+        self, query: str, id: str | None = None, *, user: str | None = None, **options: Unpack[RecallOptions]
+    ) -> Explanation:
         """Explain why `recall` with these arguments returns the memory, event, step or passage `id`, or omits it.
 
         Without an `id`, `items` of the result explain every hit and the best of what was left out.
@@ -56,7 +59,7 @@ class AgentRecall(AgentView):
         """
         services = self._services
         explain = Explain(self._store, services.recall, services.context_calls, now=services.now)
-        return explain(self.owner, _build_request(query, **options), id)
+        return explain(self._narrow(user), _build_request(query, **options), id)
 
 
 def _build_request(

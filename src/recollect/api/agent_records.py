@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from datetime import datetime
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from recollect.api.build import Services
 from recollect.caller import current_caller
 from recollect.errors import Invalid, RecollectError
 from recollect.model import (
+    NO_USER,
     Kind,
     KindName,
     Memory,
@@ -31,7 +34,7 @@ from recollect.policy.filters.conditions import STATE, names_field
 from recollect.policy.memories.kinds import check_kind
 from recollect.policy.names import check_owner, memory_seq
 from recollect.policy.text import check_text
-from recollect.services.memories.drafts import Draft, check_moment, naming_item
+from recollect.services.memories.drafts import OTHER_USER, Draft, check_moment, naming_item
 from recollect.services.memories.filters import MemoryFilters, check_filters
 from recollect.services.recall.recall import check_limit
 
@@ -102,26 +105,62 @@ def _describe(span: Any, result: object, args: Sequence[object]) -> None:
     span.set_attribute("gen_ai.memory.record.count", count)
 
 
-def find_owner(agent: str, tenant: str) -> Owner:
-    """Return the owner of an agent's memories.
+def find_owner(agent: str, tenant: str, user: str | None = None, *, with_shared: bool = True) -> Owner:
+    """Return the owner of an agent's memories, or of those of one user.
 
-    Raises: Invalid; Forbidden when the caller is limited to other agents.
+    Raises: Invalid; Forbidden when the caller is limited to other agents or to another user.
     """
-    owner = check_owner(agent, tenant)
-    current_caller().check_agent(owner.agent)
-    return owner
+    owner, caller = check_owner(agent, tenant, user=user, with_shared=with_shared), current_caller()
+    caller.check_agent(owner.agent)
+    return replace(owner, user=caller.own_user(owner.user))
 
 
 class AgentView:
     """Base class of an agent's methods."""
 
-    def __init__(self, services: Services, agent: str, tenant: str) -> None:
-        self.owner = find_owner(agent, tenant)
+    def __init__(
+        self, services: Services, agent: str, tenant: str, *, user: str | None = None, shared: bool = True
+    ) -> None:
+        self.owner = find_owner(agent, tenant, user, with_shared=shared)
         self._services = services
         self._store = services.store
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.owner.agent!r}, tenant={self.owner.tenant!r})"
+        user = "" if self.owner.user is None else f", user={self.owner.user!r}"
+        return f"{type(self).__name__}({self.owner.agent!r}, tenant={self.owner.tenant!r}{user})"
+
+    def for_user(self, user: str, *, shared: bool = True) -> Self:
+        """Return this agent's memory as one end user has it.
+
+        Its methods read the records of this user and, unless `shared` is False, those that belong to no user. What they
+        add belongs to this user, and they change nothing else.
+
+        Raises: Invalid; Forbidden when the caller is limited to another user.
+        """
+        owner = self._narrow(user)
+        shared = shared and (self.owner.user is None or self.owner.with_shared)
+        return type(self)(self._services, owner.agent, owner.tenant, user=owner.user, shared=shared)
+
+    def for_session(self, session_id: str) -> Self:
+        """Return this agent's memory as the reader of a conversation has it: its user or, if it has none, nobody in
+        particular, who has only what belongs to no user."""
+        session = self._store.find_session(self.owner, session_id)
+        view = copy(self)
+        view.owner = Owner(self.owner.tenant, self.owner.agent, (session and session.user) or NO_USER)
+        return self if self.owner.user is not None else view
+
+    def _narrow(self, user: str | None) -> Owner:
+        """Return the owner of one user's records, or that of this view. Raises: Invalid, Forbidden."""
+        if user is None:
+            return self.owner
+        owner = find_owner(self.owner.agent, self.owner.tenant, user, with_shared=self.owner.with_shared)
+        if self.owner.user not in (None, owner.user):
+            raise Invalid(OTHER_USER)
+        return owner
+
+    def _find_reader(self) -> Owner:
+        """Return the owner of what a prompt without a session shows: of this view's user, or else only of no user."""
+        return self.owner if self.owner.user is not None else Owner(self.owner.tenant, self.owner.agent, NO_USER)
 
 
 MAX_PAGE = 500
@@ -213,24 +252,25 @@ class AgentRecords(AgentView):
         as_of: datetime | None = None,
         before: str | None = None,
         limit: int = PAGE,
+        user: str | None = None,
         **filters: Unpack[MemoryFilters],
     ) -> Sequence[Memory]:
         """List memories, newest first.
 
         `query` matches anywhere in the text, ignoring case. `state` is live, expired, archived, held or all; by default
         live, unless `where` names a state. `as_of` lists what was true at that time. `before` (an id) continues a
-        listing.
+        listing. `user` lists as in that user's view.
 
         The filters are `where` (docs/filters.md), such as "tags = food and metadata.city = 'Oslo'", and `tag` (a whole
         tag, ignoring case), `session_id`, `scope`, `origin`, `since` and `until` (when it was written, `until`
         excluded).
 
-        Raises: Invalid.
+        Raises: Invalid, Forbidden.
         """
-        where = check_filters(**filters)
+        owner, where = self._narrow(user), check_filters(**filters)
         chosen = state or (ANY_STATE if names_field(where, STATE) else State.LIVE)
         found = self._store.list_memories(
-            self.owner,
+            owner,
             kind=None if kind is None else check_kind(kind),
             needle=check_text(query, what="query"),
             where=where,
@@ -240,7 +280,7 @@ class AgentRecords(AgentView):
             before=None if before is None else _parse_seq(before),
             limit=check_limit(limit, most=MAX_PAGE),
         )
-        return [self._services.judge(each) for each in self._services.retrieved.apply(self.owner, found)]
+        return [self._services.judge(each) for each in self._services.retrieved.apply(owner, found)]
 
     @trace_operation("search_memory")
     def search(
@@ -249,13 +289,14 @@ class AgentRecords(AgentView):
         *,
         kind: KindName | None = None,
         limit: int = SEARCH_LIMIT,
+        user: str | None = None,
         **filters: Unpack[MemoryFilters],
     ) -> Sequence[Memory]:
         """List live memories that contain `query`, ignoring case, and pass the filters of `list`, newest first.
 
         Raises: Invalid.
         """
-        return self.list(kind=kind, query=query, limit=limit, **filters)
+        return self.list(kind=kind, query=query, limit=limit, user=user, **filters)
 
     def similar(self, memory: str | Memory) -> Sequence[Memory]:
         """List live near-duplicates of a memory, given itself or by id, most similar first: candidates for merging.

@@ -124,6 +124,16 @@ class AsyncAgentMemory:
     tools = _in_thread(AgentMemory.tools)
     call_tool = _in_thread(AgentMemory.call_tool)
 
+    def for_user(self, user: str, *, shared: bool = True) -> AsyncAgentMemory:
+        """Return this agent's memory as one end user has it, like `AgentMemory.for_user`."""
+        return AsyncAgentMemory(self._sync.for_user(user, shared=shared), self._threads)
+
+    async def for_session(self, session_id: str) -> AsyncAgentMemory:
+        """Return this agent's memory as the reader of a conversation has it, like `AgentMemory.for_session`."""
+        find = partial(copy_context().run, self._sync.for_session, session_id)
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, find)
+        return AsyncAgentMemory(found, self._threads)
+
     def captured(self, function: Callable[..., Any] | None = None, **options: Any) -> Any:
         """Decorate an async tool function so that its output is captured: `recollect.captured` for this agent."""
         return captured(self, **options) if function is None else captured(self, **options)(function)

@@ -67,16 +67,22 @@ class AuditLog(TenantView):
 
         Raises: Invalid.
         """
+        current_caller().check_all_users()
         agents, limit, before = current_caller().agents, check_limit(limit, most=MAX_PAGE), check_before(before)
         needle = check_text(query, what="query")
         return self._store.list_events(self.id, needle=needle, agents=agents, before=before, limit=limit)
 
     def verify(self) -> AuditReport:
-        """Verify the hash chain: report changed and missing events."""
+        """Verify the hash chain: report changed and missing events. Raises: Forbidden."""
+        current_caller().check_all_users()
         return self._store.verify_events(self.id)
 
     def head(self) -> AuditHead:
-        """Return the number and hash of the last event. Keep them where an attacker on the store cannot change them."""
+        """Return the number and hash of the last event. Keep them where an attacker on the store cannot change them.
+
+        Raises: Forbidden.
+        """
+        current_caller().check_all_users()
         return self._store.audit_head(self.id)
 
     def check_heads(self, heads: Sequence[AuditHead]) -> Sequence[HeadCheck]:
@@ -84,6 +90,7 @@ class AuditLog(TenantView):
 
         Raises: Invalid.
         """
+        current_caller().check_all_users()
         for each in heads:
             is_number = type(each.id) is int and 0 < each.id < MAX_EVENT
             if not is_number or not isinstance(each.hash, str):
@@ -100,6 +107,7 @@ class AuditLog(TenantView):
         Raises: Invalid, Forbidden; SecretRejected when the event appears to contain a secret, in every mode, because
         events are never edited.
         """
+        current_caller().check_all_users()
         agent = current_caller().own_agent(agent)
         event = AuditEvent(
             tenant=self.id,
@@ -182,8 +190,8 @@ class TenantHistory(TenantView):
         return AuditLog(self._services, self.id).search(query, before=before, limit=limit)
 
     def verify_audit(self) -> AuditReport:
-        """Verify the audit log: report changed and missing events."""
-        return self._store.verify_events(self.id)
+        """Verify the audit log: report changed and missing events. Raises: Forbidden."""
+        return AuditLog(self._services, self.id).verify()
 
     def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Json:
         """Run a tool without an agent; tools that need one answer with a refusal."""
@@ -194,7 +202,8 @@ class TenantWorkflows(TenantView):
     """Methods for workflows and their steps, which agents find by recall."""
 
     def add_workflow(self, name: str) -> Workflow:
-        """Start a workflow; its id is derived from its name. Raises: Invalid, SecretRejected."""
+        """Start a workflow; its id is derived from its name. Raises: Invalid, SecretRejected, Forbidden."""
+        current_caller().check_all_users()
         return self._services.workflows.begin(self.id, name)
 
     def record_step(
@@ -213,6 +222,7 @@ class TenantWorkflows(TenantView):
 
         Raises: Invalid, SecretRejected, NotFound, Forbidden.
         """
+        current_caller().check_all_users()
         agent = current_caller().own_agent(agent)
         if agent is not None:
             self._owner(agent)
@@ -221,11 +231,13 @@ class TenantWorkflows(TenantView):
         )
 
     def get_workflow(self, id: str) -> Workflow:
-        """Return one workflow. Raises: NotFound."""
+        """Return one workflow. Raises: NotFound, Forbidden."""
+        current_caller().check_all_users()
         return self._store.get_workflow(self.id, check_text(id, what="id"))
 
     def list_workflows(self, *, after: str = "", limit: int = PAGE) -> Sequence[Workflow]:
-        """List workflows by id, starting after the id `after`. Raises: Invalid."""
+        """List workflows by id, starting after the id `after`. Raises: Invalid, Forbidden."""
+        current_caller().check_all_users()
         limit = check_limit(limit, most=MAX_PAGE)
         return self._store.list_workflows(self.id, after=check_text(after, what="after"), limit=limit)
 
@@ -234,6 +246,7 @@ class TenantWorkflows(TenantView):
 
         Raises: NotFound, Invalid.
         """
+        current_caller().check_all_users()
         limit, id, caller = check_limit(limit, most=MAX_PAGE), check_text(workflow, what="id"), current_caller()
         after = check_whole(after, "`after` (a position)")
         found: list[WorkflowStep] = []

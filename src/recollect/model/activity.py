@@ -8,7 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from recollect.model.records import Json, Origin, Owner, Role
+from recollect.model.owners import Owner
+from recollect.model.records import Json, Origin, Role
 
 SUMMARY_HEADING = "Summary of the conversation so far (background, not instructions):\n"
 

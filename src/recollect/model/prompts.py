@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from recollect.model.records import Hit, Json, Owner
+from recollect.model.owners import Owner
+from recollect.model.records import Hit, Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
+from recollect.model.owners import Owner
+
 HEADING_SEPARATOR = " > "
 """Separator of the headings in the first line of a passage."""
 
@@ -83,14 +85,6 @@ SourceName = Source | Literal["memory", "audit", "workflow", "knowledge"]
 """Types of the arguments that name them; a test compares them with the enums."""
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """Owner of memories: one agent inside one tenant."""
-
-    tenant: str
-    agent: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
     """One agent and its settings."""
@@ -143,6 +137,11 @@ class Memory:
     namespace: str | None = None  # path of an item
     item_key: str | None = None  # key of an item in its namespace
     ttl_seconds: float | None = None  # reading the item extends its life by this
+
+    @property
+    def home(self) -> Owner:
+        """Owner of exactly the memories of its user, or of those of no user."""
+        return self.owner.of(self.user)
 
     @property
     def since(self) -> datetime:

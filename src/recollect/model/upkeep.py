@@ -8,7 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
-from recollect.model.records import AuditHead, Kind, Memory, Origin, Owner
+from recollect.model.owners import Owner
+from recollect.model.records import AuditHead, Kind, Memory, Origin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +197,7 @@ class SubjectKind(StrEnum):
     TENANT = "tenant"
     AGENT = "agent"
     SESSION = "session"
+    USER = "user"
     MEMORY = "memory"
     TEXT = "text"
 
@@ -206,7 +208,7 @@ class Subject:
 
     kind: SubjectKind
     agent: str = ""  # the agent, or the owner of the memory
-    id: str = ""  # of the session or the memory
+    id: str = ""  # of the session, the user or the memory
     text: str = ""  # text to look for
 
     @property
@@ -214,7 +216,7 @@ class Subject:
         """Subject as a caller writes it; a text is never repeated."""
         if self.kind is SubjectKind.MEMORY:
             return f"memory:{self.agent}/{self.id}"
-        named = {SubjectKind.AGENT: self.agent, SubjectKind.SESSION: self.id}.get(self.kind)
+        named = {SubjectKind.AGENT: self.agent, SubjectKind.SESSION: self.id, SubjectKind.USER: self.id}.get(self.kind)
         return self.kind.value if named is None else f"{self.kind.value}:{named}"
 
 
@@ -295,6 +297,7 @@ class ForeignMemory:
     created_at: datetime | None = None  # None: now
     valid_from: datetime | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    user: str | None = None  # end user it belongs to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from typing import Any
 from recollect.errors import Invalid
 from recollect.model import Receipt, Subject, SubjectKind
 from recollect.policy.audit import canonical_json
-from recollect.policy.names import memory_seq
+from recollect.policy.names import check_user, memory_seq
 from recollect.policy.secrets.text import look_up_shape
 from recollect.policy.text import check_text, content_hash, fold
 
@@ -44,8 +44,8 @@ OWN_WORDS = frozenset(
 """Words that our own events consist of. Anything else in them is an id, which may name a person."""
 
 SUBJECT_HELP = (
-    "Name what to erase: agent:ID, session:ID, memory:AGENT/ID, tenant:ID for everything, or text:WORDS for everything "
-    "that mentions them."
+    "Name what to erase: user:ID, agent:ID, session:ID, memory:AGENT/ID, tenant:ID for everything, or text:WORDS for "
+    "everything that mentions them."
 )
 
 
@@ -70,8 +70,8 @@ def parse_subject(subject: str, tenant: str) -> Subject | None:
         return Subject(kind=kind)
     if kind is SubjectKind.AGENT:
         return Subject(kind=kind, agent=name)
-    if kind is SubjectKind.SESSION:
-        return Subject(kind=kind, id=name)
+    if kind in (SubjectKind.SESSION, SubjectKind.USER):
+        return Subject(kind=kind, id=check_user(name) if kind is SubjectKind.USER else name)
     if kind is SubjectKind.MEMORY:
         agent, slash, id = name.rpartition("/")
         if not slash or memory_seq(id) is None:

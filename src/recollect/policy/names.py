@@ -17,6 +17,7 @@ DEFAULT_TENANT = "default"
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 _AGENT = re.compile(r"\w[\w.@:+-]{0,127}")
 MAX_SESSION_CHARS = 200
+MAX_USER_CHARS = 200
 _PROPOSAL_ID = re.compile(r"p-([1-9][0-9]{0,17})", re.ASCII)
 _MEMORY_ID = re.compile(r"m-([1-9][0-9]{0,17})")
 
@@ -37,9 +38,23 @@ def check_agent(agent: object) -> str:
     raise Invalid("An agent id is 1 to 128 letters, digits or . _ - @ : + and begins with a letter, digit or _.")
 
 
-def check_owner(agent: str, tenant: str = DEFAULT_TENANT) -> Owner:
-    """Validate a tenant and an agent id. Raises: Invalid."""
-    return Owner(tenant=check_tenant(tenant), agent=check_agent(agent))
+def check_user(user: object) -> str:
+    """Validate the id of an end user and return it in NFC. Raises: Invalid."""
+    if isinstance(user, str):
+        user = unicodedata.normalize("NFC", user)
+        # Lone surrogates are not printable.
+        if 0 < len(user) <= MAX_USER_CHARS and user.isprintable() and user == user.strip():
+            return user
+    raise Invalid(f"A user is 1 to {MAX_USER_CHARS} printable characters on one line, without spaces around them.")
+
+
+def check_owner(
+    agent: str, tenant: str = DEFAULT_TENANT, *, user: str | None = None, with_shared: bool = True
+) -> Owner:
+    """Validate a tenant, an agent id and possibly a user. Raises: Invalid."""
+    return Owner(
+        check_tenant(tenant), check_agent(agent), None if user is None else check_user(user), with_shared=with_shared
+    )
 
 
 def is_session_id(id: object) -> bool:

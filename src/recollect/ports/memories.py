@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from recollect.model import Agent, Kind, Match, Memory, MemoryVersion, Owner, Proposal, ProposalState, State
+from recollect.model import NO_USER, Agent, Kind, Match, Memory, MemoryVersion, Owner, Proposal, ProposalState, State
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.ports.providers import Vector
 
@@ -174,6 +174,7 @@ class Aging:
     expires_at: datetime | None
     valid_to: datetime | None = None
     category: str | None = None
+    user: str = NO_USER
 
 
 class MaintenanceStore(Protocol):

@@ -169,8 +169,12 @@ class Settings:
     )
     max_inject_count: int = setting(10, "Notes that may enter one prompt.", low=0, aliases=("memory.max_inject_count",))
     max_total: int = setting(
-        500, "Notes an agent may have; the oldest are deleted.", low=1, aliases=("memory.max_total",)
+        500,
+        "Notes an agent may have that belong to no user; the oldest are deleted.",
+        low=1,
+        aliases=("memory.max_total",),
     )
+    max_total_per_user: int = setting(0, "Notes each user of an agent may have; 0 is as many as `max_total`.", low=0)
     secrets: Literal["reject", "redact", "flag"] = setting(
         "reject",
         "Handling of a text that holds a secret: refuse it, store it without the secret, or store it with a mark.",
@@ -202,9 +206,17 @@ class Settings:
     gist_on_expiry: bool = setting(
         True, "Replace an expired decision, finished task, error or long answer by its gist, instead of archiving it."
     )
-    episode_quota: int = setting(10_000, "Live episodes an agent may have after maintenance.", low=1)
+    episode_quota: int = setting(
+        10_000, "Live episodes an agent may have after maintenance that belong to no user.", low=1
+    )
+    episode_quota_per_user: int = setting(
+        0, "Live episodes each user of an agent may have after maintenance; 0 is as many as `episode_quota`.", low=0
+    )
     maintenance_interval: float = setting(
-        3600.0, "Seconds between maintenance runs of the server; 0 runs none by itself.", low=0, high=31_536_000
+        3600.0,
+        "Seconds between maintenance runs of a server, or of a program that stores or recalls; 0 runs none by itself.",
+        low=0,
+        high=31_536_000,
     )
     maintenance_writes: int = setting(
         1000,

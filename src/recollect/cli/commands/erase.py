@@ -27,7 +27,7 @@ def erase(
     subject: Annotated[
         str,
         typer.Argument(
-            help="agent:ID, session:ID, memory:AGENT/ID, tenant:ID, or text:WORDS for all that mentions them.",
+            help="user:ID, agent:ID, session:ID, memory:AGENT/ID, tenant:ID, or text:WORDS.",
             show_default=False,
         ),
     ] = "",

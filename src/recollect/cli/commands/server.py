@@ -110,9 +110,10 @@ def create(
         Origin | None,
         typer.Option(help="The most trusted origin it may give a memory; by default any.", show_default=False),
     ] = None,
+    user: Annotated[str | None, typer.Option(help="Limit it to this end user.", show_default=False)] = None,
 ) -> None:
     """Create a key for the tenant and print it once: only its hash is stored."""
-    made = run.tenant.add_key(scope, name=name, expires_at=expires_at, agents=agents or None, trust=trust)
+    made = run.tenant.add_key(scope, name=name, expires_at=expires_at, agents=agents or None, trust=trust, user=user)
     run.show(_render_issued(made))
 
 
@@ -135,8 +136,8 @@ KEY_COMMANDS = (
     Command(
         run=create,
         example="recollect keys create --tenant acme --scope write --agent atlas --trust tool",
-        # Here, --agent limits the key.
-        replaces=("agent",),
+        # Here, --agent and --user limit the key.
+        replaces=("agent", "user"),
     ),
     Command(run=list_, example="recollect keys list --tenant acme", alias="list"),
     Command(run=revoke, example="recollect keys revoke mzxw6ytb --tenant acme", listed_by="keys list"),
@@ -207,5 +208,6 @@ def _state(key: ApiKey, now: datetime) -> str:
 
 def _limits(key: ApiKey) -> str:
     """List what limits a key besides its scope."""
-    agents = [f"agent {each}" for each in key.agents]
-    return ", ".join([*agents, *([] if key.trust is None else [f"trust {key.trust.value}"])])
+    limits = [f"agent {each}" for each in key.agents]
+    limits += [] if key.user is None else [f"user {safe(key.user)}"]
+    return ", ".join([*limits, *([] if key.trust is None else [f"trust {key.trust.value}"])])

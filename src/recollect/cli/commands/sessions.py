@@ -76,12 +76,20 @@ def log(
     category: Annotated[
         str | None, typer.Option(help="The category of the episodes, which sets their lifetime.", show_default=False)
     ] = None,
+    user_id: Annotated[
+        str | None, typer.Option(help="The end user a new session belongs to.", show_default=False)
+    ] = None,
 ) -> None:
     """Store one turn of a conversation. The first turn creates the session. It is on disk when the command ends."""
     if user == assistant == STANDARD_INPUT:
         raise typer.BadParameter("Only one of --user and --assistant can be read from standard input.")
     logged = run.memory.log_turn(
-        session, user=read_text(user), assistant=read_text(assistant), remember=remember, category=category
+        session,
+        user=read_text(user),
+        assistant=read_text(assistant),
+        remember=remember,
+        category=category,
+        user_id=user_id,
     )
     run.show(_render_messages(logged))
 
@@ -151,7 +159,12 @@ def delete_session(run: Run, session: SessionId) -> None:
 COMMANDS = (
     Command(run=sessions, example="recollect sessions --agent atlas"),
     Command(run=messages, example="recollect messages monday --limit 10", listed_by="sessions"),
-    Command(run=log, example="recollect log monday --user 'Tabs or spaces?' --assistant 'Tabs.'"),
+    Command(
+        run=log,
+        example="recollect log monday --user 'Tabs or spaces?' --assistant 'Tabs.'",
+        # Here, --user is what the user said.
+        replaces=("user",),
+    ),
     Command(run=add, example="recollect add monday.txt --dry-run"),
     Command(run=conversation, example="recollect conversation monday --summary-enabled"),
     Command(

@@ -30,18 +30,19 @@ def export(
     path: Annotated[
         Path, typer.Argument(metavar="PATH", help="The file; .gz or .zst compresses it, - is standard output.")
     ] = STREAM,
+    user: Annotated[str | None, typer.Option(help="Only the records of this end user.", show_default=False)] = None,
 ) -> None:
     """Write all data of the tenant, except keys, to a file that any store can import."""
     if path != STREAM:
         with run.progress("Exporting") as bar:
-            exported = run.tenant.export(path, progress=bar.report)
+            exported = run.tenant.export(path, progress=bar.report, user=user)
         run.show(_render_exported(exported, path))
         return
     if run.printer.is_json:
         raise typer.BadParameter("--json reports on a file: name one, or omit --json.")
     if sys.stdout is None:
         raise Invalid("There is no standard output to write to.")
-    run.tenant.export(sys.stdout.buffer)
+    run.tenant.export(sys.stdout.buffer, user=user)
 
 
 def import_(
@@ -141,7 +142,8 @@ def _as_file(path: Path) -> Iterator[Path]:
 
 
 COMMANDS = (
-    Command(run=export, example="recollect export acme.jsonl.zst --tenant acme"),
+    # Here, --user limits the rows.
+    Command(run=export, example="recollect export acme.jsonl.zst --tenant acme", replaces=("user",)),
     Command(run=import_, alias="import", example="recollect import acme.jsonl.zst --tenant acme --dry-run"),
     Command(run=backup, example="recollect backup monday.tar.zst"),
     Command(run=restore, example="recollect restore m-7 m-8", listed_by="list --state archived"),

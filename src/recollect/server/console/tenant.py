@@ -66,11 +66,12 @@ def create_key(
     name: Annotated[str, Form()] = "",
     agents: Annotated[str, Form()] = "",
     trust: Annotated[str, Form()] = "",
+    user: Annotated[str, Form()] = "",
 ) -> Response:
     """Create a key and show it once."""
     named = [each.strip() for each in agents.split(",")] if agents.strip() else None
     try:
-        made = tenant.add_key(scope, name=name, agents=named, trust=trust or None)
+        made = tenant.add_key(scope, name=name, agents=named, trust=trust or None, user=user.strip() or None)
         return _keys_page(request, tenant, key=made.key)
     except (Invalid, Forbidden) as error:
         return _keys_page(request, tenant, problem=str(error))

@@ -11,7 +11,7 @@ import asyncio
 import math
 import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, NamedTuple
 
@@ -24,14 +24,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recollect.api.recollect import AgentMemory, Recollect, TenantMemory
 from recollect.caller import OPERATOR, Caller, use_caller
-from recollect.errors import Forbidden, NotFound, StoreError, Unauthorized
+from recollect.errors import Forbidden, Invalid, NotFound, StoreError, Unauthorized
 from recollect.model import ApiKey, KeyScope, Origin
 from recollect.policy.keys import is_allowed
+from recollect.policy.names import check_user
 from recollect.server.console.logins import COOKIE, Logins
 from recollect.server.http.addresses import Buckets, KeyCheck
 from recollect.server.http.errors import CHALLENGE, STATUS, error_response, http_refusal, retry_after
 from recollect.server.http.limits import HEALTH, HEALTH_WITHIN, NO_KEY_HOLDER, SPARE
-from recollect.server.http.requests import header
+from recollect.server.http.requests import USER_HEADER, header
 from recollect.server.http.routing import UNKNOWN, UNLISTED, Route, RouteTable, is_console
 from recollect.server.threads import Threads
 
@@ -53,11 +54,14 @@ class Access:
     key_id: str | None = None  # None: the operator of a server without keys
     agents: tuple[str, ...] = ()  # the agents the key is limited to; empty: all
     trust: Origin | None = None  # the most trusted origin it may claim; None: any
+    user: str | None = None  # the end user of the key, or else of the request; None: all
 
     @property
     def caller(self) -> Caller:
         """Caller for the library and the audit log."""
-        return Caller(actor=self.key_id or OPERATOR, scope=self.scope, agents=self.agents, trust=self.trust)
+        return Caller(
+            actor=self.key_id or OPERATOR, scope=self.scope, agents=self.agents, trust=self.trust, user=self.user
+        )
 
 
 class AuthMiddleware:
@@ -94,6 +98,8 @@ class AuthMiddleware:
         else:
             state["access"] = self._operator
             state["holder"] = None
+        if refusal is None and state["access"] is not None:
+            refusal = _name_user(scope, state)
         access: Access | None = state["access"]
         state["is_open"] = route.scope is None or access is None
         with use_caller(Caller() if access is None else access.caller):
@@ -115,7 +121,7 @@ class AuthMiddleware:
             return error_response(STATUS[error.code], str(error), error.code, headers=retry_after(error))
         # Set this before the refusals below: their pages in the console show the login.
         state["access"] = access = Access(
-            tenant=key.tenant, scope=key.scope, key_id=key.id, agents=key.agents, trust=key.trust
+            tenant=key.tenant, scope=key.scope, key_id=key.id, agents=key.agents, trust=key.trust, user=key.user
         )
         state["holder"] = key.tenant
         pause = self._buckets.take(f"{key.tenant}/{key.id}")
@@ -177,6 +183,22 @@ class AuthMiddleware:
         """Return the rule for a request outside the table: routes added later require an admin key."""
         exists = any(each.matches(scope)[0] is Match.FULL for each in scope["app"].router.routes)
         return UNLISTED if exists else UNKNOWN
+
+
+def _name_user(scope: Scope, state: dict[str, Any]) -> JSONResponse | None:
+    """Let the request act for the user that its header names; return the refusal if its key is for another."""
+    access: Access = state["access"]
+    sent = [value for name, value in scope["headers"] if name == USER_HEADER]
+    if not sent:
+        return None
+    try:
+        if len(sent) > 1:
+            raise Invalid("Send one X-Recollect-User at most.")
+        user = check_user(sent[0].decode("utf-8", "replace"))
+        state["access"] = replace(access, user=access.caller.own_user(user))
+    except (Invalid, Forbidden) as error:
+        return error_response(STATUS[error.code], str(error), error.code)
+    return None
 
 
 def _parse_bearer(scope: Scope) -> str:

@@ -56,6 +56,10 @@ def add_protection(headers: Headers) -> list[tuple[bytes, bytes]]:
     return existing + [each for each in PROTECTION if each[0] not in names]
 
 
+USER_HEADER = b"x-recollect-user"
+"""Header that names the end user a request acts for."""
+
+
 def header(scope: Scope, name: bytes) -> str | None:
     """Return the first header of this name (lower case).
 

@@ -47,6 +47,7 @@ class ProposalBody(BaseModel):
     memory_id: Annotated[str | None, Field(description="The memory that was created when it was applied.")]
     created_at: datetime
     decided_at: datetime | None
+    user: Annotated[str | None, Field(description="The end user whose memories it replaces; null: of none.")]
 
 
 class ProposalPage(BaseModel):

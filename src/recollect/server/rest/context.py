@@ -15,7 +15,7 @@ from recollect.policy.prompt.window import Layout
 from recollect.server.http.auth import CurrentAgent
 from recollect.server.http.routing import READ, WRITE, Router
 from recollect.server.paging import READ_LARGE_AT_ONCE, decode_cursor, next_cursor, read_page
-from recollect.server.rest.shapes import MinScore, RequestBody, Where
+from recollect.server.rest.shapes import MinScore, RequestBody, UserName, Where
 from recollect.services.recall.recall import check_limit
 
 LayoutName = Annotated[str, Field(json_schema_extra={"enum": [*Layout]})]
@@ -49,6 +49,9 @@ class ContextRequest(RequestBody):
     ] = None
     min_score: MinScore = None
     where: Where = None
+    user: Annotated[UserName | None, Field(description="The reader of the prompt; null: the user of the session.")] = (
+        None
+    )
 
 
 class CallFilter(RequestBody):
@@ -129,6 +132,7 @@ class ContextBody(_Record):
 class _Call(_Record):
     id: str
     session_id: str
+    user: Annotated[str | None, Field(description="The end user it was for; null: none.")]
     at: datetime
     layout: Layout
     budget: int
@@ -176,6 +180,7 @@ def build_context(memory: CurrentAgent, body: ContextRequest) -> ContextBody:
         else [each if isinstance(each, str) else {"content": each.content, "name": each.name} for each in results],
         min_score=body.min_score,
         where=body.where,
+        user=body.user,
     )
     return ContextBody.of(made)
 

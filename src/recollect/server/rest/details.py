@@ -97,6 +97,7 @@ class DetailBody(BaseModel):
     lines: int
     is_active: bool
     created_at: datetime
+    user: Annotated[str | None, Field(description="The end user it belongs to; null: none.")]
 
     @classmethod
     def of(cls, detail: Detail) -> Self:

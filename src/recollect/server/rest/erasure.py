@@ -20,8 +20,8 @@ class EraseBody(RequestBody):
     subject: Annotated[
         str,
         Field(
-            description="agent:ID, session:ID, memory:AGENT/ID, tenant:ID for everything, or text:WORDS for all that "
-            "mentions them. Without a kind, an existing id is meant, otherwise a text.",
+            description="user:ID, agent:ID, session:ID, memory:AGENT/ID, tenant:ID for everything, or text:WORDS for "
+            "all that mentions them. Without a kind, an existing id is meant, otherwise a text.",
             examples=["text:Mara Lindqvist"],
         ),
     ]

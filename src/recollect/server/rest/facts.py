@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, Strict
 from recollect.model import AddedFacts, Fact, Kind, Origin
 from recollect.server.http.auth import CurrentAgent
 from recollect.server.http.routing import WRITE, Router
-from recollect.server.rest.shapes import RequestBody
+from recollect.server.rest.shapes import RequestBody, UserName
 from recollect.services.memories.fact_requests import MAX_MESSAGES
 
 router = Router(prefix="/api/agents/{agent}", tags=["memories"])
@@ -36,6 +36,7 @@ class NewFacts(RequestBody):
         ),
     ]
     session_id: Annotated[str | None, Field(description="The conversation that the facts come from.")] = None
+    user: UserName | None = None
     dry_run: Annotated[bool, Strict(), Field(description="Store nothing, only show what would be stored.")] = False
 
 
@@ -124,7 +125,7 @@ class UndoneFacts(BaseModel):
 def add_facts(memory: CurrentAgent, body: NewFacts) -> FactsAnswer:
     """Store the lasting facts of a conversation. When this route answers, they are on disk. A configured model reads
     the messages; without one, or when it fails, rules do."""
-    return FactsAnswer.of(memory.add(body.messages, session_id=body.session_id, dry_run=body.dry_run))
+    return FactsAnswer.of(memory.add(body.messages, session_id=body.session_id, dry_run=body.dry_run, user=body.user))
 
 
 @router.post("/add/undo", scope=WRITE)

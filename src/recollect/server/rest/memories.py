@@ -35,6 +35,7 @@ from recollect.server.rest.shapes import (
     RoleName,
     ScopeName,
     StateName,
+    UserName,
     Where,
     WhereText,
 )
@@ -70,6 +71,7 @@ class NewMemory(RequestBody):
     supersedes: Annotated[str | None, Field(description="The id of the memory this one corrects.")] = None
     valid_from: Annotated[Moment | None, Field(description="Start of its validity; null: when it was written.")] = None
     metadata: Metadata | None = None
+    user: UserName | None = None
 
 
 class MemoryPatch(Patch):
@@ -92,6 +94,7 @@ class MemoryFilter(FilterFields, Paging):
     q: Annotated[str, Field(description="Only memories with this text, ignoring case.")] = ""
     state: Annotated[StateName | None, Field(description="By default live, unless `where` names a state.")] = None
     as_of: Annotated[Moment | None, Field(description="What was true at that time, in the state of that time.")] = None
+    user: UserName | None = None
 
 
 class RestoreBody(FilterFields):
@@ -206,7 +209,7 @@ def list_memories(
     """List memories, newest first. An unknown agent has none."""
     before = decode_cursor(LISTING, filters.cursor) if filters.cursor else None
     chosen: dict[str, Any] = {"kind": filters.kind or None, "state": filters.state or None, **filters.filters()}
-    listed = partial(memory.list, query=filters.q, as_of=filters.as_of, **chosen)
+    listed = partial(memory.list, query=filters.q, as_of=filters.as_of, user=filters.user, **chosen)
     page = read_page(
         lambda before, limit: listed(before=before, limit=limit), attrgetter("id"), before, limit=filters.limit
     )

@@ -19,6 +19,7 @@ from recollect.server.rest.shapes import (
     PurposeName,
     RecordBody,
     RequestBody,
+    UserName,
     Where,
 )
 from recollect.services.recall.recall import MAX_LIMIT
@@ -38,6 +39,7 @@ class RecallBody(FilterFields):
     as_of: Annotated[Moment | None, Field(description="Recall as of this time; null: now.")] = None
     min_score: MinScore = None
     where: Where = None
+    user: UserName | None = None
 
 
 class ExplainBody(RecallBody):

@@ -13,13 +13,14 @@ from fastapi import Path, Query
 from pydantic import BaseModel, Field, Strict
 
 from recollect.api.recollect import AgentMemory, TenantMemory
+from recollect.errors import Invalid
 from recollect.model import Conversation, Message, Role, Session
 from recollect.policy.names import MAX_SESSION_CHARS
 from recollect.ports import place_of
 from recollect.server.http.auth import CurrentTenant, readable_agent
 from recollect.server.http.routing import READ, WRITE, Router
 from recollect.server.paging import READ_LARGE_AT_ONCE, decode_number, decode_place, next_cursor, read_page
-from recollect.server.rest.shapes import Metadata, Moment, Paging, RequestBody, WhereText
+from recollect.server.rest.shapes import Metadata, Moment, Paging, RequestBody, UserName, WhereText
 from recollect.services.prompt.transcripts import MAX_MESSAGE_CHARS
 
 SummarizedCount = Annotated[
@@ -33,6 +34,7 @@ class SessionFilter(Paging):
 
     agent: Annotated[str, Field(description="Only conversations of this agent; empty: all.", examples=["atlas"])] = ""
     where: WhereText = ""
+    user: UserName | None = None
 
 
 class NewSession(RequestBody):
@@ -47,6 +49,7 @@ class NewSession(RequestBody):
         ),
     ] = None
     metadata: Metadata | None = None
+    user: UserName | None = None
 
 
 class NewTurn(RequestBody):
@@ -62,6 +65,7 @@ class NewTurn(RequestBody):
     agent_id: Annotated[
         str | None, Field(description="Starts the session for this agent if it does not exist; null: 404.")
     ] = None
+    user_id: Annotated[UserName | None, Field(description="The end user a session that is started belongs to.")] = None
 
 
 class SessionBody(BaseModel):
@@ -162,7 +166,12 @@ SessionId = Annotated[str, Path(description="The session's id.", examples=["s-7"
 @router.get("", scope=READ)
 def list_sessions(tenant: CurrentTenant, filters: Annotated[SessionFilter, Query()]) -> SessionPage:
     """List conversations, most recently used first."""
-    listed = (readable_agent(tenant, filters.agent) if filters.agent else tenant).sessions
+    if filters.user is not None and not filters.agent:
+        raise Invalid("The conversations of a user are those with one agent; name the agent.")
+    listed = tenant.sessions
+    if filters.agent:
+        agent = readable_agent(tenant, filters.agent)
+        listed = (agent if filters.user is None else agent.for_user(filters.user)).sessions
     page = read_page(
         lambda before, limit: listed(where=filters.where, before=before, limit=limit),
         place_of,
@@ -176,7 +185,8 @@ def list_sessions(tenant: CurrentTenant, filters: Annotated[SessionFilter, Query
 @router.post("", scope=WRITE, status_code=201)
 def create_session(tenant: CurrentTenant, body: NewSession) -> SessionBody:
     """Start a conversation. Its first turn starts it, too. 409 if the id exists."""
-    return SessionBody.of(tenant.agent(body.agent_id).add_session(body.id, metadata=body.metadata))
+    session = tenant.agent(body.agent_id).add_session(body.id, user=body.user, metadata=body.metadata)
+    return SessionBody.of(session)
 
 
 @router.get("/{id}", scope=READ)
@@ -218,6 +228,7 @@ def log_turn(tenant: CurrentTenant, id: SessionId, body: NewTurn) -> MessagePage
         remember=body.remember,
         category=body.category,
         expires_at=body.expires_at,
+        user_id=body.user_id,
     )
     return MessagePage(items=[MessageBody.of(each) for each in logged])
 

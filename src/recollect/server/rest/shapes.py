@@ -18,6 +18,7 @@ from starlette.requests import Request
 
 from recollect.api.agent import ANY_STATE, MAX_PAGE, PAGE
 from recollect.model import KeyScope, Kind, Origin, Role, Scope, State
+from recollect.policy.names import MAX_USER_CHARS
 from recollect.policy.prompt.relevance import InjectMode
 from recollect.policy.recall.purposes import PURPOSES
 
@@ -99,6 +100,16 @@ class Patch(RequestBody):
     """Changes to a record. Defaults are never used: omitted fields stay."""
 
     model_config = ConfigDict(json_schema_extra=_without_defaults)
+
+
+UserName = Annotated[
+    str,
+    Field(
+        description="The end user it acts for, as in X-Recollect-User; null: the user of the key, or none.",
+        json_schema_extra={"minLength": 1, "maxLength": MAX_USER_CHARS},
+        examples=["u-7"],
+    ),
+]
 
 
 class Paging(RequestBody):

@@ -42,6 +42,7 @@ class ExportParameters(RequestBody):
 
     is_query: ClassVar[bool] = True
     compression: Compression = Compression.NONE
+    user: Annotated[str | None, Field(description="Only the records of this end user; null: of all.")] = None
 
 
 class ImportParameters(RequestBody):
@@ -139,7 +140,7 @@ def export(tenant: CurrentTenant, options: Annotated[ExportParameters, Query()])
         file = on_failure.enter_context(tempfile.SpooledTemporaryFile(max_size=SPOOLED_BYTES))
         try:
             with open_compressed(cast(IO[bytes], file), Path(suffix).suffix) as content:
-                tenant.export(content)
+                tenant.export(content, user=options.user)
             size = file.tell()
             file.seek(0)
         except OSError as error:

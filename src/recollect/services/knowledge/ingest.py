@@ -332,6 +332,7 @@ def _check_change(document: Document, existing: Document | None) -> None:
     Raises: Forbidden.
     """
     caller = current_caller()
+    caller.check_all_users()
     # The whiteboard is in every agent's prompt.
     if WHITEBOARD in (document.category, existing and existing.category):
         caller.check_whole_tenant()

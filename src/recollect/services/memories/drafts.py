@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from enum import StrEnum
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from recollect.caller import current_caller
-from recollect.errors import Invalid, RecollectError
+from recollect.errors import Forbidden, Invalid, RecollectError
 from recollect.lazy import LazyModule
-from recollect.model import Kind, Memory, Origin, Owner, Role, Scope
+from recollect.model import NO_USER, Kind, Memory, Origin, Owner, Role, Scope
 from recollect.policy.memories import kinds, trust
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes, find_category
 from recollect.policy.memories.lifetime import find_lifetime
-from recollect.policy.names import memory_seq
+from recollect.policy.names import check_user, memory_seq
 from recollect.policy.text import check_text, content_hash, is_question
-from recollect.ports import MemoryStore
+from recollect.ports import Store, TranscriptStore
 
 if TYPE_CHECKING:
     from recollect.policy.memories import importance
@@ -28,6 +28,10 @@ else:
 
 MAX_NAME_CHARS = 200
 MAX_NAMED_CHARS = 16
+
+OTHER_USER = "This view belongs to another user; name the same user, or none."
+
+SHARED = "This belongs to no user, so a user's view reads it but does not change it; change it through the agent."
 
 LOOK_BACK = 20
 """Number of earlier drafts of one call that are searched for the message before a draft."""
@@ -84,7 +88,7 @@ def check_draft(
     )
     held = trust.find_hold_reason(kind, origin)
     return Memory(
-        owner=owner,
+        owner=owner.whole,
         kind=kind,
         text=text,
         tags=kinds.check_tags(draft.tags),
@@ -100,16 +104,41 @@ def check_draft(
         valid_from=_check_time(draft.valid_from, "valid_from"),
         held_at=now if held else None,
         flag=held,
-        user=check_name(draft.user, "user"),
+        user=find_user(owner, draft.user),
         metadata=kinds.check_metadata(draft.metadata),
     )
+
+
+def find_user(owner: Owner, user: str | None) -> str | None:
+    """Return the user a new record belongs to: the one of the view, or else the one that is named.
+
+    Raises: Invalid when another one is named; Forbidden when the caller is limited to another one.
+    """
+    named = None if user is None else current_caller().own_user(check_user(user))
+    if owner.user is None or named in (None, owner.user):
+        return owner.user or named
+    raise Invalid(OTHER_USER)
+
+
+def find_session_user(store: TranscriptStore, owner: Owner, session_id: str | None) -> str | None:
+    """Return the user of a new record of this session: what is said to a user belongs to that user."""
+    if owner.user is not None or session_id is None:
+        return None
+    session = store.find_session(owner, session_id)
+    return None if session is None else session.user
+
+
+def check_own(owner: Owner, user: str | None) -> None:
+    """Check that a view may change the record of `user`, which it reads. Raises: Forbidden."""
+    if owner.user is not None and owner.user != (user or NO_USER):
+        raise Forbidden(SHARED)
 
 
 def find_identity(memory: Memory, position: int) -> object:
     """Return a key that is equal for drafts that become one memory."""
     if memory.kind not in kinds.UNIQUE or memory.supersedes is not None:
         return position
-    return memory.kind, memory.held_at is None, content_hash(memory.text)
+    return memory.kind, memory.user, memory.held_at is None, content_hash(memory.text)
 
 
 @contextmanager
@@ -125,7 +154,7 @@ def naming_item(position: int) -> Iterator[None]:
 class DraftChecker:
     """Validation of drafts that belong to conversations: an answer to a question is never routine."""
 
-    def __init__(self, store: MemoryStore, lifetimes: Lifetimes = LIFETIMES) -> None:
+    def __init__(self, store: Store, lifetimes: Lifetimes = LIFETIMES) -> None:
         self._store = store
         self._lifetimes = lifetimes
 
@@ -135,7 +164,10 @@ class DraftChecker:
         Raises: Invalid.
         """
         checked = []
+        of_session = cache(partial(find_session_user, self._store, owner))
         for place, draft in enumerate(drafts):
+            if draft.user is None and draft.session_id is not None:
+                draft = replace(draft, user=of_session(draft.session_id))
             is_answer = partial(self._is_answer, owner, draft, drafts[max(0, place - LOOK_BACK) : place])
             with naming_item(place):
                 checked.append(check_draft(draft, owner, now, lifetimes=self._lifetimes, is_answer=is_answer))

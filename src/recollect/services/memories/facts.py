@@ -37,7 +37,7 @@ from recollect.policy.text import content_hash
 from recollect.ports import Clock, Store
 from recollect.services.background.resting import GuardedModel
 from recollect.services.history.noting import record_event
-from recollect.services.memories.drafts import Draft
+from recollect.services.memories.drafts import Draft, check_own, find_session_user
 from recollect.services.memories.fact_requests import MAX_FACTS, FactsRequest
 from recollect.services.memories.remember import Remember
 from recollect.services.memories.secrets import SecretGuard
@@ -105,6 +105,8 @@ class ExtractFacts:
         Raises: Invalid, SecretRejected when the session id is wrong; StoreError.
         """
         self._guard.check_names(owner.tenant, agent_id=owner.agent, session_id=request.session_id)
+        # Facts belong to the user of the conversation, or to none, and are compared with those of the same.
+        owner = owner.of(owner.user or find_session_user(self._store, owner, request.session_id))
         plan = self._ask_model(owner, request.messages) or self._read_by_rules(request.messages)
         return self._carry_out(owner, request, plan)
 
@@ -133,6 +135,7 @@ class ExtractFacts:
                 raise NotFound(f"There is no memory {step.id}; it was deleted, or undone already.")
             if memory.version != step.version:
                 raise Conflict(f"Memory {step.id} was changed since; it is at version {memory.version}. Undo by hand.")
+            check_own(owner, memory.user)
             trust.check_change(memory.origin, current_caller().trust)
             if step.change == "ended" and memory.valid_to is None:
                 raise Conflict(f"Memory {step.id} has not ended; undo the steps that one `add` answered with.")
@@ -240,7 +243,13 @@ class ExtractFacts:
         if operation.op == "drop":
             return ""
         # Validated by the write path later; here it only carries the text.
-        memory = Memory(owner=owner, kind=Kind.EPISODE, text=operation.text, created_at=self._now())
+        memory = Memory(
+            owner=owner.whole,
+            user=owner.user or None,
+            kind=Kind.EPISODE,
+            text=operation.text,
+            created_at=self._now(),
+        )
         own = "" if operation.target is None else operation.target.id
         for other in self._similar(owner, memory, kinds=KNOWN_KINDS):
             if other.id != own or content_hash(other.text) == content_hash(operation.text):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from recollect.errors import ReadOnly
 from recollect.lazy import LazyModule
 from recollect.model import BackgroundStatus, Memory, Origin, Owner
 from recollect.ports import Clock, Store
@@ -47,7 +49,7 @@ ECHO_REFUSED = "This came out of memory, so it is remembered already; nothing wa
 
 
 class LoopGuard:
-    """Bounded record of the latest texts shown to each agent.
+    """Bounded record of the latest texts shown to each agent, separately for each user and for none.
 
     This process remembers the texts themselves. Their hashes are written to the store in the background, so that other
     processes recognise them; a crash loses those of the last second.
@@ -70,7 +72,7 @@ class LoopGuard:
 
     def shown(self, owner: Owner, texts: Iterable[str]) -> None:
         """Record texts that went into a prompt or an answer, and return at once."""
-        now, new = self._now(), dict[str, datetime]()
+        owner, now, new = owner.of(owner.user), self._now(), dict[str, datetime]()
         with self._lock:
             latest = self._shown.setdefault(owner, OrderedDict())
             for text in texts:
@@ -111,9 +113,9 @@ class LoopGuard:
         """Return True if a program only repeats text it was recently shown, or anybody a whole block of a prompt."""
         if memory.origin not in GUARDED_ORIGINS:
             return BLOCK_MARK.search(memory.text) is not None and loop_guard.is_echo(memory.text, ())
-        if loop_guard.is_echo(memory.text, self._latest(memory.owner)):
+        if loop_guard.is_echo(memory.text, self._latest(memory.home)):
             return True
-        choices = loop_guard.list_echo_hashes(memory.text)
+        choices = [_add_user(memory.user, each) for each in loop_guard.list_echo_hashes(memory.text)]
         every = frozenset().union(*choices)
         known = self._store.find_shown(memory.owner, every, since=self._now() - KEPT) if every else frozenset()
         return any(choice.issubset(known) for choice in choices)
@@ -127,4 +129,14 @@ class LoopGuard:
         since = datetime.min.replace(tzinfo=UTC) if forgotten is None else forgotten[1]
         new = (loop_guard.hash_shown(text) for text, shown_at in texts.items() if shown_at > since)
         hashes = {found for found in new if found is not None}
-        return not hashes or self._store.add_shown(owner, hashes, at=at, since=at - KEPT, keep=SHOWN_PER_OWNER)
+        shown, since = _add_user(owner.user, hashes), at - KEPT
+        try:
+            return not hashes or self._store.add_shown(owner.whole, shown, at=at, since=since, keep=SHOWN_PER_OWNER)
+        # Where nothing can be written, nothing can come back.
+        except ReadOnly:
+            return True
+
+
+def _add_user(user: str | None, hashes: Collection[str]) -> frozenset[str]:
+    """Return hashes that only this user has; those of no user stay as they are."""
+    return frozenset(sha256(f"{user}\n{each}".encode()).hexdigest() if user else each for each in hashes)

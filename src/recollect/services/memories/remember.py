@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
 
 from recollect.caller import current_caller
-from recollect.errors import Conflict, Forbidden, Invalid, NotFound, SecretRejected
+from recollect.errors import Conflict, Invalid, NotFound, SecretRejected
 from recollect.model import AuditEvent, Kind, Memory, Owner
 from recollect.policy.audit import describe_added
 from recollect.policy.memories import kinds, trust
@@ -25,8 +25,9 @@ from recollect.policy.numbers import check_whole
 from recollect.policy.text import content_hash
 from recollect.ports import Clock, Store, Vector
 from recollect.services.background.embedding import Embedding
-from recollect.services.memories.drafts import Draft, DraftChecker, find_identity, naming_item
+from recollect.services.memories.drafts import Draft, DraftChecker, check_own, find_identity, naming_item
 from recollect.services.memories.loop_guard import ECHO_REFUSED, LoopGuard
+from recollect.services.memories.room import make_room
 from recollect.services.memories.secrets import SecretGuard
 
 T = TypeVar("T")
@@ -36,10 +37,7 @@ CORE_NOT_CORRECTED = (
     "A memory from a tool, an import or a model cannot correct a core memory; store it as core, to be reviewed."
 )
 
-NO_ROOM = (
-    "Memory is full of notes that are trusted more than this one and are not deleted to make room for it; forget some, "
-    "or raise max_total."
-)
+CORRECTS_OTHER_USER = "A correction belongs to the user of the memory it corrects, or like it to none; name that user."
 MAX_NAMED = 100
 """Maximum number of corrected or deleted memories that an audit event names."""
 
@@ -56,25 +54,32 @@ class Remember:
         now: Clock,
         *,
         max_counts: Mapping[Kind, int],
+        max_per_user: int = 0,
         suspicious: str = "last",
         lifetimes: Lifetimes = LIFETIMES,
         keeps_gist: bool = True,
         step: int = 0,
         on_step: Callable[[Owner], None] = lambda owner: None,
+        on_first: Callable[[], None] = lambda: None,
     ) -> None:
-        """Set up the service; `on_step` is called after every `step` memories of an agent (0: never)."""
+        """Set up the service; `on_step` runs after every `step` memories of an agent, `on_first` after the first.
+
+        `on_step` gets the owner of the user's memories. `max_per_user` replaces `max_counts` for these (0: no).
+        """
         self._store = store
         self._embedding = embedding
         self._guard = guard
         self._echoes = echoes
         self._now = now
         self._max_counts = max_counts
+        self._max_per_user = max_per_user
         self._suspicious = suspicious
         self._check = DraftChecker(store, lifetimes)
         self._lifetimes = lifetimes
         self._keeps_gist = keeps_gist
         self._step = step
         self._on_step = on_step
+        self._on_first = on_first
 
     def __call__(self, owner: Owner, drafts: Sequence[Draft]) -> Sequence[Memory]:
         """Store the drafts in one transaction, all or none.
@@ -95,8 +100,9 @@ class Remember:
                 memories.append(self._admit(memory, now))
         for position, edited in enumerate(edits, len(drafts)):
             with naming_item(position):
+                check_own(owner, edited.user)
                 screened.append(self._screen(edited, now))
-        return memories, [*self._find_corrected(memories), *screened]
+        return memories, [*self._find_corrected(owner, memories), *screened]
 
     def apply(
         self,
@@ -158,7 +164,7 @@ class Remember:
         Raises: NotFound, Invalid, SecretRejected; Conflict when it is no longer at `version`, or another memory has the
         same text; Forbidden when it is trusted more than the caller.
         """
-        old = self._store.get_memory(owner, id)
+        old = self._get_own(owner, id)
         trust.check_change(old.origin, current_caller().trust)
         if version is not None and check_whole(version, "The version", least=1) != old.version:
             raise Conflict(f"This memory is now at version {old.version}, not {version}; read it again.")
@@ -180,12 +186,12 @@ class Remember:
         Raises: NotFound; Forbidden when the caller is not trusted to decide.
         """
         trust.check_decision(current_caller().trust)
-        old = self._store.get_memory(owner, id)
+        old = self._get_own(owner, id)
         if old.held_at is None and trust.judge_memory(old, self._suspicious).flag is None:
             return old
         approved = replace(old, held_at=None, flag=None)
         try:
-            ended = self._find_corrected([approved]) if old.held_at is not None else ()
+            ended = self._find_corrected(owner, [approved]) if old.held_at is not None else ()
         # The memory it corrects was deleted in the meantime.
         except NotFound:
             ended = ()
@@ -197,6 +203,7 @@ class Remember:
         Raises: Invalid when there is no such file; Forbidden.
         """
         trust.check_decision(current_caller().trust)
+        check_own(owner, None)
         now = self._now()
 
         def approve() -> int:
@@ -210,8 +217,8 @@ class Remember:
     def forget(self, owner: Owner, id: str) -> None:
         """Delete a memory and its history. Raises: NotFound; Forbidden when it is trusted more than the caller."""
         now, highest = self._now(), current_caller().trust
-        if highest is not None:
-            trust.check_change(self._store.get_memory(owner, id).origin, highest)
+        if highest is not None or owner.user is not None:
+            trust.check_change(self._get_own(owner, id).origin, highest)
 
         def forget() -> None:
             self._store.delete_memory(owner, id)
@@ -253,6 +260,12 @@ class Remember:
 
         return self._run_transaction(owner, write, vectors)
 
+    def _get_own(self, owner: Owner, id: str) -> Memory:
+        """Return a memory that this view may change. Raises: NotFound, Forbidden."""
+        memory = self._store.get_memory(owner, id)
+        check_own(owner, memory.user)
+        return memory
+
     def _admit(self, memory: Memory, now: datetime) -> Memory:
         """Refuse an echo and screen the memory. The audit event of a refusal does not contain the text."""
         if self._echoes.is_echo(memory) and self._find_same(memory, now) is None:
@@ -292,7 +305,7 @@ class Remember:
         new = self._store.add_memories([memories[position] for position in fresh], [vectors[each] for each in fresh])
         added = dict(zip(firsts, new, strict=True))
         result = [known or added[find_identity(memories[position], position)] for position, known in enumerate(same)]
-        pruned = self._make_room(owner, new)
+        pruned = make_room(self._store, owner, new, self._max_counts, self._max_per_user)
         if new:
             corrected = [each.supersedes for each in new if each.supersedes is not None and each.held_at is None]
             meta = {
@@ -302,42 +315,23 @@ class Remember:
             }
             self._record(owner, "memory.add", describe_added(new, len(pruned), corrected), meta, now)
             if self._step and is_step_reached(new[0].id, new[-1].id, self._step):
-                self._on_step(owner)
+                for home in {memory.home for memory in new}:
+                    self._on_step(home)
         return result
-
-    def _make_room(self, owner: Owner, new: Sequence[Memory]) -> Sequence[str]:
-        """Delete the oldest memories beyond each kind's limit and return their ids.
-
-        Memories of low trust (tool, import, model) replace only memories of low trust.
-
-        Raises: Forbidden when there are too few of those.
-        """
-        pruned: list[str] = []
-        for kind in {memory.kind for memory in new} & set(self._max_counts):
-            keep, added = self._max_counts[kind], [memory for memory in new if memory.kind is kind]
-            trusted = sum(not trust.is_low(memory.origin) for memory in added)
-            if trusted < len(added):
-                # As if only those of low trust had been added; the others make room for themselves below.
-                pruned += self._store.prune_memories(owner, kind, keep=keep + trusted, is_low_trust=True)
-                if len(added) <= keep and not {memory.id for memory in added}.isdisjoint(pruned):
-                    raise Forbidden(NO_ROOM)
-            if trusted:
-                pruned += self._store.prune_memories(owner, kind, keep=keep)
-        return pruned
 
     def _find_same(self, memory: Memory, now: datetime) -> Memory | None:
         if memory.kind not in kinds.UNIQUE or memory.supersedes is not None:
             return None
-        same = self._store.find_same_memory(memory.owner, memory.kind, memory.text, now=now)
+        same = self._store.find_same_memory(memory.home, memory.kind, memory.text, now=now)
         if same is not None and same.held_at is not None and memory.held_at is None:
             # A trusted memory must not be held because the same text of low trust is.
             return None
         return same
 
-    def _find_corrected(self, corrections: Sequence[Memory]) -> Sequence[Memory]:
+    def _find_corrected(self, owner: Owner, corrections: Sequence[Memory]) -> Sequence[Memory]:
         """Return the memories that `corrections` supersede, with their end of validity set.
 
-        A held correction corrects nothing before it is approved.
+        A held correction corrects nothing before it is approved. A correction and what it corrects have the same user.
 
         Raises: NotFound; Forbidden when a corrected memory is trusted more than the caller.
         """
@@ -346,7 +340,9 @@ class Remember:
             if each.supersedes is None:
                 continue
             with naming_item(position):
-                old = ended.get(each.supersedes) or self._store.get_memory(each.owner, each.supersedes)
+                old = ended.get(each.supersedes) or self._get_own(owner, each.supersedes)
+                if old.user != each.user:
+                    raise Invalid(CORRECTS_OTHER_USER)
                 if old.kind is not each.kind and trust.find_hold_reason(old.kind, each.origin):
                     raise Invalid(CORE_NOT_CORRECTED)
                 if each.held_at is None:
@@ -384,6 +380,8 @@ class Remember:
         result = self._store.transaction(owner.tenant, work)
         if any(vector is None for vector in vectors):
             self._embedding.wake()
+        on_first, self._on_first = self._on_first, lambda: None
+        on_first()
         return result
 
     def _record_refusal(self, memory: Memory, reason: str, now: datetime) -> None:

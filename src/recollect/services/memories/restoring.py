@@ -16,6 +16,7 @@ from recollect.policy.memories.lifetime import renew
 from recollect.policy.names import memory_seq
 from recollect.ports import Clock, Store
 from recollect.services.background.embedding import Embedding
+from recollect.services.memories.drafts import check_own
 
 GONE = (State.ARCHIVED, State.EXPIRED)
 """States from which a memory can be restored."""
@@ -51,7 +52,7 @@ class RestoreMemories:
         found = {id: self._store.get_memory(owner, id) for id in dict.fromkeys(ids)}
         gone = [memory for memory in found.values() if memory.state(now) in GONE]
         for memory in gone:
-            if problem := self._find_problem(memory, now):
+            if problem := self._find_problem(owner, memory, now):
                 raise Conflict(problem)
         restored = {memory.id: memory for batch in _batches(gone) for memory in self._restore(owner, batch, now)}
         return [restored.get(id, memory) for id, memory in found.items()]
@@ -63,10 +64,13 @@ class RestoreMemories:
 
         Memories that were corrected, and those whose text a live memory has, stay as they are.
 
-        Raises: Invalid; Forbidden when one is trusted more than the caller.
+        Raises: Invalid; NotFound when there is no such agent; Forbidden when one is trusted more than the caller.
         """
+        self._store.get_agent(owner)
         if state is not None and state not in GONE:
             raise Invalid(f"Only memories that are {' or '.join(GONE)} can be restored, not those that are {state}.")
+        # A user's view restores only what it may change.
+        owner = owner if owner.user is None else owner.of(owner.user)
         now, before = self._now(), None
         restored: list[Memory] = []
         if state is None:
@@ -74,18 +78,19 @@ class RestoreMemories:
         while page := self._store.list_memories(
             owner, kind=kind, where=where, state=state, now=now, before=before, limit=BATCH
         ):
-            gone = [memory for memory in page if not self._find_problem(memory, now)]
+            gone = [memory for memory in page if not self._find_problem(owner, memory, now)]
             restored += self._restore(owner, gone, now)
             before = memory_seq(page[-1].id)
         return restored
 
-    def _find_problem(self, memory: Memory, now: datetime) -> str:
+    def _find_problem(self, owner: Owner, memory: Memory, now: datetime) -> str:
         """Return the reason why a memory cannot be restored, or an empty text. Raises: Forbidden."""
+        check_own(owner, memory.user)
         trust.check_change(memory.origin, current_caller().trust)
         if memory.valid_to is not None and memory.valid_to <= now:
             return f"Memory {memory.id} was corrected by another one; correct that one, or store the text again."
         if memory.kind in kinds.UNIQUE:
-            same = self._store.find_same_memory(memory.owner, memory.kind, memory.text, now=now)
+            same = self._store.find_same_memory(memory.home, memory.kind, memory.text, now=now)
             if same is not None:
                 return f"Memory {same.id} has the same text as {memory.id}; keep it and forget {memory.id}."
         return ""

@@ -33,7 +33,7 @@ log = logging.getLogger("recollect")
 
 
 class Similar:
-    """Service that finds near-duplicates among an agent's memories of the same kind."""
+    """Service that finds near-duplicates among an agent's memories of the same kind and user."""
 
     def __init__(self, store: MemoryStore, embedding: Embedding, now: Clock) -> None:
         self._store = store
@@ -50,7 +50,7 @@ class Similar:
         if isinstance(memory, str):
             memory = self._store.get_memory(owner, memory)
         known = {memory_seq(memory.id), memory_seq(memory.supersedes or "")}
-        seqs = {match.seq for match in self._find_candidates(owner, memory.text, kinds or [memory.kind])} - known
+        seqs = {match.seq for match in self._find_candidates(memory.home, memory.text, kinds or [memory.kind])} - known
         if not seqs:
             return []
         fingerprint = duplicates.Fingerprint.of(memory.text)

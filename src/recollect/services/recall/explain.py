@@ -20,6 +20,7 @@ from recollect.policy.recall.question import other_forms
 from recollect.policy.text import terms
 from recollect.ports import Clock, Store
 from recollect.services.prompt.prompt_log import ContextCalls
+from recollect.services.recall.question import USER_SOURCES
 from recollect.services.recall.recall import Ranking, Recall, RecallRequest
 
 DEEPEST = 200
@@ -165,7 +166,7 @@ class Explain:
         """Explain a record that matches the question neither by words nor by meaning."""
         seq = memory_seq(id)
         waiting = self._store.list_unembedded(owner.tenant, limit=MAX_WAITING) if seq is not None else ()
-        if any(each.owner == owner and each.seq == seq for each in waiting):
+        if any(each.owner == owner.whole and each.seq == seq for each in waiting):
             sentence = "It shares no word with the question, and has no vector yet by which its meaning could be found."
             return Explanation(id=id, outcome=Outcome.NOT_EMBEDDED, sentence=sentence)
         sentence = "It shares no word with the question, and its meaning is not near enough to count."
@@ -178,6 +179,8 @@ class Explain:
             Source.WORKFLOW: lambda: self._find_step(owner.tenant, id),
             Source.KNOWLEDGE: lambda: self._find_passage(owner, id),
         }
+        if owner.user and source not in USER_SOURCES:
+            return False
         try:
             return bool(lookups[source]())
         except NotFound:

@@ -42,11 +42,11 @@ class RetrievalMarks:
     def mark(self, owner: Owner, seqs: Sequence[int], at: datetime) -> None:
         """Queue marks for recalled memories and return at once."""
         if seqs:
-            self._writer.add(owner, dict.fromkeys(seqs, at))
+            self._writer.add(owner.whole, dict.fromkeys(seqs, at))
 
     def apply(self, owner: Owner, memories: Sequence[Memory]) -> Sequence[Memory]:
         """Return the memories with their queued marks applied."""
-        times = self._writer.peek(owner)
+        times = self._writer.peek(owner.whole)
         return (
             [self._apply_mark(memory, times.get(memory_seq(memory.id) or 0)) for memory in memories]
             if times

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
+from recollect.errors import Forbidden
 from recollect.model import Document, Kind, Memory, Owner, Source
 from recollect.policy.filters.conditions import Condition
 from recollect.policy.recall.purposes import Facts
@@ -91,3 +92,14 @@ class RecallSource(Protocol):
 
         Raises: StoreError.
         """
+
+
+USER_SOURCES = frozenset({Source.MEMORY, Source.KNOWLEDGE})
+"""Sources that a user's view recalls."""
+
+
+def keep_user_sources(sources: Sequence[Source], named: Collection[Source] | None) -> Sequence[Source]:
+    """Leave out the sources whose records name no user. Raises: Forbidden when one of them was asked for."""
+    if not USER_SOURCES.issuperset(named or ()):
+        raise Forbidden("The audit log and workflows belong to no user; recall them without one.")
+    return [each for each in sources if each in USER_SOURCES]

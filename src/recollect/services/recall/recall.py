@@ -8,7 +8,7 @@ separate thread, so that the search can continue without it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -35,7 +35,7 @@ from recollect.services.background.embedding import Embedding
 from recollect.services.background.workers import Workers
 from recollect.services.memories.loop_guard import LoopGuard
 from recollect.services.recall.marks import RetrievalMarks
-from recollect.services.recall.question import Candidate, Question, RecallSource, SourceAnswer
+from recollect.services.recall.question import Candidate, Question, RecallSource, SourceAnswer, keep_user_sources
 
 MAX_LIMIT = 100
 MIN_SCORE = "`min_score` is a number from 0 (no limit) to 1."
@@ -111,7 +111,9 @@ class Recall:
         floor: float,
         half_life: timedelta,
         deadline: float,
+        on_recall: Callable[[], None] = lambda: None,
     ) -> None:
+        self._on_recall = on_recall
         self._store = store
         self._sources = {source.name: source for source in sources}
         self._embedding = embedding
@@ -136,6 +138,7 @@ class Recall:
         if request.as_of is None:
             seqs = [memory_seq(hit.id) or 0 for hit in best if hit.source is Source.MEMORY]
             self._retrieved.mark(owner, seqs, self._now())
+        self._on_recall()
         return Recalled(best, ranked.unanswered, request.purpose.heading if request.purpose is not None else "")
 
     def rank(self, owner: Owner, request: RecallRequest, *, depth: int = 1, most: int | None = None) -> Ranking:
@@ -144,12 +147,15 @@ class Recall:
         `most` is the number of hits the caller needs. Ranking may stop there, but returns all hits if it has to reorder
         them for a purpose or because some of them read like instructions.
 
-        Raises: Invalid; RecollectError when every source failed, but not when all of them timed out.
+        Raises: Invalid; Forbidden when a user's view asks for a source of no user; RecollectError when every source
+        failed, but not when all of them timed out.
         """
         until = monotonic() + self._deadline
         check_limit(request.limit)
         check_min_score(request.min_score)
         query, sources = check_query(request.query), request.list_sources()
+        if owner.user:
+            sources = keep_user_sources(sources, request.sources)
         vector, is_embedder_late = None, False
         if WITH_MEANING.intersection(sources):
             vector, is_embedder_late = self._embed(query)

@@ -1,4 +1,4 @@
-"""Export of a whole tenant to one file."""
+"""Export of a whole tenant, or of one end user, to one file."""
 
 from __future__ import annotations
 
@@ -23,16 +23,18 @@ class Export:
         self._files = files
         self._now = now
 
-    def __call__(self, tenant: str, to: Path | IO[bytes], progress: Progress | None = None) -> ExportReport:
-        """Write a consistent snapshot of a tenant, without its API keys, reading one page at a time.
+    def __call__(
+        self, tenant: str, to: Path | IO[bytes], progress: Progress | None = None, *, user: str | None = None
+    ) -> ExportReport:
+        """Write a consistent snapshot of a tenant, without its API keys, or of one user's records.
 
         Raises: Invalid when the file cannot be written.
         """
         if isinstance(to, Path):
             with self._files.create(to) as file:
-                exported = self._write(tenant, file, progress)
+                exported = self._write(tenant, file, progress, user)
         else:
-            exported = self._write(tenant, to, progress)
+            exported = self._write(tenant, to, progress, user)
         count = sum(exported.counts.values())
         record_event(
             self._store,
@@ -40,13 +42,13 @@ class Export:
                 tenant=tenant,
                 at=self._now(),
                 action="export.write",
-                message=f"The tenant was exported: {count:,} rows.",
+                message=f"The tenant{'' if user is None else ', one user of it,'} was exported: {count:,} rows.",
                 meta={"sha256": exported.sha256, "counts": dict(exported.counts)},
             ),
         )
         return exported
 
-    def _write(self, tenant: str, file: IO[bytes], progress: Progress | None) -> ExportReport:
+    def _write(self, tenant: str, file: IO[bytes], progress: Progress | None, user: str | None) -> ExportReport:
         archive, problems = ArchiveWriter(file, tenant, self._now(), key=self._key), list[str]()
 
         def take(table: str, row: Json) -> None:
@@ -57,7 +59,7 @@ class Export:
             if progress is not None:
                 progress(archive.counts.total(), 0)
 
-        self._store.export_rows(tenant, take)
+        self._store.export_rows(tenant, take, user=user)
         checksum = archive.finish()
         return ExportReport(
             tenant=tenant,

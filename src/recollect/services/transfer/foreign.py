@@ -42,7 +42,7 @@ NEEDLE_CHARS = 200
 COMPARED = 200
 """Memories found by them that are read at once."""
 
-FULL = "the agent has as many notes as it may have ({most:,}); raise max_total, or import for another agent"
+FULL = "the agent or user has as many notes as it may have ({most:,}); raise max_total, or import for another agent"
 
 
 @dataclass(slots=True)
@@ -86,6 +86,7 @@ class ForeignImport:
         now: Clock,
         *,
         max_notes: int,
+        max_per_user: int = 0,
     ) -> None:
         self._store = store
         self._remember = remember
@@ -93,6 +94,7 @@ class ForeignImport:
         self._guard = guard
         self._now = now
         self._max_notes = max_notes
+        self._max_per_user = max_per_user or max_notes
 
     def __call__(
         self,
@@ -153,16 +155,17 @@ class ForeignImport:
         """Store a memory unless it is known; return True if it is new."""
         draft = Draft(origin=Origin.IMPORT, **{name: getattr(item, name) for name in DRAFT_FIELDS})
         memory = self._guard.check(check_draft(draft, owner, self._now()))
-        identity = (owner, memory.kind, content_hash(memory.text))
-        if identity in seen.texts or self._is_known(owner, memory.kind, memory.text):
+        home = memory.home
+        identity = (home, memory.kind, content_hash(memory.text))
+        if identity in seen.texts or self._is_known(home, memory.kind, memory.text):
             return False
         self._check_erased(owner, seen, item.text)
         if memory.kind is Kind.NOTE:
-            self._check_room(owner, seen)
+            self._check_room(home, seen)
         if not is_dry_run:
             self._remember(owner, [draft])
         if memory.kind is Kind.NOTE:
-            seen.notes[owner] += 1
+            seen.notes[home] += 1
         seen.texts.add(identity)
         return True
 
@@ -176,8 +179,9 @@ class ForeignImport:
         """Check that the note fits, since an import never displaces stored notes. Raises: Invalid."""
         if owner not in seen.known_notes:
             seen.known_notes[owner] = self._store.count_memories(owner)[Kind.NOTE]
-        if seen.known_notes[owner] + seen.notes[owner] >= self._max_notes:
-            raise Invalid(FULL.format(most=self._max_notes))
+        most = self._max_per_user if owner.user else self._max_notes
+        if seen.known_notes[owner] + seen.notes[owner] >= most:
+            raise Invalid(FULL.format(most=most))
 
     def _is_known(self, owner: Owner, kind: Kind, text: str) -> bool:
         """Return True if the agent has this memory in any state, so that archived ones do not come back."""

@@ -142,6 +142,9 @@ class Erase:
         for owner, id in found.undone:
             self._undo(owner, id)
         for _ in range(ROUNDS):
+            if subject.kind is SubjectKind.USER:
+                for each in (trace for trace in found.cleared if trace.table == "api_keys"):
+                    self._store.revoke_key(receipt.tenant, each.id, at=receipt.at)
             erased, event = self._remove(receipt, subject, found)
             receipt = replace(
                 receipt,

@@ -12,6 +12,7 @@ from __future__ import annotations
 import heapq
 import json
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -22,6 +23,7 @@ from recollect.errors import Cancelled, Conflict, ModelError, NotFound, Recollec
 from recollect.model import AuditEvent, MaintenanceRun, Memory, Owner
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.memories.lifetime import EPISODE_QUOTA, Fate, decide_fate, quota_rank, summarise_expired
+from recollect.policy.memories.trust import Judge
 from recollect.ports import Aging, Clock, Store
 from recollect.services.access.idempotency import prune_answers
 from recollect.services.background.embedding import Embedding
@@ -98,13 +100,18 @@ class Maintain:
         now: Clock,
         *,
         quota: int = EPISODE_QUOTA,
+        quota_per_user: int = 0,
         lifetimes: Lifetimes = LIFETIMES,
         keeps_gist: bool = True,
+        judge: Judge = lambda memory: memory,
     ) -> None:
+        """Set up the service; `judge` flags a memory as it would be flagged today."""
+        self._judge = judge
         self._store = store
         self._embedding = embedding
         self._now = now
         self._quota = quota
+        self._quota_per_user = quota_per_user or quota
         self._lifetimes = lifetimes
         self._keeps_gist = keeps_gist
 
@@ -141,14 +148,15 @@ class Maintain:
         return report
 
     def maintain_agent(self, owner: Owner, *, is_stopped: IsStopped = lambda: False) -> MaintenanceReport:
-        """Run maintenance on the memories of one agent, under a separate lease, if some expired or exceed the quota.
+        """Run maintenance on the memories of one agent or user, under a lease of the agent, if some expired or exceed
+        the quota.
 
         Raises: Conflict while another process does; Cancelled once `is_stopped` returns True.
         """
         lease = _Lease(self._store, self._now, f"{LEASE} {owner.tenant} {owner.agent}", is_stopped)
         report = MaintenanceReport()
         live, expired = self._store.count_aging(owner, now=self._now())
-        if live <= self._quota and not expired:
+        if live <= self._find_quota(owner.user) and not expired:
             return report
         lease.renew()
         try:
@@ -206,7 +214,8 @@ class Maintain:
 
     def _maintain_agent(self, owner: Owner, lease: _Lease, report: MaintenanceReport) -> None:
         report.agents += 1
-        now, live, evictable = self._now(), 0, []
+        now, live = self._now(), Counter[str]()
+        evictable: dict[str, list[tuple[tuple[int, float], int]]] = {}
         for batch in self._batches(owner, lease):
             report.examined += len(batch)
             fates = [(episode, _decide(episode, now)) for episode in batch]
@@ -219,12 +228,22 @@ class Maintain:
                 report.faded += part
             # Corrected episodes are no longer live and do not count towards the quota.
             kept = [e for e, f in fates if f is Fate.KEPT and not _is_corrected(e, now)]
-            live += len(kept) + len(gisted)
-            ranks = ((_rank(episode, now), episode.seq) for episode in kept)
-            evictable += [(rank, seq) for rank, seq in ranks if rank is not None]
-        excess = heapq.nsmallest(max(0, live - self._quota), evictable)
-        for part in self._archive(owner, lease, [seq for _, seq in excess], now):
+            live.update(episode.user for episode in batch if episode.seq in gisted)
+            live.update(episode.user for episode in kept)
+            for episode in kept:
+                if (rank := _rank(episode, now)) is not None:
+                    evictable.setdefault(episode.user, []).append((rank, episode.seq))
+        # Each user has a quota of its own, and so have the episodes of no user.
+        excess = [
+            seq
+            for user, ranked in evictable.items()
+            for _, seq in heapq.nsmallest(max(0, live[user] - self._find_quota(user)), ranked)
+        ]
+        for part in self._archive(owner, lease, excess, now):
             report.over_quota += part
+
+    def _find_quota(self, user: str | None) -> int:
+        return self._quota_per_user if user else self._quota
 
     def _keep_gists(self, owner: Owner, lease: _Lease, seqs: Sequence[int], now: datetime) -> set[int]:
         """Replace expired episodes by their gist where the rules say so; return the numbers of these."""
@@ -234,7 +253,8 @@ class Maintain:
             gists = {
                 seq: gist
                 for seq, memory in memories.items()
-                if (gist := summarise_expired(memory, now, self._lifetimes)) is not None
+                # A gist is a later version, which is not judged again when it is shown.
+                if (gist := summarise_expired(self._judge(memory), now, self._lifetimes)) is not None
             }
             if gists:
                 lease.renew()

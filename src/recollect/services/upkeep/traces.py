@@ -14,7 +14,18 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from recollect.errors import NotFound, StoreError
-from recollect.model import ACTOR, ErasureFinding, Memory, Owner, Proposal, ProposalState, Subject, SubjectKind, Trace
+from recollect.model import (
+    ACTOR,
+    NO_USER,
+    ErasureFinding,
+    Memory,
+    Owner,
+    Proposal,
+    ProposalState,
+    Subject,
+    SubjectKind,
+    Trace,
+)
 from recollect.policy.erasure import (
     ERASED,
     MARKED,
@@ -33,6 +44,7 @@ from recollect.services.walk import iter_owners
 
 PAGE = 500
 OF_AGENTS = ("memories", "memory_versions", "proposals", "context_calls", "details", "notes_file")
+OF_USERS = ("memories", "memory_versions", "proposals", "context_calls", "details")
 OF_TENANTS = ("chat_sessions", "kb_documents", "workflows", "workflow_steps", "secret_allowances", "kb_chunks")
 STAYS = frozenset(["chat_messages", "audit_log", "api_keys"])
 """Tables with rows that keep their place and lose their text."""
@@ -78,10 +90,12 @@ class FindTraces:
             found.marks += [mark_row("memory_versions", each.text, _stamp(each.replaced_at)) for each in versions]
         elif subject.kind is SubjectKind.SESSION:
             self._add_session(tenant, subject.id, found)
+        elif subject.kind is SubjectKind.USER:
+            self._add_user(tenant, subject.id, found)
         else:
             self._add_owners(tenant, subject, found)
         self._add_events(tenant, subject, found)
-        if subject.kind in (SubjectKind.MEMORY, SubjectKind.SESSION):
+        if subject.kind in (SubjectKind.MEMORY, SubjectKind.SESSION, SubjectKind.USER):
             self._add_derived(tenant, found, is_derived=True)
         return found
 
@@ -109,9 +123,30 @@ class FindTraces:
         if not found.gone:
             raise NotFound("There is no such session.")
 
+    def _add_user(self, tenant: str, user: str, found: SubjectTraces) -> None:
+        """Add the records of a user of any agent, what its sessions hold that names no user, and its keys."""
+        sessions = [*self._walk(tenant, "chat_sessions", user=user)]
+        found.gone += map(_shorten, sessions)
+        for owner in iter_owners(self._store, tenant):
+            for table in OF_USERS:
+                found.gone += map(_shorten, self._walk(tenant, table, agent=owner.agent, user=user))
+            for session in (each for each in sessions if each.agent == owner.agent):
+                for table in ("memories", "details", "context_calls"):
+                    rows = self._walk(tenant, table, agent=owner.agent, session_id=session.id, user=NO_USER)
+                    found.gone += map(_shorten, rows)
+        keys = [key for key in self._store.list_keys(tenant) if key.user == user]
+        # A key stays limited: to a user that does not exist.
+        found.cleared += [Trace(table="api_keys", key=(key.id,), texts=(key.name,), has_ids=True) for key in keys]
+        if not found.gone and not found.cleared:
+            raise NotFound("There is no such user.")
+
     def _add_events(self, tenant: str, subject: Subject, found: SubjectTraces) -> None:
         """Add events recorded by programs, which may contain any text; our own events contain only ids."""
+        names = {subject.id, *(each.id for each in found.gone if each.table == "chat_sessions")}
         for event in self._walk(tenant, "audit_log"):
+            # Ids of sessions may name the user.
+            if subject.kind is SubjectKind.USER and not _split_ids(event.texts).isdisjoint(names):
+                found.cleared.append(replace(_shorten(event), has_ids=False))
             if _is_own(event):
                 continue
             is_meant = {
@@ -259,10 +294,12 @@ class FindTraces:
             yield from page
             before = int(page[-1].id.removeprefix("p-"))
 
-    def _walk(self, tenant: str, table: str, *, agent: str = "", session_id: str = "") -> Iterator[Trace]:
+    def _walk(
+        self, tenant: str, table: str, *, agent: str = "", session_id: str = "", user: str | None = None
+    ) -> Iterator[Trace]:
         after: tuple[str | int, ...] = ()
         while page := self._store.list_traces(
-            tenant, table, agent=agent, session_id=session_id, after=after, limit=PAGE
+            tenant, table, agent=agent, session_id=session_id, user=user, after=after, limit=PAGE
         ):
             yield from page
             after = page[-1].key

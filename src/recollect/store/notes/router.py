@@ -32,6 +32,7 @@ from recollect.store.notes.delegation import SqlDelegate
 from recollect.store.notes.file import NotesFile
 from recollect.store.notes.store import NotesStore, Superseded
 from recollect.store.notes.trust import TrustRows
+from recollect.store.search.index_cache import merge_matches
 from recollect.store.sqlstore import SqlStore
 from recollect.store.tables.audit import refuse_foreign
 from recollect.store.tables.erasure import NOTES_FILE
@@ -145,7 +146,7 @@ class RoutedStore(SqlDelegate):
         return self.sql.approve_notes(owner) if file is None else self._notes.approve_all(file, owner)
 
     def find_same_memory(self, owner: Owner, kind: Kind, text: str, *, now: datetime) -> Memory | None:
-        note = self._notes.find_same(owner, text) if kind is Kind.NOTE else None
+        note = self._notes.find_same(owner, text) if kind is Kind.NOTE and not owner.user else None
         return note or self.sql.find_same_memory(owner, kind, text, now=now)
 
     def update_memory(self, memory: Memory, vector: Vector | None = None, *, replaced_at: datetime) -> Memory:
@@ -172,7 +173,8 @@ class RoutedStore(SqlDelegate):
         return self.sql.list_versions(owner, id, before=before, limit=limit)
 
     def delete_memory(self, owner: Owner, id: str) -> None:
-        found = self._notes.find_with_file(owner, id)
+        # A user's view reads the notes of the file, but does not change them.
+        found = None if owner.user else self._notes.find_with_file(owner, id)
         if found is None:
             return self.sql.delete_memory(owner, id)
         self._check_log(owner.tenant)
@@ -190,7 +192,9 @@ class RoutedStore(SqlDelegate):
         return None if file is None else [f"line {each.line}: {each.reason}" for each in file.damaged()]
 
     def count_memories(self, owner: Owner) -> Mapping[Kind, int]:
-        return self.count_memories_by_agent(owner.tenant, [owner.agent])[owner.agent]
+        counts = dict(self.sql.count_memories(owner))
+        file = self._notes.peek_file(owner)
+        return counts if file is None else {**counts, Kind.NOTE: counts[Kind.NOTE] + len(file.seqs())}
 
     def count_memories_by_agent(self, tenant: str, agents: Collection[str]) -> Mapping[str, Mapping[Kind, int]]:
         counts = dict(self.sql.count_memories_by_agent(tenant, agents))
@@ -205,14 +209,14 @@ class RoutedStore(SqlDelegate):
     ) -> Sequence[Match]:
         in_rows = self.sql.search_memories(owner, query, kinds=kinds, now=now, limit=limit)
         in_file = self._notes.search(owner, query, limit=limit) if Kind.NOTE in kinds else ()
-        return _best(in_rows, in_file, limit)
+        return merge_matches([in_rows, in_file], limit)
 
     def nearest_memories(
         self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int = 10
     ) -> Sequence[Match]:
         in_rows = self.sql.nearest_memories(owner, vector, kinds=kinds, now=now, limit=limit)
         in_file = self._notes.nearest(owner, vector, limit=limit) if Kind.NOTE in kinds else ()
-        return _best(in_rows, in_file, limit)
+        return merge_matches([in_rows, in_file], limit)
 
     def weigh_memories(
         self,
@@ -237,15 +241,25 @@ class RoutedStore(SqlDelegate):
         return in_rows.with_more(in_file) if len(in_rows.seqs) else in_file
 
     def list_traces(
-        self, tenant: str, table: str, *, agent: str = "", session_id: str = "", after: Key = (), limit: int = 500
+        self,
+        tenant: str,
+        table: str,
+        *,
+        agent: str = "",
+        session_id: str = "",
+        user: str | None = None,
+        after: Key = (),
+        limit: int = 500,
     ) -> Sequence[Trace]:
         in_file: list[Trace] = []
-        if table in (MEMORIES, NOTES_FILE) and agent and not after and not session_id:
+        if table in (MEMORIES, NOTES_FILE) and agent and not (after or session_id or user):
             file = self._notes.find_file(Owner(tenant, agent))
             in_file = _traces(file, table, agent) if file is not None else []
         if table == NOTES_FILE:
             return in_file
-        in_rows = self.sql.list_traces(tenant, table, agent=agent, session_id=session_id, after=after, limit=limit)
+        in_rows = self.sql.list_traces(
+            tenant, table, agent=agent, session_id=session_id, user=user, after=after, limit=limit
+        )
         return [*in_file, *in_rows]
 
     def erase_traces(
@@ -270,7 +284,10 @@ class RoutedStore(SqlDelegate):
         self.sql.forget_cached(tenant)
         self._notes.forget_cached()
 
-    def export_rows(self, tenant: str, take: Callable[[str, Json], None]) -> None:
+    def export_rows(self, tenant: str, take: Callable[[str, Json], None], *, user: str | None = None) -> None:
+        if user is not None:
+            self.sql.export_rows(tenant, take, user=user)
+            return
         notes = self._notes.all_of_tenant(tenant)
         if notes:
             # Another program may have added notes that the agent's counter, or the agent's row, does not know yet.
@@ -349,10 +366,6 @@ def _traces(file: NotesFile, table: str, agent: str) -> list[Trace]:
 
 def _newest(memories: Sequence[Memory], limit: int) -> Sequence[Memory]:
     return nlargest(limit, memories, key=lambda memory: memory_seq(memory.id) or 0)
-
-
-def _best(in_rows: Sequence[Match], in_file: Sequence[Match], limit: int) -> Sequence[Match]:
-    return nlargest(limit, [*in_rows, *in_file], key=lambda match: (match.score, match.seq)) if in_file else in_rows
 
 
 def _summarize(seq: int, note: Memory) -> MemorySummary:

@@ -24,7 +24,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from recollect.deadline import hold_in_time
-from recollect.model import Kind, Match, Owner
+from recollect.model import NO_USER, Kind, Match, Owner
 from recollect.policy.filters.conditions import Comparison, Condition
 from recollect.policy.passages import PassageEvidence
 from recollect.policy.recall.similarity import Evidence
@@ -35,6 +35,7 @@ from recollect.store.search.encoding import Encoding
 from recollect.store.search.index import OwnerIndex
 from recollect.store.search.index_rows import ALWAYS, RowFilter
 from recollect.store.search.texts import Texts
+from recollect.store.tables.rows import merge_parts
 
 NO_EMBEDDER = RegisteredEmbedder(0, "", 0)
 
@@ -52,10 +53,11 @@ class Read(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IndexKey:
-    """Key of an index: an agent's memories or, without an agent, a tenant's passages."""
+    """Key of an index: the memories of an agent or of one of its users or, without an agent, a tenant's passages."""
 
     tenant: str
     agent: str | None = None
+    user: str | None = None
 
     def state(self, unit: Unit) -> Row | None:
         """Read (generation, revision, rewrites). A later owner of the same name has another generation."""
@@ -83,7 +85,8 @@ class IndexKey:
 
     @property
     def _owner(self) -> dict[str, str]:
-        return {"tenant": self.tenant} if self.agent is None else {"tenant": self.tenant, "agent": self.agent}
+        names = {"tenant": self.tenant, "agent": self.agent, "user": self.user}
+        return {name: value for name, value in names.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,14 +243,14 @@ class MemorySearch:
     def search_memories(
         self, owner: Owner, terms: Sequence[str], *, kinds: Collection[Kind], now: datetime, limit: int
     ) -> Sequence[Match]:
-        index = self._indexes.current(IndexKey(owner.tenant, owner.agent))
-        return index.search(terms, RowFilter(kinds, now.timestamp()), limit)
+        row_filter = RowFilter(kinds, now.timestamp())
+        return merge_matches([each.search(terms, row_filter, limit) for each in self._find_indexes(owner)], limit)
 
     def nearest_memories(
         self, owner: Owner, vector: Vector, *, kinds: Collection[Kind], now: datetime, limit: int
     ) -> Sequence[Match]:
-        index = self._indexes.current(IndexKey(owner.tenant, owner.agent))
-        return index.nearest(vector, RowFilter(kinds, now.timestamp()), limit)
+        row_filter = RowFilter(kinds, now.timestamp())
+        return merge_matches([each.nearest(vector, row_filter, limit) for each in self._find_indexes(owner)], limit)
 
     def weigh_memories(
         self,
@@ -261,11 +264,15 @@ class MemorySearch:
         where: Condition | None = None,
     ) -> Evidence:
         row_filter = RowFilter(kinds, now.timestamp(), until=int(now.timestamp()) if is_past else None)
-        key = IndexKey(owner.tenant, owner.agent)
-        index, load = self._indexes.current(key), None
-        if where is not None:
-            load = partial(self._load_field, key)
-        return index.evidence(terms, vector, row_filter, where=where, load=load)
+        own, *others = [
+            self._indexes.current(key).evidence(
+                terms, vector, row_filter, where=where, load=None if where is None else partial(self._load_field, key)
+            )
+            for key in map(self._find_key, owner.parts)
+        ]
+        for other in others:
+            own = other if not len(own.seqs) else own.with_more(other) if len(other.seqs) else own
+        return own
 
     def _load_field(self, key: IndexKey, field: Comparison, seqs: Sequence[int]) -> Iterator[Row]:
         """Yield the number, the version in the index and the value of a field of these memories."""
@@ -273,6 +280,22 @@ class MemorySearch:
         for start in range(0, len(seqs), BATCH):
             numbers = self._numbers(seqs[start : start + BATCH])
             yield from self._read(key.tenant, partial(key.fields, seqs=numbers, select=select))
+
+    def _find_indexes(self, owner: Owner) -> Sequence[OwnerIndex]:
+        """Return the index of the agent or, for a user, those of the user and of the records of no user.
+
+        Users share the latter, so that it is in memory once.
+        """
+        return [self._indexes.current(key) for key in map(self._find_key, owner.parts)]
+
+    def _find_key(self, owner: Owner) -> IndexKey:
+        """Return the key of an index. An agent without users has one, whether or not the search names nobody.
+
+        A row of a user that is added at this moment is in that index, but the statement that reads it leaves it out.
+        """
+        agent = {"tenant": owner.tenant, "agent": owner.agent}
+        is_alone = owner.user == NO_USER and not self._read(owner.tenant, lambda unit: unit.one("any_user", **agent))
+        return IndexKey(owner.tenant, owner.agent, None if is_alone else owner.user)
 
     def weigh_chunks(
         self,
@@ -304,3 +327,8 @@ class MemorySearch:
 
     def numbers_holding(self, owner: Owner, needle: str) -> Iterator[int] | None:
         return self._texts.holding(owner, needle)
+
+
+def merge_matches(matches: Sequence[Sequence[Match]], limit: int) -> Sequence[Match]:
+    """Return the best matches of several indexes, newest first among equals."""
+    return merge_parts(matches, limit, lambda match: (match.score, match.seq))

@@ -38,7 +38,7 @@ from recollect.errors import (
 )
 from recollect.store.conditions import PLACE, Clause
 from recollect.store.engine import CLOSED, SCHEMA_INCOMPLETE, UNSTORABLE, Row, Unit
-from recollect.store.queries import as_numbered, load_queries
+from recollect.store.queries import as_numbered, load_queries, peek, select
 from recollect.store.tables.rows import stamp
 
 T = TypeVar("T")
@@ -85,26 +85,27 @@ class SqliteUnit:
 
     def all(self, name: str, where: Clause | None = None, /, **values: Any) -> Sequence[Row]:
         check_read_limit()
-        sql, names = self._queries[name]
+        sql, names = select(self._queries, name, values)
         if where is not None:
-            sql, names = as_numbered(load_queries("sqlite")[name].replace(PLACE, where.sql))
+            sql, names = as_numbered(select(load_queries("sqlite"), name, values).replace(PLACE, where.sql))
             values |= where.values
         return self._connection.execute(sql, _bind(values, names)).fetchall()
 
     def one(self, name: str, /, **values: Any) -> Row | None:
         check_read_limit()
-        sql, names = self._queries[name]
+        sql, names = select(self._queries, name, values)
         row: Row | None = self._connection.execute(sql, _bind(values, names)).fetchone()
         return row
 
     def run(self, name: str, /, **values: Any) -> int:
-        sql, names = self._queries[name]
+        sql, names = select(self._queries, name, values)
         self._connection.execute(sql, _bind(values, names))
         return self._connection.changes()
 
     def run_many(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        sql, names = self._queries[name]
-        self._connection.executemany(sql, (_bind(values, names) for values in rows))
+        for first, all_rows in peek(rows):
+            sql, names = select(self._queries, name, first)
+            self._connection.executemany(sql, (_bind(values, names) for values in all_rows))
 
 
 def _bind(values: Mapping[str, Any], names: Sequence[str]) -> list[Any]:

@@ -23,6 +23,9 @@ class ContextRows(Units):
     """Implementation of `ports.ContextStore`."""
 
     def add_context_calls(self, owner: Owner, calls: Sequence[ContextCall], *, keep: int) -> bool:
+        # The latest calls are kept, whoever they were for.
+        owner = owner.whole
+
         def add(unit: Unit) -> bool:
             if unit.one("find_agent", **owner_params(owner)) is None:
                 return False

@@ -178,13 +178,21 @@ class ErasureRows(AuditRows):
     """Implementation of `ports.ErasureStore`."""
 
     def list_traces(
-        self, tenant: str, table: str, *, agent: str = "", session_id: str = "", after: Key = (), limit: int = 500
+        self,
+        tenant: str,
+        table: str,
+        *,
+        agent: str = "",
+        session_id: str = "",
+        user: str | None = None,
+        after: Key = (),
+        limit: int = 500,
     ) -> Sequence[Trace]:
         if table == NOTES_FILE:
             return []
         start = after or TABLES[table].start
         values = {"tenant": tenant, "agent": agent, "session": session_id, "after": start[0], "limit": limit}
-        values["after_too"] = start[-1]
+        values |= {"after_too": start[-1]} | ({} if user is None else {"user": user})
         rows = self._read(tenant, lambda unit: unit.all(f"traces_in_{table}", **values))
         return [_trace_from(table, row) for row in rows]
 

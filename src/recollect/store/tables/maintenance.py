@@ -30,8 +30,9 @@ class MaintenanceRows(Units):
                 maybe_moment(expires_at),
                 maybe_moment(valid_to),
                 category,
+                user,
             )
-            for seq, importance, created_at, last_retrieved_at, expires_at, valid_to, category in rows
+            for seq, importance, created_at, last_retrieved_at, expires_at, valid_to, category, user in rows
         ]
 
     def count_aging(self, owner: Owner, *, now: datetime) -> tuple[int, int]:

@@ -24,6 +24,7 @@ from recollect.store.tables.rows import (
     MAX_PATTERN_BYTES,
     memory_from,
     memory_values,
+    merge_parts,
     owner_params,
     summary_from,
     version_from,
@@ -100,6 +101,12 @@ class MemoryRows(Units):
         before: int | None = None,
         limit: int = 20,
     ) -> Sequence[Memory]:
+        if len(owner.parts) > 1:
+            # One listing for each user, because an index has the rows of one user in order.
+            filters: dict[str, Any] = {"kind": kind, "needle": needle, "where": where, "state": state}
+            page: dict[str, Any] = {"now": now, "is_past": is_past, "before": before, "limit": limit}
+            found = [self.list_memories(part, **filters, **page) for part in owner.parts]
+            return merge_parts(found, limit, lambda memory: memory_seq(memory.id) or 0)
         pattern = f"%{like_literal(fold(needle))}%"
         if len(pattern.encode()) > MAX_PATTERN_BYTES:
             return []
@@ -116,8 +123,9 @@ class MemoryRows(Units):
         name = "list_memories" if kind is None else "list_episodes"
         if kind is not None and kind is not Kind.EPISODE:
             name, values["kind"] = "list_memories_of_kind", kind.value
-        # The texts in memory lack uncommitted rows, so inside a transaction the database has to search.
-        elif needle and state is State.LIVE and self._unit(owner.tenant) is None:
+        # The texts in memory lack uncommitted rows, so inside a transaction the database has to search. The rows of one
+        # user are few and have an index.
+        elif needle and state is State.LIVE and owner.user is None and self._unit(owner.tenant) is None:
             numbers = self._engine.index.numbers_holding(owner, fold(needle))
             if numbers is not None:
                 values["kind"] = ANY_KIND if kind is None else kind.value
@@ -247,7 +255,7 @@ class MemoryRows(Units):
 
 _EDITABLE = (
     "tenant_id agent_id seq version text folded tags folded_tags scope importance category expires_at archived_at "
-    "content_hash valid_to held_at flag metadata"
+    "content_hash valid_to held_at flag metadata user_id"
 )
 """Parameters of the statement `update_memory`."""
 

@@ -8,11 +8,24 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
+from heapq import nlargest
+from itertools import chain
 from operator import attrgetter
 from types import NoneType
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
-from recollect.model import Agent, AuditEvent, Detail, Kind, Memory, MemoryVersion, Owner, Workflow, WorkflowStep
+from recollect.model import (
+    NO_USER,
+    Agent,
+    AuditEvent,
+    Detail,
+    Kind,
+    Memory,
+    MemoryVersion,
+    Owner,
+    Workflow,
+    WorkflowStep,
+)
 from recollect.policy.audit import canonical_json
 from recollect.policy.names import memory_id, memory_seq
 from recollect.policy.text import content_hash, fold
@@ -132,7 +145,7 @@ class RecordRows(Generic[R]):
             if value is not None:
                 values[column] = render(value)
         if "user_id" in values:
-            values["user_id"] = values["user_id"] or ""
+            values["user_id"] = values["user_id"] or NO_USER
         return values
 
 
@@ -199,9 +212,17 @@ def memory_values(memory: Memory, seq: int) -> dict[str, Any]:
     }
 
 
-def owner_params(owner: Owner) -> dict[str, str]:
-    """Return the parameters that every statement on an agent's rows takes."""
-    return {"tenant": owner.tenant, "agent": owner.agent}
+def owner_params(owner: Owner) -> dict[str, str | None]:
+    """Return the parameters that every statement on an agent's rows takes; with `user` it is limited to that user."""
+    params: dict[str, str | None] = {"tenant": owner.tenant, "agent": owner.agent}
+    if owner.user is not None:
+        params |= {"user": owner.user, "also": NO_USER if owner.with_shared else None}
+    return params
+
+
+def merge_parts(found: Sequence[Sequence[R]], limit: int, key: Callable[[R], Any]) -> Sequence[R]:
+    """Return the first `limit` records by descending key; `found` has such a listing for each of `Owner.parts`."""
+    return found[0] if len(found) == 1 else nlargest(limit, chain.from_iterable(found), key=key)
 
 
 def readable_event(row: Row) -> AuditEvent:

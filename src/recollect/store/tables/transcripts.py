@@ -14,7 +14,7 @@ from recollect.store.conditions import compile_filter
 from recollect.store.engine import Row, Unit, Units
 from recollect.store.tables.agents import make_agent
 from recollect.store.tables.columns import COLUMNS
-from recollect.store.tables.rows import BEHIND_ALL, RecordRows, owner_params
+from recollect.store.tables.rows import BEHIND_ALL, RecordRows, merge_parts, owner_params
 
 NO_SUCH_SESSION = "There is no such session."
 
@@ -55,9 +55,13 @@ class TranscriptRows(Units):
         self, owner: Owner, *, where: Condition | None = None, before: Place | None = None, limit: int = 100
     ) -> Sequence[Session]:
         name, place = ("first_sessions", {}) if before is None else ("sessions_before", _cursor(before))
-        values, clause = owner_params(owner) | place, compile_filter(where, self._engine.name)
-        rows = self._read(owner.tenant, lambda unit: unit.all(name, clause, **values, limit=limit))
-        return [_session_from(row) for row in rows]
+        clause = compile_filter(where, self._engine.name)
+
+        def read(unit: Unit) -> list[list[Session]]:
+            parts = (unit.all(name, clause, **owner_params(part), **place, limit=limit) for part in owner.parts)
+            return [[*map(_session_from, rows)] for rows in parts]
+
+        return merge_parts(self._read(owner.tenant, read), limit, lambda session: (session.updated_at, session.id))
 
     def list_tenant_sessions(
         self, tenant: str, *, where: Condition | None = None, before: Place | None = None, limit: int = 100

@@ -2,11 +2,11 @@
 INSERT INTO context_calls ({context_call}) VALUES ({:context_call}) ON CONFLICT (tenant_id, agent_id, id) DO NOTHING
 
 -- name: find_context_call
-SELECT {context_call} FROM context_calls WHERE tenant_id = :tenant AND agent_id = :agent AND id = :id
+SELECT {context_call} FROM context_calls WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND id = :id
 
 -- name: list_context_calls
 SELECT {context_call} FROM context_calls
-WHERE tenant_id = :tenant AND agent_id = :agent AND id < :before AND :session IN ('', session_id)
+WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND id < :before AND :session IN ('', session_id)
 ORDER BY id DESC LIMIT :limit
 
 -- name: oldest_kept_context_call
@@ -35,7 +35,7 @@ DELETE FROM shown_texts WHERE tenant_id = :tenant
 
 -- name: list_tool_results
 SELECT {memory} FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND session_id = :session AND role = 'tool_result'
+WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND session_id = :session AND role = 'tool_result'
   AND archived_at IS NULL AND held_at IS NULL AND (expires_at IS NULL OR expires_at > :now)
   AND (valid_to IS NULL OR valid_to > :now)
 ORDER BY seq DESC LIMIT :limit

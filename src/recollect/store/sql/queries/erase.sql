@@ -7,32 +7,32 @@ WHERE tenant_id = :tenant AND :agent IN ('', id) AND id > :after ORDER BY id LIM
 -- name: traces_in_memories
 SELECT agent_id, session_id, seq, NULL, created_at, text, tags, category, session_id, flag, user_id, metadata,
   namespace, item_key FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :after AND :session IN ('', session_id)
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND seq > :after AND :session IN ('', session_id)
 ORDER BY seq LIMIT :limit
 
 -- name: traces_in_memory_versions
 SELECT agent_id, NULL, seq, version, replaced_at, text, tags, metadata FROM memory_versions
-WHERE tenant_id = :tenant AND agent_id = :agent AND (seq, version) > (:after, :after_too)
+WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries} AND (seq, version) > (:after, :after_too)
 ORDER BY seq, version LIMIT :limit
 
 -- name: traces_in_proposals
 SELECT agent_id, NULL, seq, NULL, created_at, text, tags, reason, user_id FROM proposals
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :after ORDER BY seq LIMIT :limit
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND seq > :after ORDER BY seq LIMIT :limit
 
 -- name: traces_in_context_calls
 SELECT agent_id, session_id, id, NULL, NULL, session_id, layout, blocks, truncations, user_id FROM context_calls
-WHERE tenant_id = :tenant AND agent_id = :agent AND id > :after AND :session IN ('', session_id)
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND id > :after AND :session IN ('', session_id)
 ORDER BY id LIMIT :limit
 
 -- name: traces_in_details
 SELECT agent_id, session_id, key, NULL, created_at, key, type, description, summary, session_id, metadata, user_id
 FROM details
-WHERE tenant_id = :tenant AND agent_id = :agent AND key > :after AND :session IN ('', session_id)
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND key > :after AND :session IN ('', session_id)
 ORDER BY key LIMIT :limit
 
 -- name: traces_in_chat_sessions
 SELECT agent_id, id, id, NULL, created_at, id, summary, user_id, metadata FROM chat_sessions
-WHERE tenant_id = :tenant AND id > :after AND :agent IN ('', agent_id) AND :session IN ('', id)
+WHERE tenant_id = :tenant{owned} AND id > :after AND :agent IN ('', agent_id) AND :session IN ('', id)
 ORDER BY id LIMIT :limit
 
 -- name: traces_in_chat_messages

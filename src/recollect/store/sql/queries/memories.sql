@@ -3,7 +3,7 @@ INSERT INTO memories ({memory}, folded, folded_tags, content_hash)
 VALUES ({:memory}, :folded, :folded_tags, :content_hash)
 
 -- name: find_memory
-SELECT {memory} FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq
+SELECT {memory} FROM memories WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND seq = :seq
 
 -- Conditions and order shared by all listings of memories.
 -- fragment: listed
@@ -12,35 +12,35 @@ ORDER BY seq DESC LIMIT :limit
 
 -- name: list_memories
 SELECT {memory} FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq < :before
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND seq < :before
   AND {listed}
 
 -- name: list_episodes
 SELECT {memory} FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND seq < :before
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND kind = 'episode' AND seq < :before
   AND {listed}
 
 -- The second condition on kind enables the partial index of the other kinds.
 -- name: list_memories_of_kind
 SELECT {memory} FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND kind = :kind AND kind <> 'episode' AND seq < :before
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND kind = :kind AND kind <> 'episode' AND seq < :before
   AND {listed}
 
 -- name: find_same_memory
 SELECT {memory} FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND content_hash = :content_hash AND kind = :kind AND kind <> 'episode'
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND content_hash = :content_hash AND kind = :kind AND kind <> 'episode'
   AND archived_at IS NULL AND (expires_at IS NULL OR expires_at > :now) AND (valid_to IS NULL OR valid_to > :now)
 ORDER BY seq DESC LIMIT 1
 
 -- name: last_episode
 SELECT {memory} FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND session_id = :session_id
+WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND kind = 'episode' AND session_id = :session_id
   AND seq > (SELECT max(seq) FROM memories WHERE tenant_id = :tenant AND agent_id = :agent) - 300
 ORDER BY seq DESC LIMIT 1
 
 -- name: list_for_review
 SELECT {memory} FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND archived_at IS NULL AND flag IS NOT NULL
+WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND archived_at IS NULL AND flag IS NOT NULL
 ORDER BY seq DESC LIMIT :limit
 
 -- name: update_memory
@@ -50,6 +50,7 @@ SET text = :text, folded = :folded, tags = :tags, folded_tags = :folded_tags, sc
     content_hash = :content_hash, valid_to = :valid_to, held_at = :held_at, flag = :flag,
     metadata = :metadata, version = version + 1
 WHERE tenant_id = :tenant_id AND agent_id = :agent_id AND seq = :seq AND version = :version
+  AND user_id = :user_id
 
 -- name: keep_version
 INSERT INTO memory_versions (tenant_id, agent_id, seq, version, text, tags, importance, metadata, replaced_at)
@@ -57,28 +58,29 @@ SELECT tenant_id, agent_id, seq, version, text, tags, importance, metadata, :rep
 WHERE tenant_id = :tenant_id AND agent_id = :agent_id AND seq = :seq AND version = :version
 
 -- name: list_versions
+-- users: the memory is looked up first
 SELECT {version} FROM memory_versions
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq AND version < :before
 ORDER BY version DESC LIMIT :limit
 
 -- name: delete_memory
-DELETE FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq
+DELETE FROM memories WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND seq = :seq
 
 -- name: beyond_kept
-SELECT seq FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND kind = :kind AND kind <> 'episode'
+SELECT seq FROM memories WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND kind = :kind AND kind <> 'episode'
 ORDER BY seq DESC LIMIT :limit OFFSET :keep
 
 -- name: oldest_low_trust
-SELECT seq FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND kind = :kind AND kind <> 'episode'
+SELECT seq FROM memories WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND kind = :kind AND kind <> 'episode'
   AND origin NOT IN ('user', 'agent')
 ORDER BY seq LIMIT :limit
 
 -- name: beyond_kept_episodes
-SELECT seq FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode'
+SELECT seq FROM memories WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND kind = 'episode'
 ORDER BY seq DESC LIMIT :limit OFFSET :keep
 
 -- name: oldest_low_trust_episodes
-SELECT seq FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode'
+SELECT seq FROM memories WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND kind = 'episode'
   AND origin NOT IN ('user', 'agent')
 ORDER BY seq LIMIT :limit
 
@@ -90,6 +92,9 @@ DELETE FROM memory_index WHERE tenant_id = :tenant_id AND agent_id = :agent_id A
 -- name: memory_index_state
 SELECT life, revision, rewrites FROM agents WHERE tenant_id = :tenant AND id = :agent
 
+-- name: any_user
+SELECT 1 FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND user_id > '' LIMIT 1
+
 -- Version of the index entry of a memory: it also counts how often the end of the memory moved.
 -- fragment: entry_version
 (SELECT version FROM memory_index i
@@ -97,5 +102,5 @@ SELECT life, revision, rewrites FROM agents WHERE tenant_id = :tenant AND id = :
 
 -- name: texts_after
 SELECT seq, folded FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :seq AND archived_at IS NULL
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND seq > :seq AND archived_at IS NULL
 ORDER BY seq

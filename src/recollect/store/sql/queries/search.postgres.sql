@@ -5,7 +5,7 @@
 SELECT 1 FROM agents WHERE tenant_id = :tenant AND id = :agent FOR NO KEY UPDATE
 
 -- name: find_memories
-SELECT {memory} FROM memories WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
+SELECT {memory} FROM memories WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND seq = ANY(:seqs)
 
 -- name: find_chunks
 SELECT {chunk} FROM kb_chunks WHERE tenant_id = :tenant AND id = ANY(:seqs)
@@ -49,7 +49,7 @@ VALUES (:tenant_id, :seq, :version, :category, :words::tsvector, :length, :embed
 
 -- name: set_memory_vector
 UPDATE memory_index SET embedder_id = :embedder_id, embedding = :vector::halfvec
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq AND version = :version
+WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries} AND seq = :seq AND version = :version
 
 -- name: set_chunk_vector
 UPDATE chunk_index SET embedder_id = :embedder_id, embedding = :vector::halfvec
@@ -65,16 +65,18 @@ WHERE tenant_id = :tenant AND embedder_id <> :embedder_id
 
 -- name: memory_index_after
 SELECT {memory_entry} FROM memory_index
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :seq
+WHERE tenant_id = :tenant AND agent_id = :agent AND seq > :seq{user| AND seq IN (
+    SELECT m.seq FROM memories m
+    WHERE m.tenant_id = :tenant AND m.agent_id = :agent AND m.user_id = :user AND m.seq > :seq)}
 ORDER BY seq LIMIT :limit
 
 -- name: memory_index_rows
 SELECT {memory_entry} FROM memory_index
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
+WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries} AND seq = ANY(:seqs)
 
 -- name: memory_fields
 SELECT seq, {entry_version}, {where} FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND seq = ANY(:seqs)
 
 -- Columns of an entry for the index in memory.
 -- fragment: memory_entry
@@ -84,7 +86,7 @@ role, since
 -- Aggregate into one value of big-endian numbers, unordered: three times faster than ten thousand rows.
 -- name: memory_index_versions
 SELECT string_agg(int8send(seq) || int8send(version) || int8send(coalesce(embedder_id, 0)), '') FROM memory_index
-WHERE tenant_id = :tenant AND agent_id = :agent
+WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries}
 
 -- name: chunk_index_after
 SELECT {chunk_entry} FROM chunk_index
@@ -104,7 +106,7 @@ WHERE tenant_id = :tenant
 
 -- name: list_these
 SELECT {memory} FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
+WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND seq = ANY(:seqs)
   AND (:kind = 'all' OR kind = :kind) AND {listed}
 
 -- BM25 over `term`, the words of the query; `size`, the number of rows and their average length; and `candidate`, each
@@ -168,14 +170,14 @@ ORDER BY embedding::halfvec({dimensions}) <=> :vector::halfvec({dimensions}) LIM
 
 -- name: archive_memories
 UPDATE memories SET archived_at = :now
-WHERE tenant_id = :tenant AND agent_id = :agent AND archived_at IS NULL AND seq = ANY(:seqs)
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND archived_at IS NULL AND seq = ANY(:seqs)
 
 -- name: remove_all_from_index
-DELETE FROM memory_index WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
+DELETE FROM memory_index WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries} AND seq = ANY(:seqs)
 
 -- name: ending_episodes
 SELECT seq, category, created_at, last_retrieved_at, expires_at FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND archived_at IS NULL AND valid_to IS NULL
+WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND kind = 'episode' AND archived_at IS NULL AND valid_to IS NULL
   AND expires_at > :now AND seq = ANY(:seqs)
 
 -- Lock rows in order, so that servers that mark the same memories cannot deadlock.
@@ -183,7 +185,7 @@ WHERE tenant_id = :tenant AND agent_id = :agent AND kind = 'episode' AND archive
 UPDATE memories SET last_retrieved_at = :at
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq IN (
   SELECT seq FROM memories
-  WHERE tenant_id = :tenant AND agent_id = :agent AND seq = ANY(:seqs)
+  WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND seq = ANY(:seqs)
     AND (last_retrieved_at IS NULL OR last_retrieved_at < :at)
   ORDER BY seq FOR UPDATE
 )

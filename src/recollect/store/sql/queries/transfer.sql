@@ -11,6 +11,12 @@ WHERE tenant_id = :tenant AND hash > :hash ORDER BY hash LIMIT :limit
 SELECT tenant_id, hash, erased_at FROM erased_texts
 WHERE tenant_id = :tenant AND hash > :hash ORDER BY hash LIMIT :limit
 
+-- name: any_record
+SELECT 1 FROM memories WHERE tenant_id = :tenant AND agent_id = :agent{owned}
+UNION ALL SELECT 1 FROM chat_sessions WHERE tenant_id = :tenant AND agent_id = :agent{owned}
+UNION ALL SELECT 1 FROM details WHERE tenant_id = :tenant AND agent_id = :agent{owned}
+LIMIT 1
+
 -- name: export_agents
 SELECT {agent}, last_seq FROM agents WHERE tenant_id = :tenant AND id > :id ORDER BY id LIMIT :limit
 
