@@ -87,7 +87,7 @@ def test_the_same_in_json(program: Program) -> None:
     assert set(hit) == set("source id text score parts created_at agent_id kind tags weights explain".split())
     assert set(hit["parts"]) == {"similarity", "recency", "importance", "source"}
     (agent,) = agents["items"]
-    assert agent["memories_count"] == {"core": 0, "journal": 0, "note": 0, "episode": 1}
+    assert agent["memories_count"] == {"core": 0, "journal": 0, "note": 0, "episode": 1, "item": 0}
     assert program("forget", "m-1", "--json").json == {"ok": True, "id": "m-1"}
 
 

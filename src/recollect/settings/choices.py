@@ -278,7 +278,7 @@ class Settings:
     )
     tool_sets: tuple[str, ...] = setting(
         ("notes", "recall"),
-        "Sets of tools that the MCP server offers: `notes`, `journal`, `recall`, `details`, `admin`.",
+        "Sets of tools that the MCP server offers: `notes`, `journal`, `recall`, `details`, `items`, `admin`.",
     )
     agent_tool_sets: tuple[str, ...] = setting(
         ("notes", "journal", "recall", "details"), "Sets of tools that the reference agent offers to its model."

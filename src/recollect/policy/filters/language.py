@@ -50,7 +50,7 @@ WRONG = "The filter is wrong at {}: {}."
 _TOKEN = re.compile(
     r"""\s*(?:(?P<sign><=|>=|!=|=|<|>|\(|\)|,)
     |(?P<quoted>'(?:[^']|'')*'|"(?:[^"]|"")*")
-    |(?P<field>metadata(?:\.(?:[^\s.()=<>!,'"]+|'(?:[^']|'')*'|"(?:[^"]|"")*"))+(?=[\s()=<>!,]|$))
+    |(?P<field>(?:metadata|value)(?:\.(?:[^\s.()=<>!,'"]+|'(?:[^']|'')*'|"(?:[^"]|"")*"))+(?=[\s()=<>!,]|$))
     |(?P<word>[^\s()=<>!,'"]+))""",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -150,8 +150,8 @@ class _Maker:
     def find_field(self, text: str, fail: Callable[[str], NoReturn]) -> tuple[str, tuple[str, ...]]:
         """Return a field and, of metadata, the path of keys."""
         text = check_text(text, what="filter")
-        name, dot, _ = text.partition(".")
-        name = ALIASES.get(name.lower(), name.lower())
+        given, dot, _ = text.partition(".")
+        name = ALIASES.get(given.lower(), given.lower())
         if name not in self._fields:
             named = f"`{text}`" if len(text) <= MAX_NAMED_CHARS else "such"
             known = ", ".join(f"{METADATA}.<key>" if each == METADATA else each for each in self._fields)
@@ -160,7 +160,7 @@ class _Maker:
             if dot:
                 fail(f"only metadata has keys, not {name}")
             return name, ()
-        path, at = list[str](), len(name)
+        path, at = list[str](), len(given)
         while match := _KEY.match(text, at):
             single, double, plain = match.groups()
             path.append(plain or (single or "").replace("''", "'") or (double or "").replace('""', '"'))

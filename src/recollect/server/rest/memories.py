@@ -14,10 +14,8 @@ from typing import Annotated, Any, Self
 from fastapi import Path, Query
 from pydantic import BaseModel, Field, Strict
 
-from recollect.caller import current_caller
 from recollect.model import Kind, Memory, MemoryVersion, Origin, Role, Scope, State
 from recollect.policy.memories.kinds import MAX_TAGS, RULES
-from recollect.policy.memories.trust import check_claim
 from recollect.server.http.auth import CurrentAgent, CurrentRecollect
 from recollect.server.http.routing import ADMIN, READ, WRITE, Router
 from recollect.server.paging import decode_cursor, decode_number, fit_page, next_cursor, read_page
@@ -38,6 +36,7 @@ from recollect.server.rest.shapes import (
     UserName,
     Where,
     WhereText,
+    check_origin,
 )
 from recollect.services.memories.similar import find_lookalikes
 
@@ -221,8 +220,7 @@ def list_memories(
 
 def draft_fields(body: NewMemory) -> dict[str, Any]:
     """Return the arguments of `remember`. Raises: Forbidden when the origin is trusted more than the key."""
-    if body.origin is not None and body.origin in [*Origin]:
-        check_claim(Origin(body.origin), current_caller().trust)
+    check_origin(body.origin)
     return dict(body)
 
 
