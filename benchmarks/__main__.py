@@ -14,6 +14,7 @@ from pathlib import Path
 from benchmarks import (
     contexts,
     details,
+    filters,
     hostile,
     maintenance,
     postgres,
@@ -33,6 +34,7 @@ PARTS = {
     "searches": searches,
     "postgres": postgres,
     "recalls": recalls,
+    "filters": filters,
     "details": details,
     "contexts": contexts,
     "maintenance": maintenance,

@@ -58,6 +58,8 @@ def test_a_session_shows_its_summary_and_what_it_covers(client: httpx2.Client, a
         "summary": "",
         "summarizedCount": 0,
         "message_count": 0,
+        "user": None,
+        "metadata": {},
     }
     assert client.get(SESSIONS, params={"agent": agent}).json()["items"] == [client.get(chat).json()]
 

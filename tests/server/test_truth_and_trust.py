@@ -148,3 +148,5 @@ def test_what_has_expired_is_listed_by_filter_and_restored(
     refused = client.post(f"{ann}/memories/restore", json={"tag": "food"})
     assert (refused.status_code, "Name the memories to restore" in refused.json()["error"]) == (400, True)
     assert client.post(f"{ann}/memories/m-999/restore").status_code == 404
+    unknown = client.post("/api/agents/nobody/memories/restore", json={"state": "archived"})
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "not_found")

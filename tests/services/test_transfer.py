@@ -680,6 +680,22 @@ def test_a_wrong_signature_refuses_the_file(
         assert core_of(there.tenant(f"{tenant.id}-b")) == HELD
 
 
+def test_a_file_that_is_replaced_after_it_was_checked_is_told_of(
+    tenant: TenantMemory, export: Path, elsewhere: Recollect
+) -> None:
+    forged, other = export.read_bytes().replace(b"tabs", b"dots").splitlines(keepends=True)[:-1], export.parent / "x"
+    other.write_bytes(sealed(forged))
+
+    def replace_file(done: int, total: int) -> None:
+        # The first pass goes on with the file that it has opened.
+        if other.exists():
+            other.replace(export)
+
+    with pytest.raises(Conflict, match="was replaced while it was imported"):
+        elsewhere.tenant(tenant.id).import_(export, trusted=True, progress=replace_file)
+    assert "import.done" not in [each.action for each in elsewhere.tenant(tenant.id).audit.list(limit=500)]
+
+
 def test_a_short_export_key_is_refused(place: Place, clock: Clock) -> None:
     with (
         pytest.raises(Invalid, match="export_key is shorter than 16 characters"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from recollect.api.agent_curation import AgentCuration
 from recollect.api.agent_details import AgentCapture, AgentConsolidation, AgentDetails
@@ -13,6 +13,8 @@ from recollect.api.agent_recall import AgentRecall
 from recollect.api.agent_records import ANY_STATE, MAX_PAGE, PAGE, SEARCH_LIMIT, AgentRecords, AgentView
 from recollect.caller import current_caller
 from recollect.model import ContextCall, Conversation, Hit, Json, Message, Recalled, Session, Skill, WorkingMemory
+from recollect.policy.filters.conditions import SESSION_FIELDS
+from recollect.policy.filters.language import Where, parse_filter
 from recollect.policy.memories.trust import check_removal
 from recollect.policy.numbers import check_whole
 from recollect.policy.prompt.tokens import count_message
@@ -20,6 +22,7 @@ from recollect.policy.prompt.window import private_memory
 from recollect.policy.recall.purposes import check_purpose, recall_block
 from recollect.policy.text import check_text
 from recollect.ports import Place
+from recollect.services.knowledge.search import KnowledgeOptions
 from recollect.services.prompt.blocks import break_forged_in_memories, break_forged_references, list_private_memories
 from recollect.services.prompt.gather import ToolResult
 from recollect.services.recall.recall import RecallRequest, check_limit
@@ -78,21 +81,27 @@ class AgentTranscripts(AgentView):
         """
         return self._services.conversations(self.owner, session_id)
 
-    def add_session(self, id: str | None = None, *, user: str | None = None) -> Session:
-        """Start a conversation with the given id, or with a generated one. `user` is the end user it belongs to.
+    def add_session(
+        self, id: str | None = None, *, user: str | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> Session:
+        """Start a conversation with the given id, or with a generated one.
 
-        Raises: Invalid; Conflict when the id is taken; Forbidden.
+        `user` is the end user it belongs to, `metadata` a JSON object of up to 8 KB.
+
+        Raises: Invalid, SecretRejected; Conflict when the id is taken; Forbidden.
         """
-        return self._services.transcripts.add_session(self._narrow(user), id)
+        return self._services.transcripts.add_session(self._narrow(user), id, metadata=metadata)
 
-    def sessions(self, *, before: Place | None = None, limit: int = PAGE) -> Sequence[Session]:
+    def sessions(self, *, where: Where = None, before: Place | None = None, limit: int = PAGE) -> Sequence[Session]:
         """List conversations, most recently used first.
 
-        `before` (`place_of` a session) continues a listing.
+        `where` filters by user, created_at, updated_at and metadata (docs/filters.md). `before` (`place_of` a session)
+        continues a listing.
 
         Raises: Invalid.
         """
-        return self._store.list_sessions(self.owner, before=before, limit=check_limit(limit, most=MAX_PAGE))
+        found, most = parse_filter(where, SESSION_FIELDS), check_limit(limit, most=MAX_PAGE)
+        return self._store.list_sessions(self.owner, where=found, before=before, limit=most)
 
     def session(self, id: str) -> Session:
         """Return one conversation. Raises: NotFound."""
@@ -219,15 +228,17 @@ class AgentContexts(AgentView):
         layout: str | None = None,
         tool_results: Sequence[ToolResult] | None = None,
         min_score: float | None = None,
+        where: Where = None,
         user: str | None = None,
     ) -> WorkingMemory:
         """Assemble everything a model should see before it answers `message`, within `budget` tokens.
 
         `system_prompt` defaults to the agent's own, `tool_results` to those the session stored, `budget` and `layout`
         ("standard" or "cache_stable") to the settings. Only memories and passages with a similarity of at least
-        `min_score` are recalled (default: by the setting `context_floor`; 0: no limit). Everything that was shortened
-        is listed in `truncations` and in the audit log. `user` is the reader of the prompt; by default the user of the
-        session. If it has none either, the prompt shows only what belongs to no user.
+        `min_score` are recalled (default: by the setting `context_floor`; 0: no limit), and only memories that pass the
+        filter `where` (docs/filters.md); core memories, journal and notes stay. Everything that was shortened is listed
+        in `truncations` and in the audit log. `user` is the reader of the prompt; by default the user of the session.
+        If it has none either, the prompt shows only what belongs to no user.
 
         Raises: Invalid, Forbidden; OverBudget when the system prompt, the skills and the message alone do not fit.
         """
@@ -240,6 +251,7 @@ class AgentContexts(AgentView):
             layout=layout,
             tool_results=tool_results,
             min_score=min_score,
+            where=where,
         )
 
     def context_calls(
@@ -273,19 +285,16 @@ class AgentKnowledge(AgentView):
         """List the skills of this agent by name, read from skill files."""
         return self._services.skills.for_agent(self.owner)
 
-    def search_knowledge(
-        self, query: str, *, categories: Collection[str] = (), limit: int = 5, min_score: float | None = None
-    ) -> Sequence[Hit]:
-        """Search the tenant's documents by words and meaning; return the best passages.
+    def search_knowledge(self, query: str, **options: Unpack[KnowledgeOptions]) -> Sequence[Hit]:
+        """Search the tenant's documents by words and meaning; return the best `limit` passages (5).
 
-        `categories` narrows the search within the categories this agent may read; empty means all of those. A score is
-        the probability that a person would call the passage relevant; `min_score` replaces the default floor.
+        `categories` narrows the search within the categories this agent may read; empty means all of those. `where`
+        filters the documents by title, category, source, created_at, updated_at and metadata (docs/filters.md). A score
+        is the probability that a person would call the passage relevant; `min_score` replaces the default floor.
 
         Raises: Invalid.
         """
-        return self._services.search_knowledge.for_agent(
-            self.owner, query, categories=categories, limit=limit, min_score=min_score
-        )
+        return self._services.search_knowledge.for_agent(self.owner, query, **options)
 
 
 __all__ = ["ANY_STATE", "MAX_PAGE", "PAGE", "SEARCH_LIMIT", "AgentMemory"]

@@ -120,12 +120,12 @@ def build_services(
     echoes, retrieved = LoopGuard(store, now), _build_marks(store, settings)
     guard = SecretGuard(store, now, mode=settings.secrets)
     details = Details(store, guard, Describe(fast if settings.detail_summary == "model" else None), now)
-    maintain, schedule = _build_maintain(store, embedding, retrieved, now, settings)
+    judge = partial(judge_memory, mode=settings.suspicious)
+    maintain, schedule = _build_maintain(store, embedding, retrieved, judge, now, settings)
     remember = _build_remember(store, embedding, guard, echoes, schedule, now, settings)
     transcripts = TranscriptWriter(store, remember, guard, now, is_capturing=settings.capture_turns)
     conversations = _build_conversations(store, guard, summary, now, settings)
-    judge = partial(judge_memory, mode=settings.suspicious)
-    recall = _build_recall(store, embedding, echoes, retrieved, judge, now, settings)
+    recall = _build_recall(store, embedding, echoes, retrieved, schedule, judge, now, settings)
     inject = _build_inject(store, embedding, echoes, judge, now, settings)
     context_calls, keys = ContextCalls(store, keep=settings.context_calls_kept), ApiKeys(store, now)
     consolidate = _build_consolidate(store, remember, guard, summary, now, settings)
@@ -203,21 +203,22 @@ def _build_remember(
         # At most a tenth of the quota, so that an agent never has much more than its quota.
         step=settings.maintenance_writes and max(1, min(settings.maintenance_writes, settings.episode_quota // 10)),
         on_step=schedule.request,
+        on_first=schedule.nudge,
     )
 
 
 def _build_maintain(
-    store: Store, embedding: Embedding, retrieved: RetrievalMarks, now: Clock, settings: Settings
+    store: Store, embedding: Embedding, retrieved: RetrievalMarks, judge: Judge, now: Clock, settings: Settings
 ) -> tuple[Maintain, MaintenanceSchedule]:
-    lifetimes, keeps_gist = _read_lifetimes(settings), settings.gist_on_expiry
     maintain = Maintain(
         store,
         embedding,
         now,
         quota=settings.episode_quota,
         quota_per_user=settings.episode_quota_per_user,
-        lifetimes=lifetimes,
-        keeps_gist=keeps_gist,
+        lifetimes=_read_lifetimes(settings),
+        keeps_gist=settings.gist_on_expiry,
+        judge=judge,
     )
     return maintain, MaintenanceSchedule(maintain, retrieved.flush, now, interval=settings.maintenance_interval)
 
@@ -311,6 +312,7 @@ def _build_recall(
     embedding: Embedding,
     echoes: LoopGuard,
     retrieved: RetrievalMarks,
+    schedule: MaintenanceSchedule,
     judge: Judge,
     now: Clock,
     settings: Settings,
@@ -334,6 +336,7 @@ def _build_recall(
         floor=settings.recall_floor,
         half_life=timedelta(days=settings.recency_half_life),
         deadline=settings.recall_deadline,
+        on_recall=schedule.nudge,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeVar, Unpack
 
@@ -27,6 +28,8 @@ from recollect.model import (
     Session,
 )
 from recollect.policy.agents import AgentFields, check_agent_fields
+from recollect.policy.filters.conditions import SESSION_FIELDS
+from recollect.policy.filters.language import Where, parse_filter
 from recollect.policy.memories.trust import check_decision
 from recollect.policy.names import check_user
 from recollect.policy.text import check_text
@@ -231,19 +234,20 @@ class TenantKeys(TenantView):
 class TenantTranscripts(TenantView):
     """Methods that read conversations of all agents."""
 
-    def sessions(self, *, before: Place | None = None, limit: int = PAGE) -> Sequence[Session]:
+    def sessions(self, *, where: Where = None, before: Place | None = None, limit: int = PAGE) -> Sequence[Session]:
         """List conversations of all agents, most recently used first.
 
-        `before` (`place_of` a session) continues a listing.
+        `where` filters by user, created_at, updated_at and metadata (docs/filters.md). `before` (`place_of` a session)
+        continues a listing.
 
         Raises: Invalid.
         """
-        limit, caller = check_limit(limit, most=MAX_PAGE), current_caller()
+        limit, caller, chosen = check_limit(limit, most=MAX_PAGE), current_caller(), parse_filter(where, SESSION_FIELDS)
         if not caller.agents:
             caller.check_all_users()
-            return self._store.list_tenant_sessions(self.id, before=before, limit=limit)
-        owners = [self._owner(agent) for agent in caller.agents]
-        found = [each for owner in owners for each in self._store.list_sessions(owner, before=before, limit=limit)]
+            return self._store.list_tenant_sessions(self.id, where=chosen, before=before, limit=limit)
+        listed = partial(self._store.list_sessions, where=chosen, before=before, limit=limit)
+        found = [each for agent in caller.agents for each in listed(self._owner(agent))]
         return sorted(found, key=place_of, reverse=True)[:limit]
 
     def session(self, id: str) -> Session:

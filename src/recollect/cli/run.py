@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_type_hints
 
 import typer
 
@@ -235,6 +235,16 @@ def _decode_value(name: str, value: Any) -> Any:
 
 
 def _parameters(function: Callable[..., None]) -> list[inspect.Parameter]:
+    """Return the parameters of a function as keywords; `**options: Unpack[…]` gives one for each key, with None."""
     hints = get_type_hints(function, include_extras=True)
-    found = inspect.signature(function).parameters.values()
-    return [each.replace(annotation=hints[each.name], kind=inspect.Parameter.KEYWORD_ONLY) for each in found]
+    found: list[inspect.Parameter] = []
+    for each in inspect.signature(function).parameters.values():
+        if each.kind is inspect.Parameter.VAR_KEYWORD:
+            options = get_type_hints(get_args(hints[each.name])[0], include_extras=True)
+            found += [
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
+                for name, hint in options.items()
+            ]
+        else:
+            found.append(each.replace(annotation=hints[each.name], kind=inspect.Parameter.KEYWORD_ONLY))
+    return found

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 from recollect.model.owners import Owner
 from recollect.model.records import AuditHead, Kind, Memory, Origin
@@ -296,6 +296,7 @@ class ForeignMemory:
     category: str | None = None
     created_at: datetime | None = None  # None: now
     valid_from: datetime | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
     user: str | None = None  # end user it belongs to
 
 

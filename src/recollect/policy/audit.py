@@ -87,13 +87,11 @@ def describe_added(memories: Sequence[Memory], pruned: int, corrected: Sequence[
     return f"{len(memories):,} memories, {first.id} to {last.id}, were stored{room}."
 
 
-def start_hmac(key: str) -> hmac.HMAC:
-    """Begin an HMAC-SHA256, to be fed piece by piece."""
+def encode_key(key: str) -> bytes:
+    """Return the bytes of a key."""
     # An environment variable that is not UTF-8 arrives with surrogates; encode them back to the original bytes.
-    return hmac.new(key.encode("utf-8", "surrogateescape"), digestmod=hashlib.sha256)
+    return key.encode("utf-8", "surrogateescape")
 
 
 def _hmac(key: str, text: str) -> str:
-    keyed = start_hmac(key)
-    keyed.update(text.encode())
-    return keyed.hexdigest()
+    return hmac.new(encode_key(key), text.encode(), hashlib.sha256).hexdigest()

@@ -95,6 +95,15 @@ def memory_seq(id: object) -> int | None:
     return int(match.group(1)) if match else None
 
 
+def is_step_reached(first: str, last: str, step: int) -> bool:
+    """Return True if memories with these ids and those between reach the next multiple of `step`.
+
+    >>> is_step_reached("m-8", "m-10", 10), is_step_reached("m-11", "m-19", 10)
+    (True, False)
+    """
+    return (memory_seq(last) or 0) // step > ((memory_seq(first) or 0) - 1) // step
+
+
 def proposal_id(seq: int) -> str:
     """Return the public id of an agent's proposal number `seq`."""
     return f"p-{seq}"

@@ -107,6 +107,8 @@ def find_best_passages(evidence: PassageEvidence, *, limit: int, floor: float | 
         return {}
     features = compute_features(evidence, unseen=weights.unseen)
     scores = rank_passages(features, weights)
+    if evidence.found.allowed is not None:
+        scores = np.where(evidence.found.allowed, scores, np.float32(0))
     best = int(scores.argmax())
     logit = find_logit(describe_best(evidence, features, best, unseen=weights.unseen), weights)
     candidates = np.flatnonzero(scores > 0)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from recollect.model import (
     ApiKey,
@@ -23,6 +23,9 @@ from recollect.model import (
     Workflow,
     WorkflowStep,
 )
+
+if TYPE_CHECKING:
+    from recollect.policy.filters.conditions import Condition
 
 Place: TypeAlias = tuple[datetime, str]
 """Cursor of a listing by time: continue after this time and id, even if that record has been deleted."""
@@ -47,11 +50,15 @@ class TranscriptStore(Protocol):
     def find_tenant_session(self, tenant: str, id: str) -> Session | None:
         """Return the session with that id, of any agent."""
 
-    def list_sessions(self, owner: Owner, *, before: Place | None = None, limit: int = 100) -> Sequence[Session]:
-        """List sessions, most recently used first."""
+    def list_sessions(
+        self, owner: Owner, *, where: Condition | None = None, before: Place | None = None, limit: int = 100
+    ) -> Sequence[Session]:
+        """List sessions that meet `where`, most recently used first."""
 
-    def list_tenant_sessions(self, tenant: str, *, before: Place | None = None, limit: int = 100) -> Sequence[Session]:
-        """List sessions of all agents, most recently used first."""
+    def list_tenant_sessions(
+        self, tenant: str, *, where: Condition | None = None, before: Place | None = None, limit: int = 100
+    ) -> Sequence[Session]:
+        """List sessions of all agents that meet `where`, most recently used first."""
 
     def delete_session(self, owner: Owner, id: str) -> None:
         """Delete the session and its messages. Raises: NotFound."""

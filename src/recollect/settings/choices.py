@@ -213,7 +213,10 @@ class Settings:
         0, "Live episodes each user of an agent may have after maintenance; 0 is as many as `episode_quota`.", low=0
     )
     maintenance_interval: float = setting(
-        3600.0, "Seconds between maintenance runs of the server; 0 runs none by itself.", low=0, high=31_536_000
+        3600.0,
+        "Seconds between maintenance runs of a server, or of a program that stores or recalls; 0 runs none by itself.",
+        low=0,
+        high=31_536_000,
     )
     maintenance_writes: int = setting(
         1000,

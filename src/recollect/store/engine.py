@@ -114,7 +114,13 @@ class SearchIndex(Protocol):
         """
 
     def weigh_chunks(
-        self, tenant: str, terms: Sequence[str], vector: Vector | None, *, categories: Collection[str]
+        self,
+        tenant: str,
+        terms: Sequence[str],
+        vector: Vector | None,
+        *,
+        categories: Collection[str],
+        where: Condition | None = None,
     ) -> PassageEvidence: ...
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from recollect.model import Hit, Json, Kind, KindName
 from recollect.policy.recall.purposes import PURPOSES, is_unverified
 from recollect.tools.bounds import bound_results, render_text
-from recollect.tools.spec import Parameter, Tool
+from recollect.tools.spec import WHERE, Parameter, Tool
 
 if TYPE_CHECKING:
     from recollect.api.agent import AgentMemory
@@ -20,6 +20,7 @@ FILTERS = {
     "kind": Parameter(description="Only memories of this kind.", choices=tuple(Kind)),
     "tag": Parameter(description="Only memories with this tag."),
     "session_id": Parameter(description="Only memories of this conversation."),
+    "where": WHERE,
 }
 
 
@@ -32,6 +33,7 @@ def search_my_memories(
     kind: KindName | None = None,
     tag: str = "",
     session_id: str | None = None,
+    where: str = "",
 ) -> Json:
     if memory is None:
         return NO_AGENT
@@ -43,6 +45,7 @@ def search_my_memories(
         min_score=min_score,
         tag=tag,
         session_id=session_id,
+        where=where,
     )
     answer: Json = {"count": len(hits), "results": bound_results([_render(hit) for hit in hits])}
     if hits.heading:

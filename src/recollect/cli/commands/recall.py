@@ -4,24 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Unpack
 
 import typer
 
 from recollect.cli.commands.memories import kind_cell, memory_spans, read_states, render_memories
-from recollect.cli.options import (
-    AsOf,
-    MemoryId,
-    MinScore,
-    OfKind,
-    OfOrigin,
-    OfScope,
-    OfSession,
-    Since,
-    Until,
-    WithTag,
-    read_text,
-)
+from recollect.cli.options import AsOf, FilterOptions, MemoryId, MinScore, OfKind, name_options, read_text
 from recollect.cli.output import Block, Cell, Column, Line, Output, OutputNote, Styled
 from recollect.cli.run import Command, Run
 from recollect.cli.text import json_record, json_value, local_time, mark, one_line, plain_time, safe, shorten
@@ -63,64 +51,35 @@ ForPurpose = Annotated[
 def search(
     run: Run,
     query: Annotated[str, typer.Argument(help="Text that memories must contain exactly, ignoring case.")] = "",
-    tag: WithTag = "",
     kind: OfKind = None,
-    session: OfSession = None,
-    scope: OfScope = None,
-    origin: OfOrigin = None,
-    since: Since = None,
-    until: Until = None,
     limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 20,
+    **filters: Unpack[FilterOptions],
 ) -> None:
     """Find memories that contain exactly this text, newest first."""
-    found = run.memory.search(
-        query,
-        tag=tag,
-        kind=kind,
-        session_id=session,
-        scope=scope,
-        origin=origin,
-        since=since,
-        until=until,
-        limit=limit,
-    )
+    found = run.memory.search(query, kind=kind, limit=limit, **name_options(filters))
     rows = read_states(run, found)
     run.show(render_memories(rows, if_empty="No memory contains that; recall finds by meaning."))
+
+
+class QuestionOptions(FilterOptions):
+    """Options of a recall."""
+
+    kind: OnlyKinds
+    source: FromSource
+    purpose: ForPurpose
+    as_of: AsOf
+    min_score: MinScore
 
 
 def recall(
     run: Run,
     query: Annotated[str, typer.Argument(help="A question in your own words.", show_default=False)],
     limit: Annotated[int, typer.Option(help="Maximum number of results.")] = 5,
-    kind: OnlyKinds = None,
-    source: FromSource = None,
-    purpose: ForPurpose = None,
     explain: Annotated[bool, typer.Option("--explain", help="Explain each score.")] = False,
-    as_of: AsOf = None,
-    min_score: MinScore = None,
-    tag: WithTag = "",
-    session: OfSession = None,
-    scope: OfScope = None,
-    origin: OfOrigin = None,
-    since: Since = None,
-    until: Until = None,
+    **options: Unpack[QuestionOptions],
 ) -> None:
     """Find what answers a question best, by meaning and by words."""
-    hits = run.memory.recall(
-        query,
-        limit=limit,
-        kinds=kind or None,
-        sources=source or None,
-        purpose=purpose,
-        as_of=as_of,
-        min_score=min_score,
-        tag=tag,
-        session_id=session,
-        scope=scope,
-        origin=origin,
-        since=since,
-        until=until,
-    )
+    hits = run.memory.recall(query, limit=limit, **name_options(options))
     run.show(render_hits(hits, is_explained=explain))
 
 
@@ -132,36 +91,10 @@ def explain(
         typer.Option("--id", help="The record to explain, such as m-7 or a-12; all if not given.", show_default=False),
     ] = None,
     limit: Annotated[int, typer.Option(help="Maximum number of results of that recall.")] = 5,
-    kind: OnlyKinds = None,
-    source: FromSource = None,
-    purpose: ForPurpose = None,
-    as_of: AsOf = None,
-    min_score: MinScore = None,
-    tag: WithTag = "",
-    session: OfSession = None,
-    scope: OfScope = None,
-    origin: OfOrigin = None,
-    since: Since = None,
-    until: Until = None,
+    **options: Unpack[QuestionOptions],
 ) -> None:
     """Explain what a question finds, or why it finds a record or does not."""
-    explanation = run.memory.explain(
-        query,
-        id,
-        limit=limit,
-        kinds=kind or None,
-        sources=source or None,
-        purpose=purpose,
-        as_of=as_of,
-        min_score=min_score,
-        tag=tag,
-        session_id=session,
-        scope=scope,
-        origin=origin,
-        since=since,
-        until=until,
-    )
-    run.show(render_explanation(explanation))
+    run.show(render_explanation(run.memory.explain(query, id, limit=limit, **name_options(options))))
 
 
 def similar(run: Run, id: MemoryId) -> None:

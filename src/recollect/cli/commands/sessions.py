@@ -19,6 +19,7 @@ from recollect.cli.options import (
     SummaryEnabled,
     SummaryKeepLast,
     SummaryThreshold,
+    Where,
     decode_input,
     read_text,
 )
@@ -44,10 +45,11 @@ def sessions(
     before: Annotated[
         str | None, typer.Option(metavar="SESSION", help="Continue after this one.", show_default=False)
     ] = None,
+    where: Where = None,
 ) -> None:
     """List the agent's conversations, most recently used first."""
     place = None if before is None else place_of(run.memory.session(before))
-    found = run.memory.sessions(before=place, limit=limit)
+    found = run.memory.sessions(where=where, before=place, limit=limit)
     run.show(_render_sessions(found, next_cursor=found[-1].id if len(found) == limit else None))
 
 

@@ -9,17 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Unpack, cast
 
 import typer
 
 from recollect.cli.commands.memories import read_states, render_memories
-from recollect.cli.options import OfKind, OfSession, WithTag
+from recollect.cli.options import FilterOptions, OfKind, name_options
 from recollect.cli.output import Column, Output, OutputNote, Styled
 from recollect.cli.run import REFUSED, Command, Run
 from recollect.cli.text import local_time, one_line, plain_time
 from recollect.errors import Invalid
-from recollect.model import BackupReport, ExportReport, ImportReport
+from recollect.model import BackupReport, ExportReport, ImportReport, StateName
 from recollect.policy.names import memory_seq
 
 STREAM = Path("-")
@@ -107,13 +107,13 @@ def restore(
         str | None, typer.Option(help="All memories in this state: archived or expired.", show_default=False)
     ] = None,
     kind: OfKind = None,
-    tag: WithTag = "",
-    session: OfSession = None,
+    **filters: Unpack[FilterOptions],
 ) -> None:
     """Make archived or expired memories live again, or restore a backup.
 
     Ids look like m-7. A backup goes to the store that --url names, which must not exist yet."""
-    named, is_filtered = what or [], any((state, kind, tag, session))
+    named, chosen = what or [], name_options(filters)
+    is_filtered = bool(state or kind or chosen)
     if named and not is_filtered and not any(map(memory_seq, named)):
         if len(named) > 1:
             raise typer.BadParameter("Name one backup file, or ids of memories such as m-7.")
@@ -122,8 +122,8 @@ def restore(
             report = run.library.restore(path, to=run.settings.store_url, progress=bar.report)
         run.show(_render_backup(report, path))
         return
-    chosen: dict[str, Any] = {"state": state, "kind": kind, "tag": tag, "session_id": session}
-    restored = run.memory.restore(named or None, **chosen)
+    # The library refuses a state that is none.
+    restored = run.memory.restore(named or None, state=cast(StateName | None, state), kind=kind, **chosen)
     run.show(render_memories(read_states(run, restored), if_empty="There was nothing to restore."))
 
 

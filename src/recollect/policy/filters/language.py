@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isfinite
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from recollect.errors import Invalid
 from recollect.policy.filters.conditions import (
@@ -31,6 +31,9 @@ from recollect.policy.filters.conditions import (
     Scalar,
 )
 from recollect.policy.text import check_text, fold
+
+Where: TypeAlias = str | Mapping[str, Any] | Condition | None
+"""Filter as text or JSON, as docs/filters.md describes it; None and "" filter nothing."""
 
 MAX_CHARS = 8_000
 MAX_DEPTH = 32

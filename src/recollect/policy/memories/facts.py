@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from recollect.model import Role
+from recollect.policy.lexicon import cues
 from recollect.policy.lexicon.entries import Lexicon
-from recollect.policy.lexicon.fact_cues import CUES, UNSPACED_FACT, UNSPACED_OTHER, FactCues
 from recollect.policy.lexicon.languages import LEXICONS, find_language
 from recollect.policy.memories import chatter
 from recollect.policy.memories.categories import Category
@@ -91,15 +91,6 @@ class Statement:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Clause:
-    """A clause and its place among those of its sentence."""
-
-    text: str
-    language: Lexicon
-    cues: FactCues
-
-
 def read_facts(messages: Sequence[tuple[Role, str]]) -> Iterator[Statement]:
     """Split a conversation into statements and yield each with its judgement.
 
@@ -130,7 +121,7 @@ def find_unfit(text: str) -> str:
     if is_question(text) or _UNSPACED_QUESTION.search(text):
         return QUESTION
     language = _find_language(text)
-    if language is not None and CUES[language.code].patterns["asking"].match(_lower(_OPENING.sub("", text))):
+    if language is not None and cues.FACTS[language.code].patterns["asking"].match(_lower(_OPENING.sub("", text))):
         return QUESTION
     return SMALL_TALK if chatter.is_small_talk(text) else ""
 
@@ -219,7 +210,7 @@ def _read_answer(
 
 def _judge(text: str, language: Lexicon, role: Role) -> str:
     """Return the reason why a clause is no fact; empty if it is one."""
-    cues = CUES[language.code].patterns
+    patterns = cues.FACTS[language.code].patterns
     lowered = _lower(_OPENING.sub("", text))
     words = _WORD.findall(lowered)
     if chatter.read_text(text).is_chatter:
@@ -227,13 +218,13 @@ def _judge(text: str, language: Lexicon, role: Role) -> str:
     category = find_category_of_sentence(text)
     if category is Category.EXPLICIT and len(words) > MIN_WORDS:
         return ""
-    if cues["asking"].match(lowered):
+    if patterns["asking"].match(lowered):
         return QUESTION
-    if cues["request"].match(lowered):
-        return "" if cues["standing"].search(lowered) and len(words) > MIN_WORDS else REQUEST
-    has_predicate = any(cues[name].search(lowered) for name in ("predicate", "lasting", "self_words", "subject"))
-    is_short = len(words) < MIN_WORDS and not all(cues[name].search(lowered) for name in ("lasting", "self_words"))
-    if is_short or not has_predicate or cues["unreal"].match(lowered) or _CODE.search(text):
+    if patterns["request"].match(lowered):
+        return "" if patterns["standing"].search(lowered) and len(words) > MIN_WORDS else REQUEST
+    has_predicate = any(patterns[name].search(lowered) for name in ("predicate", "lasting", "self_words", "subject"))
+    is_short = len(words) < MIN_WORDS and not all(patterns[name].search(lowered) for name in ("lasting", "self_words"))
+    if is_short or not has_predicate or patterns["unreal"].match(lowered) or _CODE.search(text):
         return UNSURE
     return "" if _count_points(text, lowered, words, language, role, category) >= ENOUGH else UNSURE
 
@@ -242,8 +233,8 @@ def _count_points(
     text: str, lowered: str, words: Sequence[str], language: Lexicon, role: Role, category: Category | None
 ) -> int:
     """Count what speaks for a lasting fact, less what speaks against it."""
-    cues = CUES[language.code].patterns
-    has = {name: bool(pattern.search(lowered)) for name, pattern in cues.items()}
+    patterns = cues.FACTS[language.code].patterns
+    has = {name: bool(pattern.search(lowered)) for name, pattern in patterns.items()}
     is_decision = category is Category.DECISION
     has_date = not language.dates.isdisjoint(words)
     has_name = not language.has_capital_nouns and _NAME.search(text) is not None
@@ -276,13 +267,13 @@ def _has_name_first(text: str, language: Lexicon) -> bool:
 
 def _is_promise(text: str, language: Lexicon) -> bool:
     """Return True if an assistant promises something for a certain time, or in numbers."""
-    cues, lowered = CUES[language.code].patterns, _lower(text)
+    patterns, lowered = cues.FACTS[language.code].patterns, _lower(text)
     is_anchored = _NUMBER.search(text) is not None or not language.dates.isdisjoint(_WORD.findall(lowered))
-    return is_anchored and bool(cues["promise"].search(lowered)) and not cues["trivial"].search(lowered)
+    return is_anchored and bool(patterns["promise"].search(lowered)) and not patterns["trivial"].search(lowered)
 
 
 def _is_unspaced_fact(sentence: str) -> bool:
-    is_about = UNSPACED_FACT.search(sentence) is not None and UNSPACED_OTHER.search(sentence) is None
+    is_about = cues.UNSPACED_FACT.search(sentence) is not None and cues.UNSPACED_OTHER.search(sentence) is None
     return is_about and len(sentence) >= MIN_UNSPACED_CHARS
 
 
@@ -305,7 +296,7 @@ def _split_links(text: str, language: Lexicon | None) -> list[str]:
     """Split at conjunctions that start a clause with a subject of its own; they go with that clause."""
     if language is None:
         return [text]
-    return [part for part in CUES[language.code].patterns["link"].split(text) if part]
+    return [part for part in cues.FACTS[language.code].patterns["link"].split(text) if part]
 
 
 def _lower(text: str) -> str:
@@ -319,7 +310,7 @@ def _find_language(text: str) -> Lexicon | None:
     if found is not None or len(text) > MAX_SHORT_CHARS:
         return found
     for language in LEXICONS:
-        cues = CUES[language.code].patterns
-        if cues["self_words"].search(lowered) and cues["lasting"].search(lowered):
+        patterns = cues.FACTS[language.code].patterns
+        if patterns["self_words"].search(lowered) and patterns["lasting"].search(lowered):
             return language
     return None

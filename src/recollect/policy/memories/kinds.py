@@ -106,15 +106,22 @@ def check_metadata(metadata: object) -> Mapping[str, Any]:
         text = json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False)
     except (ValueError, TypeError, RecursionError):
         raise Invalid(
-            "Metadata may hold only what JSON knows: texts, finite numbers, true, false, null, lists"
+            "Metadata may hold only what JSON knows: texts, finite numbers, true, false, null, lists and objects."
         ) from None
     size = len(check_text(text, what="metadata").encode())
     if size > MAX_METADATA_BYTES:
         raise Invalid(f"Metadata is at most {MAX_METADATA_BYTES:,} bytes of JSON; this is {size:,}.")
     if "\\u0000" in text:
         raise Invalid("The metadata holds a NUL character (U+0000), which cannot be stored; remove it.")
-    copied: Mapping[str, Any] = json.loads(text)
+    copied: Mapping[str, Any] = json.loads(text, parse_int=_check_integer)
     return copied
+
+
+def _check_integer(digits: str) -> int:
+    number = int(digits)
+    if abs(number) >= 2**63:
+        raise Invalid("A number in the metadata is too large; store numbers of more than 64 bits as texts.")
+    return number
 
 
 def expires_at(kind: Kind, now: datetime) -> datetime | None:

@@ -38,8 +38,6 @@ def find_best(
     ranked = scores
     if evidence.allowed is not None:
         ranked = np.where(evidence.allowed, scores, NO_MATCH)
-        # Otherwise all the others would tie for the last places.
-        limit = min(limit, max(1, int(np.count_nonzero(ranked > NO_MATCH))))
     best = int(ranked.argmax())
     if ranked[best] == NO_MATCH:
         return {}
@@ -100,7 +98,8 @@ def _describe_rank(evidence: Evidence, features: dict[str, Floats], scores: Floa
 
 
 def _top_positions(scores: Floats, limit: int) -> Numbers:
-    """Return the positions of the `limit` best records, including ties of the last."""
-    if limit >= len(scores):
-        return np.arange(len(scores))
-    return np.flatnonzero(scores >= np.partition(scores, -limit)[-limit])
+    """Return the positions of the `limit` best matches, including ties of the last."""
+    # Partitioning is slow if most are equal, as records that a filter leaves out are.
+    matches = np.flatnonzero(scores > NO_MATCH)
+    found = scores[matches]
+    return matches[found >= np.partition(found, -limit)[-limit]] if limit < len(found) else matches

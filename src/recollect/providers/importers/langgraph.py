@@ -39,7 +39,8 @@ def _parse_item(place: str, entry: Any) -> Iterator[ForeignItem]:
         return
     where = entry.get("namespace", entry.get("prefix"))
     parts = where.split(".") if isinstance(where, str) else where if isinstance(where, list) else []
-    text = _render_value(_decode_value(entry["value"]))
+    value = _decode_value(entry["value"])
+    text = _render_value(value)
     if not text:
         yield RefusedItem(place=place, reason="Its value holds no text.")
         return
@@ -49,6 +50,7 @@ def _parse_item(place: str, entry: Any) -> Iterator[ForeignItem]:
             text=piece,
             tags=files.make_tags([part for part in parts if isinstance(part, str)]),
             created_at=files.parse_time(entry.get("created_at")),
+            metadata=_find_other_fields(value, text),
         )
 
 
@@ -60,6 +62,13 @@ def _decode_value(value: Any) -> Any:
         except (ValueError, RecursionError):
             return value
     return value
+
+
+def _find_other_fields(value: Any, text: str) -> dict[str, Any]:
+    """Return the fields of a value besides its text; none if the text renders all of them."""
+    if not isinstance(value, dict) or not any(_render_value(value.get(name)) == text for name in TEXTS):
+        return {}
+    return {name: inner for name, inner in value.items() if name not in TEXTS}
 
 
 def _render_value(value: Any) -> str:

@@ -54,4 +54,5 @@ def _parse_memory(place: str, entry: Any) -> Iterator[ForeignItem]:
             user=None if user is None else str(user),
             session_id=files.make_session_id(entry.get("run_id")),
             created_at=files.parse_time(entry.get("created_at")),
+            metadata=details,
         )

@@ -12,20 +12,20 @@ from recollect.model import Appearance, Explanation, Hit, Kind, Outcome, Source
 from recollect.server.http.auth import CurrentAgent
 from recollect.server.http.routing import READ, Router
 from recollect.server.rest.shapes import (
+    FilterFields,
     MinScore,
     ModeName,
     Moment,
-    OriginName,
     PurposeName,
     RecordBody,
     RequestBody,
-    ScopeName,
     UserName,
+    Where,
 )
 from recollect.services.recall.recall import MAX_LIMIT
 
 
-class RecallBody(RequestBody):
+class RecallBody(FilterFields):
     """A question to recall for."""
 
     query: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["which indentation?"])]
@@ -38,12 +38,7 @@ class RecallBody(RequestBody):
     purpose: Annotated[PurposeName | None, Field(description="The purpose, which selects a filter and weights.")] = None
     as_of: Annotated[Moment | None, Field(description="Recall as of this time; null: now.")] = None
     min_score: MinScore = None
-    tag: Annotated[str, Field(description="Only memories with this tag, ignoring case.")] = ""
-    session_id: Annotated[str | None, Field(description="Only memories of this conversation.")] = None
-    scope: Annotated[ScopeName | None, Field(description="Only notes about this.")] = None
-    origin: Annotated[OriginName | None, Field(description="Only memories of this origin.")] = None
-    since: Annotated[Moment | None, Field(description="Only memories written then or later.")] = None
-    until: Annotated[Moment | None, Field(description="Only memories written before then.")] = None
+    where: Where = None
     user: UserName | None = None
 
 

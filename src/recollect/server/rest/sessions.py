@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from operator import attrgetter
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from fastapi import Path, Query
 from pydantic import BaseModel, Field, Strict
@@ -20,7 +20,7 @@ from recollect.ports import place_of
 from recollect.server.http.auth import CurrentTenant, readable_agent
 from recollect.server.http.routing import READ, WRITE, Router
 from recollect.server.paging import READ_LARGE_AT_ONCE, decode_number, decode_place, next_cursor, read_page
-from recollect.server.rest.shapes import Moment, Paging, RequestBody, UserName
+from recollect.server.rest.shapes import Metadata, Moment, Paging, RequestBody, UserName, WhereText
 from recollect.services.prompt.transcripts import MAX_MESSAGE_CHARS
 
 SummarizedCount = Annotated[
@@ -33,6 +33,7 @@ class SessionFilter(Paging):
     """Filter for conversations."""
 
     agent: Annotated[str, Field(description="Only conversations of this agent; empty: all.", examples=["atlas"])] = ""
+    where: WhereText = ""
     user: UserName | None = None
 
 
@@ -47,6 +48,7 @@ class NewSession(RequestBody):
             json_schema_extra={"minLength": 1, "maxLength": MAX_SESSION_CHARS},
         ),
     ] = None
+    metadata: Metadata | None = None
     user: UserName | None = None
 
 
@@ -76,7 +78,8 @@ class SessionBody(BaseModel):
     message_count: int
     created_at: datetime
     updated_at: Annotated[datetime, Field(description="Time of the last turn.")]
-    user: Annotated[str | None, Field(description="The end user it belongs to; null: none.")]
+    user: Annotated[str | None, Field(description="The end user who talks; null: nobody in particular.")]
+    metadata: dict[str, Any]
 
     @classmethod
     def of(cls, session: Session) -> Self:
@@ -89,6 +92,7 @@ class SessionBody(BaseModel):
             created_at=session.created_at,
             updated_at=session.updated_at,
             user=session.user,
+            metadata=dict(session.metadata),
         )
 
 
@@ -169,7 +173,7 @@ def list_sessions(tenant: CurrentTenant, filters: Annotated[SessionFilter, Query
         agent = readable_agent(tenant, filters.agent)
         listed = (agent if filters.user is None else agent.for_user(filters.user)).sessions
     page = read_page(
-        lambda before, limit: listed(before=before, limit=limit),
+        lambda before, limit: listed(where=filters.where, before=before, limit=limit),
         place_of,
         decode_place(SESSIONS, filters.cursor) if filters.cursor else None,
         limit=filters.limit,
@@ -181,7 +185,8 @@ def list_sessions(tenant: CurrentTenant, filters: Annotated[SessionFilter, Query
 @router.post("", scope=WRITE, status_code=201)
 def create_session(tenant: CurrentTenant, body: NewSession) -> SessionBody:
     """Start a conversation. Its first turn starts it, too. 409 if the id exists."""
-    return SessionBody.of(tenant.agent(body.agent_id).add_session(body.id, user=body.user))
+    session = tenant.agent(body.agent_id).add_session(body.id, user=body.user, metadata=body.metadata)
+    return SessionBody.of(session)
 
 
 @router.get("/{id}", scope=READ)

@@ -120,6 +120,33 @@ class Paging(RequestBody):
     cursor: Annotated[str, Field(description="The `next_cursor` of the previous page.")] = ""
 
 
+WHERE_EXAMPLE = "tags = food and metadata.city = 'Oslo' and created_at > 2026-10-01"
+WhereText = Annotated[str, Field(description="A filter (docs/filters.md).", examples=[WHERE_EXAMPLE])]
+Where = Annotated[
+    str | dict[str, Any] | None,
+    Field(description="A filter as text or JSON (docs/filters.md); null: none.", examples=[WHERE_EXAMPLE]),
+]
+Metadata = Annotated[
+    dict[str, Any],
+    Field(description="A JSON object of at most 8 KB, for your own fields.", examples=[{"city": "Oslo", "stars": 4}]),
+]
+
+
+class FilterFields(RequestBody):
+    """Filters of memories, which all have to hold. `where` is a text in a query, and a text or JSON in a body."""
+
+    tag: Annotated[str, Field(description="Only memories with this tag, ignoring case.")] = ""
+    session_id: Annotated[str | None, Field(description="Only memories of this conversation.")] = None
+    scope: Annotated[ScopeName | None, Field(description="Only notes about this.")] = None
+    origin: Annotated[OriginName | None, Field(description="Only memories of this origin.")] = None
+    since: Annotated[Moment | None, Field(description="Only memories written then or later.")] = None
+    until: Annotated[Moment | None, Field(description="Only memories written before then.")] = None
+
+    def filters(self) -> dict[str, Any]:
+        """Return the filters that are set."""
+        return {name: value for name in ("where", *FilterFields.model_fields) if (value := getattr(self, name))}
+
+
 class RecordBody(BaseModel):
     """An answer with the fields of a record, by the same names."""
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypedDict
 
 from recollect.model import Chunk, Document, Hit, Owner, Source
 from recollect.policy.documents import check_categories
+from recollect.policy.filters.conditions import DOCUMENT_FIELDS, Condition
+from recollect.policy.filters.language import Where, parse_filter
 from recollect.policy.memories.importance import is_small_talk
 from recollect.policy.passages import find_best_passages, query_terms
 from recollect.policy.recall.purposes import is_unverified
@@ -31,6 +34,15 @@ class Passage:
         return f"{self.document.id}#{self.chunk.position}"
 
 
+class KnowledgeOptions(TypedDict, total=False):
+    """Options of a search for passages."""
+
+    categories: Collection[str]  # empty: all
+    where: Where  # only passages of documents that pass this filter
+    limit: int
+    min_score: float | None  # replaces the default floor
+
+
 class PassageSearch:
     """Search for passages of published documents, by words and by meaning."""
 
@@ -44,6 +56,7 @@ class PassageSearch:
         vector: Vector | None,
         *,
         categories: Collection[str] = (),
+        where: Condition | None = None,
         limit: int,
         min_score: float | None = None,
     ) -> Sequence[Passage]:
@@ -53,7 +66,7 @@ class PassageSearch:
         """
         if min_score is None and is_small_talk(query):
             return ()
-        evidence = self._store.weigh_chunks(tenant, query_terms(query), vector, categories=categories)
+        evidence = self._store.weigh_chunks(tenant, query_terms(query), vector, categories=categories, where=where)
         similarity = find_best_passages(evidence, limit=limit, floor=min_score)
         chunks = self._store.find_chunks(tenant, list(similarity))
         documents = self._store.find_documents(tenant, {chunk.document_id for chunk in chunks.values()})
@@ -71,6 +84,7 @@ class PassageSearch:
         vector: Vector | None,
         *,
         categories: Collection[str] = (),
+        where: Condition | None = None,
         limit: int,
         min_score: float | None = None,
     ) -> Sequence[Passage]:
@@ -81,7 +95,9 @@ class PassageSearch:
             categories = limits.intersection(categories) if categories else limits
             if not categories:
                 return ()
-        return self.find(owner.tenant, query, vector, categories=categories, limit=limit, min_score=min_score)
+        return self.find(
+            owner.tenant, query, vector, categories=categories, where=where, limit=limit, min_score=min_score
+        )
 
 
 WEIGHTS = {"similarity": 1.0}
@@ -104,6 +120,7 @@ class SearchKnowledge:
         query: str,
         *,
         categories: Collection[str] = (),
+        where: Where = None,
         limit: int = 5,
         min_score: float | None = None,
     ) -> Sequence[Hit]:
@@ -118,6 +135,7 @@ class SearchKnowledge:
             query,
             self._embedding.of_query(query),
             categories=categories,
+            where=parse_filter(where, DOCUMENT_FIELDS),
             limit=limit,
             min_score=check_min_score(min_score),
         )
@@ -129,6 +147,7 @@ class SearchKnowledge:
         query: str,
         *,
         categories: Collection[str] = (),
+        where: Where = None,
         limit: int = 5,
         min_score: float | None = None,
     ) -> Sequence[Hit]:
@@ -144,6 +163,7 @@ class SearchKnowledge:
             query,
             self._embedding.of_query(query),
             categories=categories,
+            where=parse_filter(where, DOCUMENT_FIELDS),
             min_score=check_min_score(min_score),
         )
         hits = _make_hits(search(limit=limit))

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, TypeAlias, TypedDict
+from typing import TypedDict
 
 from recollect.model import Origin, OriginName, Scope, ScopeName
 from recollect.policy.filters.conditions import EQUAL, Comparison, Condition, Scalar, join_conditions
-from recollect.policy.filters.language import parse_filter
+from recollect.policy.filters.language import Where, parse_filter
 from recollect.policy.text import check_text, fold
 from recollect.services.memories.drafts import check_choice, check_moment, check_name
-
-Where: TypeAlias = str | Mapping[str, Any] | Condition | None
-"""A filter as text or JSON, as docs/filters.md describes it; None and "" filter nothing."""
 
 
 class MemoryFilters(TypedDict, total=False):

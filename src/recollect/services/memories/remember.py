@@ -20,7 +20,7 @@ from recollect.policy.audit import describe_added
 from recollect.policy.memories import kinds, trust
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.memories.lifetime import summarise_expired
-from recollect.policy.names import memory_seq
+from recollect.policy.names import is_step_reached
 from recollect.policy.numbers import check_whole
 from recollect.policy.text import content_hash
 from recollect.ports import Clock, Store, Vector
@@ -60,11 +60,11 @@ class Remember:
         keeps_gist: bool = True,
         step: int = 0,
         on_step: Callable[[Owner], None] = lambda owner: None,
+        on_first: Callable[[], None] = lambda: None,
     ) -> None:
-        """Set up the service; `on_step` is called after every `step` memories of an agent (0: never), with
-        the owner of the user's memories.
+        """Set up the service; `on_step` runs after every `step` memories of an agent, `on_first` after the first.
 
-        `max_per_user` replaces `max_counts` for the memories of a user (0: it does not).
+        `on_step` gets the owner of the user's memories. `max_per_user` replaces `max_counts` for these (0: no).
         """
         self._store = store
         self._embedding = embedding
@@ -79,6 +79,7 @@ class Remember:
         self._keeps_gist = keeps_gist
         self._step = step
         self._on_step = on_step
+        self._on_first = on_first
 
     def __call__(self, owner: Owner, drafts: Sequence[Draft]) -> Sequence[Memory]:
         """Store the drafts in one transaction, all or none.
@@ -313,7 +314,7 @@ class Remember:
                 **({"corrected": corrected[:MAX_NAMED]} if corrected else {}),
             }
             self._record(owner, "memory.add", describe_added(new, len(pruned), corrected), meta, now)
-            if self._step and _is_step(new, self._step):
+            if self._step and is_step_reached(new[0].id, new[-1].id, self._step):
                 for home in {memory.home for memory in new}:
                     self._on_step(home)
         return result
@@ -379,6 +380,8 @@ class Remember:
         result = self._store.transaction(owner.tenant, work)
         if any(vector is None for vector in vectors):
             self._embedding.wake()
+        on_first, self._on_first = self._on_first, lambda: None
+        on_first()
         return result
 
     def _record_refusal(self, memory: Memory, reason: str, now: datetime) -> None:
@@ -388,9 +391,3 @@ class Remember:
     def _record(self, owner: Owner, action: str, message: str, meta: Mapping[str, Any], now: datetime) -> None:
         event = AuditEvent(tenant=owner.tenant, at=now, action=action, agent_id=owner.agent, message=message, meta=meta)
         self._store.add_event(event)
-
-
-def _is_step(added: Sequence[Memory], step: int) -> bool:
-    """Return True if the numbers of these memories reach the next multiple of `step`, whatever process counts."""
-    first, last = memory_seq(added[0].id) or 0, memory_seq(added[-1].id) or 0
-    return last // step > (first - 1) // step

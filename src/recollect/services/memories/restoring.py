@@ -64,8 +64,9 @@ class RestoreMemories:
 
         Memories that were corrected, and those whose text a live memory has, stay as they are.
 
-        Raises: Invalid; Forbidden when one is trusted more than the caller.
+        Raises: Invalid; NotFound when there is no such agent; Forbidden when one is trusted more than the caller.
         """
+        self._store.get_agent(owner)
         if state is not None and state not in GONE:
             raise Invalid(f"Only memories that are {' or '.join(GONE)} can be restored, not those that are {state}.")
         # A user's view restores only what it may change.

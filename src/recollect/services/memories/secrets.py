@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from recollect.errors import Invalid, SecretRejected
 from recollect.lazy import LazyModule
 from recollect.model import Memory
+from recollect.policy.memories.kinds import check_metadata
 from recollect.ports import AllowanceStore, Clock
 from recollect.text_cache import cache_text
 
@@ -19,6 +22,7 @@ else:
     scan = LazyModule("recollect.policy.secrets.scan")
 
 REJECTED = "text appears to contain a secret — not stored"
+METADATA_REJECTED = "metadata appears to contain a secret — not stored"
 FLAG = "secret"
 RANDOM_RUN = "random-run"
 MAX_KNOWN_NAMES = 4_096
@@ -57,14 +61,32 @@ class SecretGuard:
             if found := self.findings(tenant, tag):
                 raise SecretRejected(REJECTED, rule=found[0].rule)
         self.check_names(tenant, session_id=memory.session_id, category=memory.category)
+        metadata, rule = self.check_metadata(tenant, memory.metadata)
         found = self.findings(tenant, memory.text)
-        if not found:
+        rule = found[0].rule if found else rule
+        if not rule:
             return memory
         if self._mode == "redact":
-            return replace(memory, text=scan.redact(memory.text, found))
+            return replace(memory, text=scan.redact(memory.text, found), metadata=metadata)
         if self._mode == "flag":
-            return replace(memory, flag="; ".join(filter(None, [memory.flag, f"{FLAG}: {found[0].rule}"])))
-        raise SecretRejected(REJECTED, rule=found[0].rule)
+            return replace(memory, flag="; ".join(filter(None, [memory.flag, f"{FLAG}: {rule}"])))
+        raise SecretRejected(REJECTED, rule=rule)
+
+    def check_metadata(self, tenant: str, metadata: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+        """Return metadata unchanged (also in mode `flag`) or redacted, and the rule that found a secret in it, or "".
+
+        Raises: SecretRejected in mode `reject`, and if what is left would be no JSON.
+        """
+        text = json.dumps(metadata, ensure_ascii=False) if metadata else ""
+        if not text or not (found := self.findings(tenant, text)):
+            return metadata, ""
+        if self._mode == "redact":
+            with suppress(ValueError):
+                # A mark may make it longer than metadata may be.
+                return check_metadata(json.loads(scan.redact(text, found))), found[0].rule
+        elif self._mode == "flag":
+            return metadata, found[0].rule
+        raise SecretRejected(METADATA_REJECTED, rule=found[0].rule)
 
     def check_text(self, tenant: str, text: str) -> str:
         """Return a text that cannot carry a flag: unchanged (also in mode `flag`) or redacted.

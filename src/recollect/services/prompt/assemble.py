@@ -9,6 +9,7 @@ from secrets import token_hex
 
 from recollect.errors import Invalid
 from recollect.model import NO_USER, AuditEvent, ContextCall, Owner, Truncation, WorkingMemory
+from recollect.policy.filters.language import Where, parse_filter
 from recollect.policy.names import check_session, memory_seq
 from recollect.policy.prompt.budget import check_budget, fit_window
 from recollect.policy.prompt.fitter import FitCallbacks
@@ -71,6 +72,7 @@ class Assemble:
         layout: str | None = None,
         tool_results: Sequence[ToolResult] | None = None,
         min_score: float | None = None,
+        where: Where = None,
     ) -> WorkingMemory:
         """Assemble working memory for the next message of a session.
 
@@ -93,6 +95,7 @@ class Assemble:
             layout=parse_layout(self._layout if layout is None else layout),
             now=self._now(),
             min_score=min_score,
+            where=parse_filter(where),
         )
         return self._assemble(request, check_budget(self._budget if budget is None else budget))
 

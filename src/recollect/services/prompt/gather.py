@@ -8,6 +8,7 @@ from datetime import datetime
 
 from recollect.errors import Invalid
 from recollect.model import Conversation, Hit, Kind, Memory, Owner, Source
+from recollect.policy.filters.conditions import Condition
 from recollect.policy.memories.importance import is_small_talk
 from recollect.policy.memories.trust import Judge, is_suspicious
 from recollect.policy.prompt.escaping import escape_item
@@ -67,6 +68,7 @@ class PromptRequest:
     layout: Layout
     now: datetime
     min_score: float | None = None  # least similarity of what is recalled; None: by the setting `context_floor`
+    where: Condition | None = None  # only memories that meet it are recalled
 
     @property
     def is_asking(self) -> bool:
@@ -123,7 +125,14 @@ class Gather:
         left_out: dict[PromptPart, tuple[LeftOut, ...]] = {}
         if request.is_asking:
             limit = min(MAX_LIMIT, SPARE * max(1, *self._limits.values()))
-            wanted = RecallRequest(query=request.message, limit=limit, min_score=request.min_score, floor=self._floor)
+            wanted = RecallRequest(
+                query=request.message,
+                limit=limit,
+                min_score=request.min_score,
+                floor=self._floor,
+                where=request.where,
+                keeps_sources=True,
+            )
             hits = self._recall.rank(owner, wanted).hits
             passages = sorted((hit for hit in hits if hit.source is Source.KNOWLEDGE), key=_dissimilarity)
             known = _ShownPieces(pieces)

@@ -14,7 +14,7 @@ from typing import Any
 
 from recollect.errors import Conflict, Invalid
 from recollect.model import AuditEvent, Kind, Message, Origin, Owner, Role, Session
-from recollect.policy.memories.kinds import RULES
+from recollect.policy.memories.kinds import RULES, check_metadata
 from recollect.policy.names import check_session
 from recollect.policy.prompt.transcript_digest import clip_middle
 from recollect.policy.text import check_text
@@ -40,7 +40,7 @@ class TranscriptWriter:
         self._now = now
         self._is_capturing = is_capturing
 
-    def add_session(self, owner: Owner, id: str | None = None) -> Session:
+    def add_session(self, owner: Owner, id: str | None = None, *, metadata: Mapping[str, Any] | None = None) -> Session:
         """Start a conversation; without an id it gets a random one.
 
         Raises: Invalid, SecretRejected; Conflict when the tenant has a session of that id.
@@ -52,6 +52,7 @@ class TranscriptWriter:
             user=owner.user or None,
             created_at=now,
             updated_at=now,
+            metadata=self._guard.check_metadata(owner.tenant, check_metadata(metadata))[0],
         )
 
         def add() -> Session:

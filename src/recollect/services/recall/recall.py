@@ -8,7 +8,7 @@ separate thread, so that the search can continue without it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -69,6 +69,7 @@ class RecallRequest:
     purpose: Purpose | None = None
     as_of: datetime | None = None
     where: Condition | None = None  # limits the search to memories, as `kinds` does
+    keeps_sources: bool = False  # `where` filters memories, and the other sources are searched, too
     min_score: float | None = None  # least similarity of each hit; None: by the floor; 0: no limit
     floor: float | None = None  # least similarity of the best hit of a source; None: the setting `recall_floor`
 
@@ -76,7 +77,7 @@ class RecallRequest:
         """Return the sources to search."""
         if self.purpose is not None:
             return [each for each in self.purpose.sources if self.sources is None or each in self.sources]
-        is_filtered = self.kinds is not None or self.where is not None
+        is_filtered = self.kinds is not None or (self.where is not None and not self.keeps_sources)
         return tuple(self.sources or ((Source.MEMORY,) if is_filtered else Source))
 
 
@@ -110,7 +111,9 @@ class Recall:
         floor: float,
         half_life: timedelta,
         deadline: float,
+        on_recall: Callable[[], None] = lambda: None,
     ) -> None:
+        self._on_recall = on_recall
         self._store = store
         self._sources = {source.name: source for source in sources}
         self._embedding = embedding
@@ -135,6 +138,7 @@ class Recall:
         if request.as_of is None:
             seqs = [memory_seq(hit.id) or 0 for hit in best if hit.source is Source.MEMORY]
             self._retrieved.mark(owner, seqs, self._now())
+        self._on_recall()
         return Recalled(best, ranked.unanswered, request.purpose.heading if request.purpose is not None else "")
 
     def rank(self, owner: Owner, request: RecallRequest, *, depth: int = 1, most: int | None = None) -> Ranking:

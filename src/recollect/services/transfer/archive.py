@@ -23,7 +23,7 @@ from typing import IO, Any, NoReturn
 from recollect.deadline import check_deadline
 from recollect.errors import Invalid
 from recollect.model import Json
-from recollect.policy.audit import is_foreign, key_mark, start_hmac
+from recollect.policy.audit import encode_key, is_foreign, key_mark
 from recollect.policy.json_values import MAX_DEPTH, check_depth, has_too_many_values
 from recollect.ports import ArchiveFiles
 
@@ -69,7 +69,7 @@ class ContentSeal:
     def __init__(self, key: str) -> None:
         self._hash = hashlib.sha256()
         self._mark = key_mark(key) if key else ""
-        self._keyed = start_hmac(key) if key else None
+        self._keyed = hmac.new(encode_key(key), digestmod=hashlib.sha256) if key else None
 
     def update(self, line: bytes) -> None:
         self._hash.update(line)

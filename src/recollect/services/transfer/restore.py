@@ -40,6 +40,7 @@ CLASH = (
     "{count:,} rows of the file have ids that are already in use, the first at {place}. Import into an empty tenant, "
     "or choose to merge, which keeps the stored rows and leaves those of the file out. Nothing was written."
 )
+CHANGED = "The file was replaced while it was imported, so what came in was not checked. Import it again."
 HELD = (
     "{count:,} core memories wait for review, because the file is {reason}. Approve them, or import files you trust as "
     "trusted."
@@ -165,6 +166,8 @@ class _Run:
                 self._add(batch)
         finally:
             self._close_text()
+        if archive.sha256 != self._found.sha256:
+            raise Conflict(CHANGED)
         self._record("import.done", "The import is done", {"added": dict(self._found.added)})
         if self._is_waiting:
             self._embedding.wake()

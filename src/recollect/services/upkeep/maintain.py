@@ -23,6 +23,7 @@ from recollect.errors import Cancelled, Conflict, ModelError, NotFound, Recollec
 from recollect.model import AuditEvent, MaintenanceRun, Memory, Owner
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.memories.lifetime import EPISODE_QUOTA, Fate, decide_fate, quota_rank, summarise_expired
+from recollect.policy.memories.trust import Judge
 from recollect.ports import Aging, Clock, Store
 from recollect.services.access.idempotency import prune_answers
 from recollect.services.background.embedding import Embedding
@@ -102,7 +103,10 @@ class Maintain:
         quota_per_user: int = 0,
         lifetimes: Lifetimes = LIFETIMES,
         keeps_gist: bool = True,
+        judge: Judge = lambda memory: memory,
     ) -> None:
+        """Set up the service; `judge` flags a memory as it would be flagged today."""
+        self._judge = judge
         self._store = store
         self._embedding = embedding
         self._now = now
@@ -249,7 +253,8 @@ class Maintain:
             gists = {
                 seq: gist
                 for seq, memory in memories.items()
-                if (gist := summarise_expired(memory, now, self._lifetimes)) is not None
+                # A gist is a later version, which is not judged again when it is shown.
+                if (gist := summarise_expired(self._judge(memory), now, self._lifetimes)) is not None
             }
             if gists:
                 lease.renew()

@@ -66,6 +66,7 @@ class FieldColumn:
     number_rows: NDArray[np.int32] = field(default_factory=_NO_ROWS.copy)
     numbers: NDArray[np.float64] = field(default_factory=_NO_NUMBERS.copy)  # times in microseconds
     name_bytes: int = 0
+    texts: list[tuple[NDArray[np.int32], NDArray[np.object_]]] = field(default_factory=list)  # filled when first needed
 
     @property
     def nbytes(self) -> int:
@@ -108,10 +109,18 @@ class FieldColumn:
         elif op == EQUAL:
             mask[self.rows[self.codes == self.names.get(value, -1)]] = True
         else:
-            is_above = ORDERINGS[op]
-            passes = np.fromiter((isinstance(name, str) and is_above(name, value) for name in self.names), np.bool_)
+            codes, texts = self._sort_out_texts()
+            passes = np.zeros(len(self.names), np.bool_)
+            passes[codes] = ORDERINGS[op](texts, value)
             mask[self.rows[passes[self.codes]]] = True
         return mask
+
+    def _sort_out_texts(self) -> tuple[NDArray[np.int32], NDArray[np.object_]]:
+        """Return the texts among the names, and their codes."""
+        if not self.texts:
+            named = {code: name for name, code in self.names.items() if isinstance(name, str)}
+            self.texts.append((np.array(list(named), np.int32), np.array(list(named.values()), np.object_)))
+        return self.texts[0]
 
 
 class FieldColumns:

@@ -15,11 +15,13 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from math import inf
 from typing import Any, Protocol, TypeVar
+
+import numpy as np
 
 from recollect.deadline import hold_in_time
 from recollect.model import NO_USER, Kind, Match, Owner
@@ -27,7 +29,7 @@ from recollect.policy.filters.conditions import Comparison, Condition
 from recollect.policy.passages import PassageEvidence
 from recollect.policy.recall.similarity import Evidence
 from recollect.ports import Vector
-from recollect.store.conditions import Clause, compile_field
+from recollect.store.conditions import Clause, compile_field, compile_filter
 from recollect.store.engine import RegisteredEmbedder, Row, Unit
 from recollect.store.search.encoding import Encoding
 from recollect.store.search.index import OwnerIndex
@@ -296,10 +298,32 @@ class MemorySearch:
         return IndexKey(owner.tenant, owner.agent, None if is_alone else owner.user)
 
     def weigh_chunks(
-        self, tenant: str, terms: Sequence[str], vector: Vector | None, *, categories: Collection[str]
+        self,
+        tenant: str,
+        terms: Sequence[str],
+        vector: Vector | None,
+        *,
+        categories: Collection[str],
+        where: Condition | None = None,
     ) -> PassageEvidence:
         index = self._indexes.current(IndexKey(tenant))
-        return PassageEvidence.of_shelf(index.evidence(terms, vector, RowFilter(categories, ALWAYS)))
+        return self._weigh_shelf(index, tenant, terms, vector, categories, where)
+
+    def _weigh_shelf(
+        self,
+        index: OwnerIndex,
+        tenant: str,
+        terms: Sequence[str],
+        vector: Vector | None,
+        categories: Collection[str],
+        where: Condition | None,
+    ) -> PassageEvidence:
+        found = index.evidence(terms, vector, RowFilter(categories, ALWAYS))
+        if where is not None:
+            clause = compile_filter(where, self._engine)
+            rows = self._read(tenant, lambda unit: unit.all("chunks_where", clause, tenant=tenant))
+            found = replace(found, allowed=np.isin(found.seqs, [number for (number,) in rows]))
+        return PassageEvidence.of_shelf(found)
 
     def numbers_holding(self, owner: Owner, needle: str) -> Iterator[int] | None:
         return self._texts.holding(owner, needle)

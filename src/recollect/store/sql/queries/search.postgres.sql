@@ -130,6 +130,7 @@ SELECT c.seq,
        sum(r.weight * c.frequency * (:k1 + 1) / (c.frequency + :k1 * (1 - :b + :b * c.length / size.length)))::float8
          AS score
 FROM candidate c JOIN rarity r ON r.lexeme = c.lexeme CROSS JOIN size
+WHERE {where}
 GROUP BY c.seq ORDER BY score DESC, c.seq DESC LIMIT :limit
 
 -- name: chunk_sizes
@@ -147,7 +148,7 @@ SELECT last_id FROM shelves WHERE tenant_id = :tenant AND shelf = 'knowledge'
 -- name: nearest_chunks
 WITH own AS MATERIALIZED (
   SELECT seq, embedding FROM chunk_index
-  WHERE tenant_id = :tenant AND embedder_id = :embedder_id AND (:any_category OR category = ANY(:categories))
+  WHERE tenant_id = :tenant AND embedder_id = :embedder_id AND (:any_category OR category = ANY(:categories)) AND {where}
 )
 SELECT seq, 1 - (embedding <=> :vector::halfvec) AS score FROM own
 ORDER BY embedding <=> :vector::halfvec, seq DESC LIMIT :limit
@@ -164,7 +165,7 @@ SET LOCAL hnsw.iterative_scan = 'strict_order'
 
 -- name: nearest_chunks_by_index
 SELECT seq, 1 - (embedding::halfvec({dimensions}) <=> :vector::halfvec({dimensions})) AS score FROM chunk_index
-WHERE tenant_id = :tenant AND embedder_id = {embedder_id} AND (:any_category OR category = ANY(:categories))
+WHERE tenant_id = :tenant AND embedder_id = {embedder_id} AND (:any_category OR category = ANY(:categories)) AND {where}
 ORDER BY embedding::halfvec({dimensions}) <=> :vector::halfvec({dimensions}) LIMIT :limit
 
 -- name: archive_memories

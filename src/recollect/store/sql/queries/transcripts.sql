@@ -9,22 +9,22 @@ SELECT {session} FROM chat_sessions WHERE tenant_id = :tenant AND id = :id
 
 -- The first page has no cursor; an OR for that case would prevent the use of the index.
 -- name: first_sessions
-SELECT {session} FROM chat_sessions WHERE tenant_id = :tenant AND agent_id = :agent{owned}
+SELECT {session} FROM chat_sessions WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND {where}
 ORDER BY updated_at DESC, id DESC LIMIT :limit
 
 -- name: sessions_before
 SELECT {session} FROM chat_sessions
 WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND updated_at <= :updated_at
-  AND (updated_at < :updated_at OR id < :id)
+  AND (updated_at < :updated_at OR id < :id) AND {where}
 ORDER BY updated_at DESC, id DESC LIMIT :limit
 
 -- name: first_tenant_sessions
-SELECT {session} FROM chat_sessions WHERE tenant_id = :tenant
+SELECT {session} FROM chat_sessions WHERE tenant_id = :tenant AND {where}
 ORDER BY updated_at DESC, id DESC LIMIT :limit
 
 -- name: tenant_sessions_before
 SELECT {session} FROM chat_sessions
-WHERE tenant_id = :tenant AND updated_at <= :updated_at AND (updated_at < :updated_at OR id < :id)
+WHERE tenant_id = :tenant AND updated_at <= :updated_at AND (updated_at < :updated_at OR id < :id) AND {where}
 ORDER BY updated_at DESC, id DESC LIMIT :limit
 
 -- name: delete_session
