@@ -20,7 +20,7 @@ from recollect.api.agent import AgentMemory
 from recollect.model import Owner
 from recollect.settings import Settings
 
-CROWDS = (1, 1_000)
+CROWDS = (1, 1_000, 100_000)
 EACH = 10
 SHARED = 100
 BATCH = 10_000
