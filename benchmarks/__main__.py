@@ -22,6 +22,7 @@ from benchmarks import (
     searches,
     server,
     transfers,
+    users,
     writes,
 )
 from benchmarks.budgets import main as measure_budgets
@@ -40,6 +41,7 @@ PARTS = {
     "transfers": transfers,
     "server": server,
     "hostile": hostile,
+    "users": users,
 }
 
 ON_FILES = {"recall": measure_recall, "budgets": measure_budgets}

@@ -386,3 +386,24 @@ def test_the_facts_of_a_conversation_are_added_and_undone(store: Recollect) -> N
 
     with_client(store, ask, sets=["admin"])
     assert store.agent("atlas").list() == []
+
+
+def test_facts_documents_and_memories_are_filtered(store: Recollect) -> None:
+    async def ask(client: Client) -> None:
+        async def call(name: str, **arguments: Any) -> Any:
+            return answer(await client.call_tool(name, arguments))
+
+        await call("memory_store", text="Dinner in Oslo", metadata={"city": "Oslo"})
+        await call("memory_store", text="Dinner in Rome", metadata={"city": "Rome"})
+        found = await call("memory_search", where="metadata.city = Oslo")
+        assert [(each["text"], each["metadata"]) for each in found["memories"]] == [
+            ("Dinner in Oslo", {"city": "Oslo"})
+        ]
+        recalled = await call("search_my_memories", query="dinner", min_score=0, where="metadata.city = Rome")
+        assert [hit["text"] for hit in recalled["results"]] == ["Dinner in Rome"]
+        store.tenant().ingest("Refunds are paid within 14 days.", title="Refunds", metadata={"lang": "en"})
+        assert (await call("search_knowledge", query="refunds", where="metadata.lang = de"))["count"] == 0
+        assert (await call("search_knowledge", query="refunds", where="metadata.lang = en"))["count"] == 1
+        assert "wrong at character 7" in (await call("memory_search", where="tags ="))["error"]
+
+    with_client(store, ask)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from recollect.model.owners import Owner
-from recollect.model.records import Hit, Json
+from recollect.model.records import Hit, Json, Owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

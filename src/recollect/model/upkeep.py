@@ -8,8 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
-from recollect.model.owners import Owner
-from recollect.model.records import AuditHead, Kind, Memory, Origin
+from recollect.model.activity import AuditHead
+from recollect.model.records import Kind, Memory, Origin, Owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

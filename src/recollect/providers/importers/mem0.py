@@ -49,7 +49,11 @@ def _parse_memory(place: str, entry: Any) -> Iterator[ForeignItem]:
             place=place,
             text=piece,
             agent=files.make_agent_id(entry.get("agent_id")),
-            tags=files.make_tags(entry.get("categories"), details.get("category"), details.get("categories")),
+            tags=files.make_tags(
+                entry.get("categories"),
+                details.get("category"),
+                details.get("categories"),
+            ),
             scope=None if user is None else Scope.USER.value,
             user=None if user is None else str(user),
             session_id=files.make_session_id(entry.get("run_id")),

@@ -179,6 +179,7 @@ class RestoreAnswer(BaseModel):
 
     restored: Annotated[int, Field(description="Number of memories that were named or found.")]
     ids: list[str]
+    items: Annotated[list[MemoryBody], Field(description="The first of them, as many as fit into a page.")]
 
 
 class VersionPage(BaseModel):
@@ -294,13 +295,14 @@ def approve_memory(recollect: CurrentRecollect, memory: CurrentAgent, id: Memory
 
 
 @router.post("/memories/restore", scope=WRITE)
-def restore_memories(memory: CurrentAgent, body: RestoreBody) -> RestoreAnswer:
+def restore_memories(recollect: CurrentRecollect, memory: CurrentAgent, body: RestoreBody) -> RestoreAnswer:
     """Restore archived or expired memories, by id or all that pass the filters. By id, all are checked first: 409 if
     one was corrected or a live memory has its text. By filter, such memories stay as they are. A restore that times out
     has restored some; repeat it."""
     named: dict[str, Any] = {"ids": body.ids, "state": body.state, "kind": body.kind, **body.filters()}
     restored = memory.restore(**named)
-    return RestoreAnswer(restored=len(restored), ids=[each.id for each in restored])
+    items = [MemoryBody.of(each, recollect.now()) for each in fit_page(restored)]
+    return RestoreAnswer(restored=len(restored), ids=[each.id for each in restored], items=items)
 
 
 @router.post("/memories/{id}/restore", scope=WRITE)

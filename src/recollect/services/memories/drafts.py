@@ -1,4 +1,4 @@
-"""Drafts of memories, and their validation by the rules of their kind."""
+"""Drafts of memories, their validation by the rules of their kind, and room for them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from recollect.policy.memories.categories import LIFETIMES, Lifetimes, find_cate
 from recollect.policy.memories.lifetime import find_lifetime
 from recollect.policy.names import check_user, memory_seq
 from recollect.policy.text import check_text, content_hash, is_question
-from recollect.ports import Store, TranscriptStore
+from recollect.ports import MemoryStore, Store, TranscriptStore
 
 if TYPE_CHECKING:
     from recollect.policy.memories import importance
@@ -32,6 +32,11 @@ MAX_NAMED_CHARS = 16
 OTHER_USER = "This view belongs to another user; name the same user, or none."
 
 SHARED = "This belongs to no user, so a user's view reads it but does not change it; change it through the agent."
+
+NO_ROOM = (
+    "Memory is full of notes that are trusted more than this one and are not deleted to make room for it; forget some, "
+    "or raise max_total."
+)
 
 LOOK_BACK = 20
 """Number of earlier drafts of one call that are searched for the message before a draft."""
@@ -126,6 +131,30 @@ def find_session_user(store: TranscriptStore, owner: Owner, session_id: str | No
         return None
     session = store.find_session(owner, session_id)
     return None if session is None else session.user
+
+
+def make_room(
+    store: MemoryStore, owner: Owner, new: Sequence[Memory], max_counts: Mapping[Kind, int], max_per_user: int
+) -> Sequence[str]:
+    """Delete the oldest memories beyond each kind's limit, of each user or of none, and return their ids.
+
+    Memories of low trust (tool, import, model) replace only memories of low trust.
+
+    Raises: Forbidden when there are too few of those.
+    """
+    pruned: list[str] = []
+    for kind, user in {(memory.kind, memory.user) for memory in new if memory.kind in max_counts}:
+        added = [memory for memory in new if (memory.kind, memory.user) == (kind, user)]
+        keep = (max_per_user if user is not None else 0) or max_counts[kind]
+        trusted = sum(not trust.is_low(memory.origin) for memory in added)
+        if trusted < len(added):
+            # As if only those of low trust had been added; the others make room for themselves below.
+            pruned += store.prune_memories(owner.of(user), kind, keep=keep + trusted, is_low_trust=True)
+            if len(added) <= keep and not {memory.id for memory in added}.isdisjoint(pruned):
+                raise Forbidden(NO_ROOM)
+        if trusted:
+            pruned += store.prune_memories(owner.of(user), kind, keep=keep)
+    return pruned
 
 
 def check_own(owner: Owner, user: str | None) -> None:

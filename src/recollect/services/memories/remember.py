@@ -25,9 +25,8 @@ from recollect.policy.numbers import check_whole
 from recollect.policy.text import content_hash
 from recollect.ports import Clock, Store, Vector
 from recollect.services.background.embedding import Embedding
-from recollect.services.memories.drafts import Draft, DraftChecker, check_own, find_identity, naming_item
+from recollect.services.memories.drafts import Draft, DraftChecker, check_own, find_identity, make_room, naming_item
 from recollect.services.memories.loop_guard import ECHO_REFUSED, LoopGuard
-from recollect.services.memories.room import make_room
 from recollect.services.memories.secrets import SecretGuard
 
 T = TypeVar("T")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from recollect.model import Memory, Owner
-from recollect.model.owners import NO_USER
+from recollect.model import NO_USER, Memory, Owner
 from recollect.policy.filters.conditions import Condition
 from recollect.policy.names import memory_seq
 from recollect.store.conditions import compile_filter

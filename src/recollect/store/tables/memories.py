@@ -144,8 +144,11 @@ class MemoryRows(Units):
         return [memory_from(row) for row in found[:limit]]
 
     def list_for_review(self, owner: Owner, *, limit: int = 100) -> Sequence[Memory]:
-        rows = self._read(owner.tenant, lambda unit: unit.all("list_for_review", **owner_params(owner), limit=limit))
-        return [memory_from(row) for row in rows]
+        def read(unit: Unit) -> list[list[Memory]]:
+            parts = (unit.all("list_for_review", **owner_params(part), limit=limit) for part in owner.parts)
+            return [[*map(memory_from, rows)] for rows in parts]
+
+        return merge_parts(self._read(owner.tenant, read), limit, lambda memory: memory_seq(memory.id) or 0)
 
     def approve_notes(self, owner: Owner) -> int:
         raise Invalid(NO_WORKSPACE)

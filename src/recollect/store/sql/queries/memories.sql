@@ -40,7 +40,7 @@ ORDER BY seq DESC LIMIT 1
 
 -- name: list_for_review
 SELECT {memory} FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND archived_at IS NULL AND flag IS NOT NULL
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND archived_at IS NULL AND flag IS NOT NULL
 ORDER BY seq DESC LIMIT :limit
 
 -- name: update_memory

@@ -10,7 +10,7 @@ SELECT {proposal} FROM proposals WHERE tenant_id = :tenant AND agent_id = :agent
 
 -- name: list_proposals
 SELECT {proposal} FROM proposals
-WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND seq < :before AND :state IN ('', state)
+WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND seq < :before AND :state IN ('', state)
 ORDER BY seq DESC LIMIT :limit
 
 -- name: decide_proposal
