@@ -30,7 +30,7 @@ def test_an_agent_is_edited_field_by_field(ann: Program) -> None:
         "model": "small",
         "tools": ["notes", "recall"],
     }
-    assert before["memories_count"] == {"core": 0, "journal": 0, "note": 1, "episode": 0}
+    assert before["memories_count"] == {"core": 0, "journal": 0, "note": 1, "episode": 0, "item": 0}
     assert changed | {"updated_at": ""} == before | expected | {"updated_at": ""}
     expected = {"system_prompt": "Be kind.\nBe brief.", "is_active": False}
     assert prompted | {"updated_at": ""} == changed | expected | {"updated_at": ""}

@@ -17,8 +17,8 @@ import pytest
 
 from recollect import Recollect, Settings
 from recollect.cli.markdown import find_block_end
+from recollect.testing.fake_model import ModelServer, breaks_off, calls, status, talks, trickles
 from tests.cli.program import ANSI, Program
-from tests.model_server import ModelServer, breaks_off, calls, status, talks, trickles
 from tests.server.live import client_of, serving
 
 GIF = b"GIF89a\x01\x00\x01\x00\x00\x00\x00,"
@@ -44,7 +44,7 @@ def endpoint(module_endpoint: ModelServer) -> ModelServer:
 @pytest.fixture
 def quick(tmp_path: Path) -> Program:
     """The program without its start-up; it has no terminal of its own."""
-    return Program(tmp_path, "recollect.runner.loop", "recollect.cli.commands.chat_loop")
+    return Program(tmp_path, "recollect.runner.loop", "recollect.cli.chat_loop")
 
 
 @pytest.fixture

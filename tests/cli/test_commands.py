@@ -12,8 +12,8 @@ import pytest
 
 from recollect import Recollect, Settings
 from recollect.cli.commands.doctor import _engine_checks
+from recollect.testing.fake_model import ModelHandler
 from tests.cli.program import Program
-from tests.model_server import Handler
 from tests.postgres_server import PostgresServer
 from tests.providers.test_openai_embedder import Endpoint, status, vectors
 
@@ -87,7 +87,7 @@ def test_the_same_in_json(program: Program) -> None:
     assert set(hit) == set("source id text score parts created_at agent_id kind tags weights explain".split())
     assert set(hit["parts"]) == {"similarity", "recency", "importance", "source"}
     (agent,) = agents["items"]
-    assert agent["memories_count"] == {"core": 0, "journal": 0, "note": 0, "episode": 1}
+    assert agent["memories_count"] == {"core": 0, "journal": 0, "note": 0, "episode": 1, "item": 0}
     assert program("forget", "m-1", "--json").json == {"ok": True, "id": "m-1"}
 
 
@@ -183,7 +183,7 @@ def test_doctor_names_the_text_an_embedder_refuses(program: Program) -> None:
     program.ok("remember", "A cursed text", RECOLLECT_EMBEDDER="off")
     program.ok("remember", "A text like others", RECOLLECT_EMBEDDER="off")
 
-    def refuses(handler: Handler, body: Any) -> None:
+    def refuses(handler: ModelHandler, body: Any) -> None:
         (status(400) if any("cursed" in text for text in body["input"]) else vectors)(handler, body)
 
     with Endpoint() as endpoint:

@@ -9,8 +9,8 @@ import pytest
 
 import recollect
 from recollect.settings import Settings, table
+from recollect.testing.fake_model import ModelServer, says
 from tests.cli.program import Program
-from tests.model_server import ModelServer, says
 
 
 @pytest.fixture

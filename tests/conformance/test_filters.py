@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,6 +29,9 @@ from recollect.policy.filters.language import parse_filter, render_filter
 from recollect.policy.names import memory_seq
 from recollect.ports import Store
 from recollect.store import SqlStore
+from recollect.store.conditions import compile_filter
+from recollect.store.queries import as_pyformat
+from recollect.store.search import columns
 from tests.conformance.examples import ALL_KINDS, EARLIER, LATER, NOW, ids, note, owner
 
 KEYS = ["city", "n", "a.b", 'say "hi"', "", "back\\slash", "0", "ключ", "[1]", "new\nline", "don't"]
@@ -218,3 +222,32 @@ def test_a_page_holds_as_many_as_exist(store: Store, ann: Owner) -> None:
     found = store.list_memories(ann, where=parse_filter("metadata.city = Oslo"), now=NOW, limit=10)
 
     assert len(found) == 10
+
+
+@pytest.mark.only_on("postgres")
+def test_equality_on_metadata_uses_the_index_once_row_level_security_lets_it(
+    place: Any, store: Any, ann: Owner
+) -> None:
+    store.add_memories([note(f"n{n}", ann, metadata={"n": n}) for n in range(500)], [None] * 500)
+    clause = compile_filter(parse_filter("metadata.n = 7"), "postgres")
+    statement = f"EXPLAIN SELECT seq FROM memories WHERE tenant_id = %(tenant)s AND {as_pyformat(clause.sql)}"
+    with psycopg.connect(place.url.replace("app:app@", "postgres@"), autocommit=True) as admin:
+        admin.execute("ALTER FUNCTION jsonb_contains(jsonb, jsonb) LEAKPROOF")
+        admin.execute("VACUUM ANALYZE memories")
+    with psycopg.connect(place.url) as connection:
+        connection.execute(f"SET LOCAL recollect.tenant = '{ann.tenant}'")
+        connection.execute("SET LOCAL enable_indexscan = off")
+        plan = connection.execute(statement, {"tenant": ann.tenant, **clause.values}).fetchall()
+
+    assert "memories_by_metadata" in str(plan)
+
+
+def test_a_column_that_is_too_large_is_read_each_time(
+    store: Store, ann: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(columns, "MAX_COLUMN_BYTES", 100)
+    store.add_memory(note("a", ann, metadata={"city": "Oslo"}))
+    oslo = parse_filter("metadata.city = Oslo")
+    assert oslo is not None
+
+    assert [find_in_memory(store, ann, oslo) for _ in range(2)] == [[1], [1]]

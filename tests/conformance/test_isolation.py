@@ -100,6 +100,12 @@ BY_AN_AGENT: dict[str, Attempt] = {
     "list_versions": lambda store, me, it: store.list_versions(me, it.memory_id),
     "delete_memory": lambda store, me, it: store.delete_memory(me, it.memory_id),
     "prune_memories": lambda store, me, it: [store.prune_memories(me, kind, keep=0) for kind in ALL_KINDS],
+    "find_item": lambda store, me, it: store.find_item(me, "secret", "secret"),
+    "hold_items": lambda store, me, it: store.hold_items(me, now=NOW),
+    "set_item_end": lambda store, me, it: store.set_item_end(note("mine", me, id=it.memory_id, expires_at=NOW)),
+    "find_item_numbers": lambda store, me, it: store.find_item_numbers(me, None, now=NOW, limit=9),
+    "list_item_paths": lambda store, me, it: store.list_item_paths(me, "", "z", now=NOW, limit=9),
+    "delete_expired_items": lambda store, me, it: store.delete_expired_items(me, now=LATER, limit=9),
     "add_proposals": lambda store, me, it: bool(store.add_proposals(me, [proposal(me, it.memory_id)])),
     "get_proposal": lambda store, me, it: store.get_proposal(me, it.proposal_id),
     "list_proposals": lambda store, me, it: store.list_proposals(me),
@@ -299,6 +305,7 @@ def test_every_method_of_the_store_is_tried() -> None:
 def target(store: Store, ann: Owner) -> Target:
     """Something of every kind that belongs to ann; her m-3 is a number no intruder has reached."""
     store.add_memories([note("secret", ann) for _ in range(5)], [vector(1), vector(1), vector(1), None, None])
+    store.add_memory(note("secret", ann, kind=Kind.ITEM, namespace="secret", item_key="secret", expires_at=LATER))
     store.update_memory(store.get_memory(ann, "m-3"), vector(1), replaced_at=NOW)
     store.put_document(document("plan", ann.tenant), ["secret"] * 5, [vector(1)] * 3 + [None] * 2)
     store.add_event(event("secret", ann.tenant))

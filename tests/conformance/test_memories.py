@@ -199,7 +199,7 @@ def test_the_newest_come_first_in_pages(store: Store, ann: Owner) -> None:
 
 @pytest.mark.parametrize("kind", Kind)
 def test_a_kind_lists_only_its_own(store: Store, ann: Owner, kind: Kind) -> None:
-    added = store.add_memories([note(each.value, ann, kind=each) for each in Kind], [None] * 4)
+    added = store.add_memories([note(each.value, ann, kind=each) for each in Kind], [None] * len(Kind))
 
     assert store.list_memories(ann, kind=kind, now=NOW) == [memory for memory in added if memory.kind is kind]
     assert store.list_memories(ann, now=NOW) == list(reversed(added))

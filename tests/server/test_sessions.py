@@ -11,7 +11,7 @@ import pytest
 
 from recollect.api.recollect import Recollect
 from recollect.settings import Settings
-from tests.model_server import ModelServer, says, status
+from recollect.testing.fake_model import ModelServer, says, status
 from tests.server.live import ServerProcess, client_of, serving
 
 SESSIONS = "/api/chat/sessions"

@@ -14,7 +14,7 @@ from recollect import AsyncRecollect, Conflict, Invalid, NotFound, Recollect, Se
 from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.caller import Caller, use_caller
 from recollect.model import AddedFacts, Kind, Origin, Role
-from tests.model_server import Answer, ModelServer, hangs, says, status, stops_half_way
+from recollect.testing.fake_model import Answer, ModelServer, hangs, says, status, stops_half_way
 from tests.services.conftest import Clock, Place
 
 ALLERGY = "I'm allergic to penicillin."

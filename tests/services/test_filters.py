@@ -123,7 +123,7 @@ def test_secrets_in_metadata_follow_the_setting(place: Place, clock: Clock, mode
             assert SECRET not in repr(ann.get(kept.id)) + repr(document.document)
         else:
             assert kept.flag == document.document.flag == "secret: aws-access-key"
-            shelves = {each.shelf for each in tenant.find_secrets()}
+            shelves = {each.shelf for each in tenant.scan()}
             assert {"memories", "documents"} <= shelves
 
 

@@ -122,9 +122,9 @@ def test_a_store_that_can_only_be_read_is_recalled_from_and_says_so_once(
         store._services.retrieved.flush()
 
     assert [hit.id for hit in hits] == [memory.id]
-    failed = ("Recalled memories could not be marked as such", "Texts of a prompt could not be kept for the loop guard")
+    failed = "Recalled memories could not be marked as such"
     reason = "The database file cannot be written to; check its permissions."
-    assert caplog.messages == [f"{each}: {reason}" for each in failed]
+    assert caplog.messages == [f"{failed}: {reason}"]
 
 
 def only_to_be_read(file: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Self, Unpack
 
 from recollect.api.agent_curation import AgentCuration
 from recollect.api.agent_details import AgentCapture, AgentConsolidation, AgentDetails
+from recollect.api.agent_items import AgentItems
 from recollect.api.agent_recall import AgentRecall
 from recollect.api.agent_records import ANY_STATE, MAX_PAGE, PAGE, SEARCH_LIMIT, AgentRecords, AgentView
 from recollect.caller import current_caller
@@ -165,7 +166,7 @@ class AgentPrompts(AgentView):
     def guidance(self, sets: Iterable[str] | None = None) -> str:
         """Render instructions for using these sets of tools, for the system prompt.
 
-        `sets` defaults to all sets but `admin`.
+        `sets` defaults to all sets but `items` and `admin`.
 
         Raises: Invalid.
         """
@@ -182,7 +183,7 @@ class AgentPrompts(AgentView):
     def tools(self, sets: Iterable[str] | None = None, *, form: str = "openai") -> Sequence[Json]:
         """Return the tool definitions in the given `form`: "openai", "anthropic" or "mcp".
 
-        `sets` defaults to all sets but `admin`.
+        `sets` defaults to all sets but `items` and `admin`.
 
         Raises: Invalid.
         """
@@ -302,6 +303,7 @@ __all__ = ["ANY_STATE", "MAX_PAGE", "PAGE", "SEARCH_LIMIT", "AgentMemory"]
 
 class AgentMemory(
     AgentRecords,
+    AgentItems,
     AgentRecall,
     AgentCuration,
     AgentTranscripts,

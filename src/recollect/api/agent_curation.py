@@ -11,7 +11,7 @@ from recollect.model import AddedFacts, FactStep, KindName, Memory, MemoryVersio
 from recollect.policy.memories.kinds import check_kind
 from recollect.policy.numbers import check_before
 from recollect.services.memories.fact_requests import check_steps, make_request
-from recollect.services.memories.filters import MemoryFilters, check_filters
+from recollect.services.memories.filters import MemoryFilters, check_filters, leave_out_items
 from recollect.services.recall.recall import check_limit
 
 NOTHING_NAMED = (
@@ -107,4 +107,4 @@ class AgentCuration(AgentView):
         if named is None and (state is not None or not filters.get("where")):
             raise Invalid(NOTHING_NAMED)
         of_kind = None if kind is None else check_kind(kind)
-        return restore.restore_matching(self.owner, named, kind=of_kind, where=where)
+        return restore.restore_matching(self.owner, named, kind=of_kind, where=leave_out_items(where, of_kind))

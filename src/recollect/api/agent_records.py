@@ -35,7 +35,7 @@ from recollect.policy.memories.kinds import check_kind
 from recollect.policy.names import check_owner, memory_seq
 from recollect.policy.text import check_text
 from recollect.services.memories.drafts import OTHER_USER, Draft, check_moment, naming_item
-from recollect.services.memories.filters import MemoryFilters, check_filters
+from recollect.services.memories.filters import MemoryFilters, check_filters, leave_out_items
 from recollect.services.recall.recall import check_limit
 
 NAME = "recollect"
@@ -255,7 +255,7 @@ class AgentRecords(AgentView):
         user: str | None = None,
         **filters: Unpack[MemoryFilters],
     ) -> Sequence[Memory]:
-        """List memories, newest first.
+        """List memories, newest first; items only if `kind` or `where` asks for the kind item.
 
         `query` matches anywhere in the text, ignoring case. `state` is live, expired, archived, held or all; by default
         live, unless `where` names a state. `as_of` lists what was true at that time. `before` (an id) continues a
@@ -267,11 +267,12 @@ class AgentRecords(AgentView):
 
         Raises: Invalid, Forbidden.
         """
-        owner, where = self._narrow(user), check_filters(**filters)
+        owner, of_kind = self._narrow(user), None if kind is None else check_kind(kind)
+        where = leave_out_items(check_filters(**filters), of_kind)
         chosen = state or (ANY_STATE if names_field(where, STATE) else State.LIVE)
         found = self._store.list_memories(
             owner,
-            kind=None if kind is None else check_kind(kind),
+            kind=of_kind,
             needle=check_text(query, what="query"),
             where=where,
             state=parse_state(chosen),

@@ -24,6 +24,7 @@ from recollect.services.knowledge.search import PassageSearch, SearchKnowledge
 from recollect.services.knowledge.skills import Skills
 from recollect.services.memories.consolidate import Consolidate
 from recollect.services.memories.facts import ExtractFacts
+from recollect.services.memories.items import Items
 from recollect.services.memories.loop_guard import LoopGuard
 from recollect.services.memories.remember import Remember
 from recollect.services.memories.restoring import RestoreMemories
@@ -67,6 +68,7 @@ class Services:
     judge: Judge
     rested_models: Sequence[GuardedModel]
     remember: Remember
+    items: Items
     restore: RestoreMemories
     transcripts: TranscriptWriter
     conversations: Conversations
@@ -118,14 +120,14 @@ def build_services(
     """Build the services of one store from the settings."""
     (summary, fast), tokens, skills = _guard_models(outside.models, now), outside.tokens, outside.skills
     echoes, retrieved = LoopGuard(store, now), _build_marks(store, settings)
-    guard = SecretGuard(store, now, mode=settings.secrets)
+    guard, judge = SecretGuard(store, now, mode=settings.secrets), partial(judge_memory, mode=settings.suspicious)
     details = Details(store, guard, Describe(fast if settings.detail_summary == "model" else None), now)
-    judge = partial(judge_memory, mode=settings.suspicious)
     maintain, schedule = _build_maintain(store, embedding, retrieved, judge, now, settings)
     remember = _build_remember(store, embedding, guard, echoes, schedule, now, settings)
     transcripts = TranscriptWriter(store, remember, guard, now, is_capturing=settings.capture_turns)
     conversations = _build_conversations(store, guard, summary, now, settings)
     recall = _build_recall(store, embedding, echoes, retrieved, schedule, judge, now, settings)
+    items = Items(store, embedding, remember, recall, retrieved, now)
     inject = _build_inject(store, embedding, echoes, judge, now, settings)
     context_calls, keys = ContextCalls(store, keep=settings.context_calls_kept), ApiKeys(store, now)
     consolidate = _build_consolidate(store, remember, guard, summary, now, settings)
@@ -138,6 +140,7 @@ def build_services(
         judge=judge,
         rested_models=tuple(dict.fromkeys(model for model in (summary, fast) if model is not None)),
         remember=remember,
+        items=items,
         restore=RestoreMemories(store, embedding, judge, now, lifetimes=_read_lifetimes(settings)),
         transcripts=transcripts,
         conversations=conversations,
@@ -168,7 +171,7 @@ def build_services(
         seen=InspectContextCall(store, skills, context_calls),
         erase=Erase(store, consolidate, now, waiting=(retrieved, context_calls), caches=caches),
         export=Export(store, outside.archives, now, key=settings.export_key),
-        import_=_build_import(store, embedding, remember, transcripts, guard, outside, now, settings),
+        import_=_build_import(store, embedding, remember, items, transcripts, guard, outside, now, settings),
     )
 
 
@@ -237,6 +240,7 @@ def _build_import(
     store: Store,
     embedding: Embedding,
     remember: Remember,
+    items: Items,
     transcripts: TranscriptWriter,
     guard: SecretGuard,
     outside: Dependencies,
@@ -248,6 +252,7 @@ def _build_import(
     foreign = ForeignImport(
         store,
         remember,
+        items,
         transcripts,
         guard,
         now,

@@ -27,6 +27,7 @@ class Kind(StrEnum):
     JOURNAL = "journal"
     NOTE = "note"
     EPISODE = "episode"
+    ITEM = "item"
 
 
 class Scope(StrEnum):
@@ -74,7 +75,7 @@ class Source(StrEnum):
     KNOWLEDGE = "knowledge"
 
 
-KindName = Kind | Literal["core", "journal", "note", "episode"]
+KindName = Kind | Literal["core", "journal", "note", "episode", "item"]
 ScopeName = Scope | Literal["user", "workspace", "session"]
 RoleName = Role | Literal["user", "assistant", "system", "tool_result"]
 OriginName = Origin | Literal["user", "agent", "tool", "import", "model"]

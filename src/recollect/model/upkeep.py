@@ -313,6 +313,20 @@ class ForeignTurn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignValue:
+    """A value under a namespace and a key from another program's file, not checked yet."""
+
+    place: str
+    namespace: tuple[str, ...]
+    key: str
+    value: Any = field(hash=False)
+    agent: str | None = None
+    created_at: datetime | None = None
+    expires_at: datetime | None = None
+    sliding_ttl: float | None = None  # seconds after the last reading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedItem:
     """An item that is not imported, and the reason. The reason never repeats the text."""
 
@@ -320,7 +334,7 @@ class RefusedItem:
     reason: str
 
 
-ForeignItem = ForeignMemory | ForeignTurn | RefusedItem
+ForeignItem = ForeignMemory | ForeignTurn | ForeignValue | RefusedItem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,10 @@ A tenant id is used in a `SET LOCAL` literal and in shard names, so it is a plai
 
 from __future__ import annotations
 
+import base64
 import re
 import unicodedata
+from datetime import datetime
 
 from recollect.errors import Invalid
 from recollect.model import Owner
@@ -117,3 +119,13 @@ def proposal_seq(id: str) -> int | None:
     """
     match = _PROPOSAL_ID.fullmatch(id)
     return int(match.group(1)) if match else None
+
+
+def encode_cursor(listing: str, end: tuple[datetime, str] | str | int) -> str:
+    """Return the cursor that continues a listing after this item; one by time stays valid when the item is deleted.
+
+    >>> encode_cursor("agents", "atlas")
+    'YWdlbnRzOmF0bGFz'
+    """
+    last = f"{end[0].isoformat()} {end[1]}" if isinstance(end, tuple) else end
+    return base64.urlsafe_b64encode(f"{listing}:{last}".encode()).decode().rstrip("=")

@@ -33,6 +33,7 @@ from recollect.ports.memories import (
     AgentStore,
     Aging,
     EmbeddingStore,
+    ItemStore,
     MaintenanceStore,
     MemoryStore,
     MemorySummary,
@@ -69,6 +70,7 @@ __all__ = [
     "ForeignFormat",
     "ForeignFormats",
     "IdempotencyStore",
+    "ItemStore",
     "KeyStore",
     "KnowledgeStore",
     "MaintenanceStore",
@@ -96,6 +98,7 @@ T = TypeVar("T")
 class Store(
     AgentStore,
     MemoryStore,
+    ItemStore,
     DetailStore,
     TranscriptStore,
     KnowledgeStore,

@@ -163,6 +163,30 @@ class MemoryStore(Protocol):
         """
 
 
+class ItemStore(Protocol):
+    """Memories that are items. `path` is a namespace as `policy.items` joins it."""
+
+    def find_item(self, owner: Owner, path: str, key: str) -> Memory | None:
+        """Return the memory with this key of the owner's user, or else of no user; it may have expired."""
+
+    def hold_items(self, owner: Owner, *, now: datetime) -> None:
+        """Keep all others from writing items of the agent until this transaction ends."""
+
+    def set_item_end(self, memory: Memory) -> None:
+        """Store `expires_at` and `ttl_seconds`. This is no edit, so no version is kept."""
+
+    def find_item_numbers(
+        self, owner: Owner, where: Condition | None, *, now: datetime, limit: int, offset: int = 0
+    ) -> Sequence[int]:
+        """Return the numbers of the live items that meet a condition, the last written first."""
+
+    def list_item_paths(self, owner: Owner, first: str, last: str, *, now: datetime, limit: int) -> Sequence[str]:
+        """List the different paths of live items from `first` to before `last`, in order."""
+
+    def delete_expired_items(self, owner: Owner, *, now: datetime, limit: int) -> int:
+        """Delete expired items and return how many."""
+
+
 @dataclass(frozen=True, slots=True)
 class Aging:
     """Fields that decide how long an episode lives."""

@@ -240,6 +240,8 @@ class Settings:
     agent_timeout: float = setting(
         300.0, "Seconds a whole answer of an agent may take, including all rounds and tools.", low=0.001
     )
+    server: str = setting("http://127.0.0.1:8077", "Address of the server that a `Client` uses.")
+    key: str = setting("", "API key of a `Client`; never shown.", is_secret=True)
     host: str = setting("127.0.0.1", "Address the server listens on.")
     port: int = setting(8077, "Port the server listens on; 0 takes any free one.", low=0, high=65535)
     skills: tuple[str, ...] = setting((), "Folders with SKILL.md files (see knowledge.md).")
@@ -276,7 +278,7 @@ class Settings:
     )
     tool_sets: tuple[str, ...] = setting(
         ("notes", "recall"),
-        "Sets of tools that the MCP server offers: `notes`, `journal`, `recall`, `details`, `admin`.",
+        "Sets of tools that the MCP server offers: `notes`, `journal`, `recall`, `details`, `items`, `admin`.",
     )
     agent_tool_sets: tuple[str, ...] = setting(
         ("notes", "journal", "recall", "details"), "Sets of tools that the reference agent offers to its model."

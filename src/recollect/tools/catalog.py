@@ -13,12 +13,11 @@ from typing import Any
 
 from recollect.errors import Invalid, NotFound, RecollectError, SecretRejected, TimedOut
 from recollect.model import Json
-from recollect.tools import details, journal, knowledge, notes, recall, upkeep
+from recollect.tools import details, items, journal, knowledge, notes, recall, upkeep
 from recollect.tools.spec import RENDERERS, Tool
 
 TOOLS: Mapping[str, Tool] = {
-    tool.name: tool
-    for tool in (*notes.TOOLS, *journal.TOOLS, *recall.TOOLS, *knowledge.TOOLS, *details.TOOLS, *upkeep.TOOLS)
+    tool.name: tool for module in (notes, journal, recall, knowledge, details, items, upkeep) for tool in module.TOOLS
 }
 SETS: Sequence[str] = tuple(dict.fromkeys(tool.set for tool in TOOLS.values()))
 """Names of the sets, in order."""
@@ -27,12 +26,12 @@ HINT = "hint"
 """Field of an answer that advises the model."""
 
 _SENTENCE = re.compile(r"(?<=\.) ")
-ON_REQUEST = frozenset({"admin"})
+ON_REQUEST = frozenset({"items", "admin"})
 """Sets that are offered only where they are named."""
 
 
 def select_tools(sets: Iterable[str] | None = None) -> list[Tool]:
-    """Return the tools of these sets; None means all but `admin`.
+    """Return the tools of these sets; None means all but `items` and `admin`.
 
     Their descriptions leave out sentences about tools of other sets.
 

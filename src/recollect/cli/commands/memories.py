@@ -31,7 +31,7 @@ from recollect.model import Json, Kind, Memory, MemoryVersion, Scope, State, Sta
 from recollect.services.memories.similar import find_lookalikes
 
 ANY_STATE = "all"
-COLOURS = {Kind.CORE: "magenta", Kind.JOURNAL: "blue", Kind.NOTE: "green", Kind.EPISODE: "yellow"}
+COLOURS = {Kind.CORE: "magenta", Kind.JOURNAL: "blue", Kind.NOTE: "green", Kind.EPISODE: "yellow", Kind.ITEM: "cyan"}
 
 Tags = Annotated[
     list[str] | None,

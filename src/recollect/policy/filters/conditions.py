@@ -63,6 +63,8 @@ MEMORY_FIELDS: Fields = {
     "created_at": _TIME,
     "expires_at": _TIME,
     STATE: FilterField(FieldType.TEXT, tuple(State)),
+    "namespace": _TEXT,
+    "item_key": _TEXT,
     METADATA: _METADATA,
 }
 DOCUMENT_FIELDS: Fields = {
@@ -81,6 +83,8 @@ ALIASES: Mapping[str, str] = {
     "updated": "updated_at",
     "session": "session_id",
     "user_id": "user",
+    "key": "item_key",
+    "value": METADATA,
 }
 
 

@@ -38,6 +38,9 @@ Where: TypeAlias = str | Mapping[str, Any] | Condition | None
 MAX_CHARS = 8_000
 MAX_DEPTH = 32
 MAX_COMPARISONS = 200
+MAX_KEYS = 16
+"""Different keys of metadata in one filter: each has to be read from every record."""
+
 MAX_NUMBER = 2**63
 MAX_NAMED_CHARS = 24
 """Longest word that an error quotes: a longer one is no typo, and errors end up in logs."""
@@ -47,7 +50,7 @@ WRONG = "The filter is wrong at {}: {}."
 _TOKEN = re.compile(
     r"""\s*(?:(?P<sign><=|>=|!=|=|<|>|\(|\)|,)
     |(?P<quoted>'(?:[^']|'')*'|"(?:[^"]|"")*")
-    |(?P<field>metadata(?:\.(?:[^\s.()=<>!,'"]+|'(?:[^']|'')*'|"(?:[^"]|"")*"))+(?=[\s()=<>!,]|$))
+    |(?P<field>(?:metadata|value)(?:\.(?:[^\s.()=<>!,'"]+|'(?:[^']|'')*'|"(?:[^"]|"")*"))+(?=[\s()=<>!,]|$))
     |(?P<word>[^\s()=<>!,'"]+))""",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -142,12 +145,13 @@ class _Maker:
     def __init__(self, fields: Fields) -> None:
         self._fields = fields
         self._count = 0
+        self._paths: set[tuple[str, ...]] = set()
 
     def find_field(self, text: str, fail: Callable[[str], NoReturn]) -> tuple[str, tuple[str, ...]]:
         """Return a field and, of metadata, the path of keys."""
         text = check_text(text, what="filter")
-        name, dot, _ = text.partition(".")
-        name = ALIASES.get(name.lower(), name.lower())
+        given, dot, _ = text.partition(".")
+        name = ALIASES.get(given.lower(), given.lower())
         if name not in self._fields:
             named = f"`{text}`" if len(text) <= MAX_NAMED_CHARS else "such"
             known = ", ".join(f"{METADATA}.<key>" if each == METADATA else each for each in self._fields)
@@ -156,7 +160,7 @@ class _Maker:
             if dot:
                 fail(f"only metadata has keys, not {name}")
             return name, ()
-        path, at = list[str](), len(name)
+        path, at = list[str](), len(given)
         while match := _KEY.match(text, at):
             single, double, plain = match.groups()
             path.append(plain or (single or "").replace("''", "'") or (double or "").replace('""', '"'))
@@ -175,6 +179,9 @@ class _Maker:
         if isinstance(value, str):
             check_text(value, what="filter")
         name, path = field
+        self._paths |= {path} if path else set()
+        if len(self._paths) > MAX_KEYS:
+            fail(f"a filter names at most {MAX_KEYS} keys of metadata; this one names more")
         if op == EXISTS:
             return Comparison(name, op, path=path)
         type = self._fields[name].type

@@ -1,4 +1,4 @@
-"""Rules of the four kinds of memory, and the checks that apply them."""
+"""Rules of the five kinds of memory, and the checks that apply them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ MAX_TAGS = 5
 MAX_TAG_CHARS = 64
 MAX_METADATA_BYTES = 8192
 BLANK = "Content cannot be blank"
+NOT_AN_ITEM = "An item has a namespace, a key and a value instead of a text; write it with put."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +35,12 @@ RULES: Mapping[Kind, KindRule] = {
     Kind.JOURNAL: KindRule(max_chars=10_000, lifetime=JOURNAL_WINDOW),
     Kind.NOTE: KindRule(max_chars=500, max_count=500),
     Kind.EPISODE: KindRule(max_chars=10_000),
+    Kind.ITEM: KindRule(max_chars=10_000),
 }
 
 
 UNIQUE = (Kind.NOTE, Kind.CORE)
-"""Kinds that merge duplicates; journal entries and episodes may repeat."""
+"""Kinds that merge duplicates; journal entries, episodes and items may repeat."""
 
 
 def check_kind(kind: str) -> Kind:
@@ -55,8 +57,10 @@ def check_kind(kind: str) -> Kind:
 def check_content(text: str, kind: Kind) -> str:
     """Validate and trim the text of a memory of this kind.
 
-    Raises: Invalid.
+    Raises: Invalid; always for an item, whose text follows from its value.
     """
+    if kind is Kind.ITEM:
+        raise Invalid(NOT_AN_ITEM)
     content = check_text(text).strip()
     # Real conversations contain turns with only a zero-width space; those are kept.
     if not content:

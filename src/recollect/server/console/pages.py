@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -13,7 +14,8 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from recollect import __version__
-from recollect.model import KeyScope, Kind, Memory, Origin, Outcome, State
+from recollect.model import KeyScope, Kind, Memory, MemoryVersion, Origin, Outcome, State
+from recollect.policy.items import unwrap_value
 from recollect.policy.keys import is_allowed
 from recollect.policy.memories.trust import is_within
 from recollect.server.console.logins import PATH
@@ -109,6 +111,11 @@ def _may_edit(access: Access | None, memory: Memory) -> bool:
     return access is not None and _may(access, KeyScope.WRITE) and is_within(memory.origin, access.trust)
 
 
+def _render_value(memory: Memory | MemoryVersion, indent: int | None = None) -> str:
+    """Return the value of an item as JSON text."""
+    return json.dumps(unwrap_value(memory.metadata), ensure_ascii=False, indent=indent)
+
+
 _PAGES = Environment(
     loader=PackageLoader("recollect.server.console"),
     autoescape=True,
@@ -124,6 +131,7 @@ _PAGES.globals |= {
     "may": _may,
     "may_decide": _may_decide,
     "may_edit": _may_edit,
+    "render_value": _render_value,
     "version": __version__,
     "kinds": [*Kind],
     "states": [*State],

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from json import JSONDecodeError
+from types import UnionType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
@@ -156,8 +157,10 @@ def compile_route(route: Route, declared: APIRoute) -> JsonHandler:
 
     Raises: TypeError when its signature has anything but path parameters, a query, a body and known dependencies.
     """
-    is_content = isinstance(declared.response_model, type) and issubclass(declared.response_model, BaseModel)
-    is_empty = declared.response_model is None and declared.status_code == 204
+    answer = declared.response_model
+    shapes = get_args(answer) if isinstance(answer, UnionType) else [answer]
+    is_content = all(isinstance(each, type) and issubclass(each, BaseModel) for each in shapes)
+    is_empty = answer is None and declared.status_code == 204
     if inspect.iscoroutinefunction(declared.endpoint) or declared.dependencies or not (is_content or is_empty):
         raise TypeError(f"{route.name} is no JSON route; declare it with is_json=False.")
     path = {part[1:-1]: place for place, part in enumerate(route.path.split("/")) if part[:1] == "{"}
@@ -188,7 +191,7 @@ def compile_route(route: Route, declared: APIRoute) -> JsonHandler:
         query=next(iter(models["query"]), None),
         arguments=arguments,
         status=declared.status_code or 200,
-        answers=TypeAdapter(declared.response_model) if is_content else None,
+        answers=TypeAdapter(answer) if is_content else None,
     )
 
 

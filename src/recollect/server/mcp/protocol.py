@@ -71,7 +71,10 @@ NOTHING_RECALLED = "Nothing is remembered about this."
 
 
 def build_server(memory: AgentMemory, sets: Iterable[str] | None = None) -> Server[Any]:
-    """Return a server with the tools of these sets (None: all but `admin`) on one agent's memory. Raises: Invalid."""
+    """Return a server with the tools of these sets on one agent's memory; None: the sets that need no request.
+
+    Raises: Invalid.
+    """
     offered = dict.fromkeys(tool.set for tool in catalog.select_tools(sets))
     client = ClientContext(memory=memory, sets=tuple(offered))
     # A separate limiter, so that slow calls never block the streams.

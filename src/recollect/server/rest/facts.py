@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any, Literal, Self
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, Field, Strict
 
 from recollect.model import AddedFacts, Fact, Kind, Origin
-from recollect.server.http.auth import CurrentAgent
+from recollect.server.http.auth import CurrentAgent, CurrentRecollect
 from recollect.server.http.routing import WRITE, Router
+from recollect.server.rest.memories import MemoryBody
 from recollect.server.rest.shapes import RequestBody, UserName
 from recollect.services.memories.fact_requests import MAX_MESSAGES
 
@@ -38,6 +40,7 @@ class NewFacts(RequestBody):
     session_id: Annotated[str | None, Field(description="The conversation that the facts come from.")] = None
     user: UserName | None = None
     dry_run: Annotated[bool, Strict(), Field(description="Store nothing, only show what would be stored.")] = False
+    records: Annotated[bool, Strict(), Field(description="Also return each memory with all of its fields.")] = False
 
 
 class UndoFacts(RequestBody):
@@ -64,7 +67,7 @@ class FactBody(BaseModel):
     replaces: Annotated[str | None, Field(description="The memory it supersedes.")]
 
     @classmethod
-    def of(cls, fact: Fact) -> Self:
+    def of(cls, fact: Fact, **more: Any) -> Self:
         memory = fact.memory
         return cls(
             id=memory.id,
@@ -75,7 +78,17 @@ class FactBody(BaseModel):
             origin=memory.origin,
             version=memory.version,
             replaces=fact.replaces,
+            **more,
         )
+
+
+class WholeFact(FactBody):
+    """A memory that was stored, edited or ended, for requests with `records`."""
+
+    memory: MemoryBody
+
+
+AnyFact: TypeAlias = WholeFact | FactBody
 
 
 class DroppedBody(BaseModel):
@@ -89,10 +102,10 @@ class DroppedBody(BaseModel):
 class FactsAnswer(BaseModel):
     """Changes to the memories, and what was left out."""
 
-    added: list[FactBody]
-    updated: list[FactBody]
+    added: list[AnyFact]
+    updated: list[AnyFact]
     superseded: Annotated[
-        list[FactBody],
+        list[AnyFact],
         Field(description="New memories with the one each `replaces`; without it, memories the user took back."),
     ]
     dropped: list[DroppedBody]
@@ -102,11 +115,14 @@ class FactsAnswer(BaseModel):
     undo: Annotated[list[FactStepBody], Field(description="Send it to `add/undo` to undo all of this.")]
 
     @classmethod
-    def of(cls, result: AddedFacts) -> Self:
+    def of(cls, result: AddedFacts, now: datetime | None) -> Self:
+        def body(fact: Fact) -> FactBody:
+            return FactBody.of(fact) if now is None else WholeFact.of(fact, memory=MemoryBody.of(fact.memory, now))
+
         return cls(
-            added=[FactBody.of(each) for each in result.added],
-            updated=[FactBody.of(each) for each in result.updated],
-            superseded=[FactBody.of(each) for each in result.superseded],
+            added=[body(each) for each in result.added],
+            updated=[body(each) for each in result.updated],
+            superseded=[body(each) for each in result.superseded],
             dropped=[DroppedBody(text=each.text, turn=each.turn, reason=each.reason) for each in result.dropped],
             source=result.source,
             problem=result.problem,
@@ -122,10 +138,11 @@ class UndoneFacts(BaseModel):
 
 
 @router.post("/add", scope=WRITE)
-def add_facts(memory: CurrentAgent, body: NewFacts) -> FactsAnswer:
+def add_facts(recollect: CurrentRecollect, memory: CurrentAgent, body: NewFacts) -> FactsAnswer:
     """Store the lasting facts of a conversation. When this route answers, they are on disk. A configured model reads
     the messages; without one, or when it fails, rules do."""
-    return FactsAnswer.of(memory.add(body.messages, session_id=body.session_id, dry_run=body.dry_run, user=body.user))
+    added = memory.add(body.messages, session_id=body.session_id, dry_run=body.dry_run, user=body.user)
+    return FactsAnswer.of(added, recollect.now() if body.records else None)
 
 
 @router.post("/add/undo", scope=WRITE)

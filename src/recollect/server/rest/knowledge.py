@@ -79,6 +79,8 @@ class KnowledgeQuestion(RequestBody):
 
     query: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["refund policy"])]
     categories: Annotated[tuple[str, ...], Field(description="Only documents of these; empty: all.")] = ()
+    agent: Annotated[str, Field(description="Only documents that this agent may read; empty: all.")] = ""
+    records: Annotated[bool, Field(description="Also return the document of each passage.")] = False
     where: Where = None
     limit: Annotated[int, Strict(), Field(json_schema_extra={"minimum": 1, "maximum": MAX_LIMIT})] = 5
     min_score: Annotated[
@@ -96,6 +98,7 @@ class DocumentBody(BaseModel):
     title: str
     category: str
     source: Annotated[str, Field(description="Path or file name; empty: it was sent as text.")]
+    content_hash: str
     is_published: bool
     created_at: datetime
     updated_at: datetime
@@ -163,15 +166,23 @@ class PassageHit(BaseModel):
     @classmethod
     def of(cls, hit: Hit) -> Self:
         assert hit.document is not None
-        document = {"document_id": hit.document.id, "title": hit.document.title, "category": hit.document.category}
-        found = {"source": hit.source, "id": hit.id, "text": hit.text, "score": hit.score, "parts": dict(hit.parts)}
-        return cls.model_validate(found | document | {"heading": hit.heading, "page": hit.page})
+        document: dict[str, Any] = {"document_id": hit.document.id, "category": hit.document.category}
+        document["document"] = DocumentBody.model_validate(hit.document)
+        return cls.model_validate(document | {n: getattr(hit, n) for n in cls.model_fields if n not in document})
+
+
+class WholePassage(PassageHit):
+    """A passage with its document, for requests with `records`."""
+
+    weights: dict[str, float]
+    created_at: datetime
+    document: DocumentBody
 
 
 class SearchAnswer(BaseModel):
     """Matching passages, best first."""
 
-    hits: list[PassageHit]
+    hits: list[WholePassage | PassageHit]
 
 
 class SkillFilter(RequestBody):
@@ -338,8 +349,9 @@ def delete_document(tenant: CurrentTenant, id: DocumentId) -> None:
 @router.post("/kb/search", scope=READ)
 def search_knowledge(tenant: CurrentTenant, body: KnowledgeQuestion) -> SearchAnswer:
     """Search the passages of published documents, by words and by meaning."""
-    hits = tenant.search_knowledge(**dict(body))
-    return SearchAnswer(hits=[PassageHit.of(hit) for hit in hits])
+    view = readable_agent(tenant, body.agent) if body.agent else tenant
+    hits = view.search_knowledge(**{name: value for name, value in body if name not in ("agent", "records")})
+    return SearchAnswer(hits=[(WholePassage if body.records else PassageHit).of(hit) for hit in hits])
 
 
 @router.get("/skills", scope=READ)

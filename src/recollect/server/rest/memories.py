@@ -14,10 +14,8 @@ from typing import Annotated, Any, Self
 from fastapi import Path, Query
 from pydantic import BaseModel, Field, Strict
 
-from recollect.caller import current_caller
 from recollect.model import Kind, Memory, MemoryVersion, Origin, Role, Scope, State
 from recollect.policy.memories.kinds import MAX_TAGS, RULES
-from recollect.policy.memories.trust import check_claim
 from recollect.server.http.auth import CurrentAgent, CurrentRecollect
 from recollect.server.http.routing import ADMIN, READ, WRITE, Router
 from recollect.server.paging import decode_cursor, decode_number, fit_page, next_cursor, read_page
@@ -38,6 +36,7 @@ from recollect.server.rest.shapes import (
     UserName,
     Where,
     WhereText,
+    check_origin,
 )
 from recollect.services.memories.similar import find_lookalikes
 
@@ -180,6 +179,7 @@ class RestoreAnswer(BaseModel):
 
     restored: Annotated[int, Field(description="Number of memories that were named or found.")]
     ids: list[str]
+    items: Annotated[list[MemoryBody], Field(description="The first of them, as many as fit into a page.")]
 
 
 class VersionPage(BaseModel):
@@ -220,8 +220,7 @@ def list_memories(
 
 def draft_fields(body: NewMemory) -> dict[str, Any]:
     """Return the arguments of `remember`. Raises: Forbidden when the origin is trusted more than the key."""
-    if body.origin is not None and body.origin in [*Origin]:
-        check_claim(Origin(body.origin), current_caller().trust)
+    check_origin(body.origin)
     return dict(body)
 
 
@@ -296,13 +295,14 @@ def approve_memory(recollect: CurrentRecollect, memory: CurrentAgent, id: Memory
 
 
 @router.post("/memories/restore", scope=WRITE)
-def restore_memories(memory: CurrentAgent, body: RestoreBody) -> RestoreAnswer:
+def restore_memories(recollect: CurrentRecollect, memory: CurrentAgent, body: RestoreBody) -> RestoreAnswer:
     """Restore archived or expired memories, by id or all that pass the filters. By id, all are checked first: 409 if
     one was corrected or a live memory has its text. By filter, such memories stay as they are. A restore that times out
     has restored some; repeat it."""
     named: dict[str, Any] = {"ids": body.ids, "state": body.state, "kind": body.kind, **body.filters()}
     restored = memory.restore(**named)
-    return RestoreAnswer(restored=len(restored), ids=[each.id for each in restored])
+    items = [MemoryBody.of(each, recollect.now()) for each in fit_page(restored)]
+    return RestoreAnswer(restored=len(restored), ids=[each.id for each in restored], items=items)
 
 
 @router.post("/memories/{id}/restore", scope=WRITE)

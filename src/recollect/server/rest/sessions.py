@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from operator import attrgetter
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from fastapi import Path, Query
 from pydantic import BaseModel, Field, Strict
@@ -35,6 +35,19 @@ class SessionFilter(Paging):
     agent: Annotated[str, Field(description="Only conversations of this agent; empty: all.", examples=["atlas"])] = ""
     where: WhereText = ""
     user: UserName | None = None
+
+
+class SessionOwner(RequestBody):
+    """The agent of a conversation."""
+
+    is_query: ClassVar[bool] = True
+    agent: Annotated[str, Field(description="Only a conversation of this agent; empty: of any.")] = ""
+
+
+class ConversationParameters(SessionOwner):
+    """Options of a conversation."""
+
+    records: Annotated[bool, Field(description="Also return the messages as they are stored.")] = False
 
 
 class NewSession(RequestBody):
@@ -148,19 +161,27 @@ class ConversationBody(BaseModel):
     ]
 
     @classmethod
-    def of(cls, conversation: Conversation) -> Self:
+    def of(cls, conversation: Conversation, **more: Any) -> Self:
         return cls(
             session_id=conversation.session_id,
             summary=conversation.summary,
             summarized_count=conversation.summarized_count,
             messages=[PromptMessage(**each) for each in conversation.messages],
+            **more,
         )
+
+
+class WholeConversation(ConversationBody):
+    """A conversation with its messages as they are stored, for requests with `records`."""
+
+    turns: list[MessageBody]
 
 
 SESSIONS, MESSAGES = "sessions", "messages"
 
 router = Router(prefix="/api/chat/sessions", tags=["conversations"])
 SessionId = Annotated[str, Path(description="The session's id.", examples=["s-7"])]
+SessionOf = Annotated[SessionOwner, Query()]
 
 
 @router.get("", scope=READ)
@@ -190,23 +211,23 @@ def create_session(tenant: CurrentTenant, body: NewSession) -> SessionBody:
 
 
 @router.get("/{id}", scope=READ)
-def get_session(tenant: CurrentTenant, id: SessionId) -> SessionBody:
+def get_session(tenant: CurrentTenant, id: SessionId, of: SessionOf) -> SessionBody:
     """Return a conversation, with its running summary and the number of messages that covers."""
-    return SessionBody.of(tenant.session(id))
+    return SessionBody.of((readable_agent(tenant, of.agent) if of.agent else tenant).session(id))
 
 
 @router.delete("/{id}", scope=WRITE, status_code=204)
-def delete_session(tenant: CurrentTenant, id: SessionId) -> None:
+def delete_session(tenant: CurrentTenant, id: SessionId, of: SessionOf) -> None:
     """Delete a conversation and its messages permanently. Memories of it stay."""
-    _owner(tenant, id).delete_session(id)
+    _owner(tenant, id, of.agent).delete_session(id)
 
 
 @router.get("/{id}/messages", scope=READ)
-def list_messages(tenant: CurrentTenant, id: SessionId, paging: Annotated[Paging, Query()]) -> MessagePage:
+def list_messages(tenant: CurrentTenant, id: SessionId, paging: Annotated[SessionFilter, Query()]) -> MessagePage:
     """List messages, in order."""
-    agent = _owner(tenant, id)
+    owner = _owner(tenant, id, paging.agent)
     page = read_page(
-        lambda after, limit: agent.messages(id, after=after, limit=limit),
+        lambda after, limit: owner.messages(id, after=after, limit=limit),
         attrgetter("position"),
         decode_number(MESSAGES, paging.cursor) if paging.cursor else 0,
         limit=paging.limit,
@@ -234,12 +255,18 @@ def log_turn(tenant: CurrentTenant, id: SessionId, body: NewTurn) -> MessagePage
 
 
 @router.post("/{id}/conversation", scope=WRITE)
-def get_conversation(tenant: CurrentTenant, id: SessionId) -> ConversationBody:
+def get_conversation(
+    tenant: CurrentTenant, id: SessionId, options: Annotated[ConversationParameters, Query()]
+) -> WholeConversation | ConversationBody:
     """Return the summary of a conversation and the messages after it, ready for the next model call. If the settings
-    say so and it has become too long, a model call first folds its oldest turns into the summary."""
-    return ConversationBody.of(_owner(tenant, id).conversation(id))
+    say so and it has become too long, a model call first folds its oldest turns into the summary. With `agent`, an
+    unknown conversation is empty."""
+    conversation = _owner(tenant, id, options.agent).conversation(id)
+    if options.records:
+        return WholeConversation.of(conversation, turns=[MessageBody.of(each) for each in conversation.turns])
+    return ConversationBody.of(conversation)
 
 
-def _owner(tenant: TenantMemory, id: str) -> AgentMemory:
-    """Return the agent of a conversation. Raises: NotFound."""
-    return tenant.agent(tenant.session(id).owner.agent)
+def _owner(tenant: TenantMemory, id: str, agent: str = "") -> AgentMemory:
+    """Return the agent of a conversation, if no other is named. Raises: NotFound."""
+    return readable_agent(tenant, agent) if agent else tenant.agent(tenant.session(id).owner.agent)

@@ -17,7 +17,9 @@ from pydantic_core import PydanticCustomError
 from starlette.requests import Request
 
 from recollect.api.agent import ANY_STATE, MAX_PAGE, PAGE
+from recollect.caller import current_caller
 from recollect.model import KeyScope, Kind, Origin, Role, Scope, State
+from recollect.policy.memories.trust import check_claim
 from recollect.policy.names import MAX_USER_CHARS
 from recollect.policy.prompt.relevance import InjectMode
 from recollect.policy.recall.purposes import PURPOSES
@@ -161,6 +163,12 @@ def _fields(shape: type[BaseModel], *computed: str) -> tuple[Sequence[str], Call
     """Return the names of the fields copied from a record, and a getter for them."""
     names = tuple(name for name in shape.model_fields if name not in computed)
     return names, attrgetter(*names)
+
+
+def check_origin(origin: str | None) -> None:
+    """Check the origin that a body names. Raises: Forbidden when it is trusted more than the key."""
+    if origin is not None and origin in [*Origin]:
+        check_claim(Origin(origin), current_caller().trust)
 
 
 class ErrorBody(BaseModel):

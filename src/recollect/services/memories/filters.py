@@ -6,11 +6,13 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TypedDict
 
-from recollect.model import Origin, OriginName, Scope, ScopeName
-from recollect.policy.filters.conditions import EQUAL, Comparison, Condition, Scalar, join_conditions
+from recollect.model import Kind, Origin, OriginName, Scope, ScopeName
+from recollect.policy.filters.conditions import EQUAL, Comparison, Condition, Not, Scalar, join_conditions, names_field
 from recollect.policy.filters.language import Where, parse_filter
 from recollect.policy.text import check_text, fold
 from recollect.services.memories.drafts import check_choice, check_moment, check_name
+
+NOT_ITEMS = Not(Comparison("kind", EQUAL, Kind.ITEM.value))
 
 
 class MemoryFilters(TypedDict, total=False):
@@ -46,6 +48,12 @@ def check_filters(
         ("created_at", "<", None if until is None else check_moment(until, "until")),
     ]
     return join_conditions(parse_filter(where), *(Comparison(*each) for each in named if each[2] is not None))
+
+
+def leave_out_items(where: Condition | None, kind: Kind | None) -> Condition | None:
+    """Return the condition with which a listing leaves items out, unless it asks for a kind."""
+    is_of_kind = kind is not None or names_field(where, "kind")
+    return where if is_of_kind else join_conditions(NOT_ITEMS, where)
 
 
 def _check_choice(choices: type[StrEnum], value: str | None) -> str | None:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from recollect.errors import ReadOnly
 from recollect.lazy import LazyModule
 from recollect.model import BackgroundStatus, Memory, Origin, Owner
 from recollect.ports import Clock, Store
@@ -128,8 +129,12 @@ class LoopGuard:
         since = datetime.min.replace(tzinfo=UTC) if forgotten is None else forgotten[1]
         new = (loop_guard.hash_shown(text) for text, shown_at in texts.items() if shown_at > since)
         hashes = {found for found in new if found is not None}
-        shown = _add_user(owner.user, hashes)
-        return not hashes or self._store.add_shown(owner.whole, shown, at=at, since=at - KEPT, keep=SHOWN_PER_OWNER)
+        shown, since = _add_user(owner.user, hashes), at - KEPT
+        try:
+            return not hashes or self._store.add_shown(owner.whole, shown, at=at, since=since, keep=SHOWN_PER_OWNER)
+        # Where nothing can be written, nothing can come back.
+        except ReadOnly:
+            return True
 
 
 def _add_user(user: str | None, hashes: Collection[str]) -> frozenset[str]:

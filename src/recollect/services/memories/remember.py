@@ -100,7 +100,7 @@ class Remember:
         for position, edited in enumerate(edits, len(drafts)):
             with naming_item(position):
                 check_own(owner, edited.user)
-                screened.append(self._screen(edited, now))
+                screened.append(self.screen(edited, now))
         return memories, [*self._find_corrected(owner, memories), *screened]
 
     def apply(
@@ -138,7 +138,7 @@ class Remember:
         new = [memory for memory in self._check(owner, drafts, now) if not self._echoes.is_echo(memory)]
         if self._keeps_gist:
             new = [summarise_expired(memory, now, self._lifetimes) or memory for memory in new]
-        memories = [self._screen(memory, now) for memory in new]
+        memories = [self.screen(memory, now) for memory in new]
         vectors = self._embedding.of_texts([memory.text for memory in memories])
 
         def write() -> T:
@@ -167,6 +167,8 @@ class Remember:
         trust.check_change(old.origin, current_caller().trust)
         if version is not None and check_whole(version, "The version", least=1) != old.version:
             raise Conflict(f"This memory is now at version {old.version}, not {version}; read it again.")
+        if metadata is not None and old.kind is Kind.ITEM:
+            raise Invalid(kinds.NOT_AN_ITEM)
         edited = replace(
             old,
             text=old.text if text is None else kinds.check_content(text, old.kind),
@@ -175,7 +177,7 @@ class Remember:
             metadata=old.metadata if metadata is None else kinds.check_metadata(metadata),
         )
         is_changed = (edited.text, edited.tags) != (old.text, old.tags)
-        new = (self._screen if is_changed else self._check_secrets)(edited, self._now())
+        new = (self.screen if is_changed else self._check_secrets)(edited, self._now())
         is_reworded = content_hash(new.text) != content_hash(old.text)
         return old if new == old else self._rewrite(new, "memory.update", "edited", is_reworded=is_reworded)
 
@@ -270,10 +272,10 @@ class Remember:
         if self._echoes.is_echo(memory) and self._find_same(memory, now) is None:
             self._record_refusal(memory, "it came out of memory", now)
             raise Invalid(ECHO_REFUSED)
-        return self._screen(memory, now)
+        return self.screen(memory, now)
 
-    def _screen(self, memory: Memory, now: datetime) -> Memory:
-        """Check for secrets, and flag or hold a memory that reads like instructions."""
+    def screen(self, memory: Memory, now: datetime) -> Memory:
+        """Check for secrets, and flag or hold a memory that reads like instructions. Raises: SecretRejected."""
         memory = self._check_secrets(memory, now)
         flagged = memory if self._suspicious == "show" else trust.flag_memory(memory)
         return replace(flagged, held_at=now) if flagged is not memory and self._suspicious == "hold" else flagged
@@ -286,7 +288,7 @@ class Remember:
         except SecretRejected:
             self._record_refusal(memory, "it seems to hold a secret", now)
             raise
-        if admitted is not memory:
+        if admitted is not memory and memory.kind is not Kind.ITEM:
             # A redaction mark may make the text longer than the kind allows.
             kinds.check_content(admitted.text, admitted.kind)
         return admitted

@@ -10,6 +10,7 @@ from recollect.caller import current_caller
 from recollect.errors import Conflict, Invalid
 from recollect.model import AuditEvent, Kind, Memory, Owner, State
 from recollect.policy.filters.conditions import EQUAL, STATE, Comparison, Condition, Or, join_conditions
+from recollect.policy.items import end_of
 from recollect.policy.memories import kinds, trust
 from recollect.policy.memories.categories import LIFETIMES, Lifetimes
 from recollect.policy.memories.lifetime import renew
@@ -120,7 +121,9 @@ class RestoreMemories:
     def _renew(self, memory: Memory, now: datetime) -> Memory:
         end = memory.expires_at
         if end is not None and end <= now:
-            end = renew(memory.kind, memory.category, memory.created_at, now=now, lifetimes=self._lifetimes)
+            end = end_of(now, memory.ttl_seconds) or renew(
+                memory.kind, memory.category, memory.created_at, now=now, lifetimes=self._lifetimes
+            )
         # The new version is not judged again when it is shown, so keep the judgement.
         return replace(self._judge(memory), archived_at=None, expires_at=end)
 

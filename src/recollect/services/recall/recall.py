@@ -72,6 +72,7 @@ class RecallRequest:
     keeps_sources: bool = False  # `where` filters memories, and the other sources are searched, too
     min_score: float | None = None  # least similarity of each hit; None: by the floor; 0: no limit
     floor: float | None = None  # least similarity of the best hit of a source; None: the setting `recall_floor`
+    keeps_duplicates: bool = False  # return hits with equal texts, too
 
     def list_sources(self) -> Sequence[Source]:
         """Return the sources to search."""
@@ -281,7 +282,7 @@ class Recall:
             texts = [(each.candidate.content_hash, each.candidate.source) for each in scored]
             scored = [scored[place] for place in ranking.order_equal_texts(texts)]
         # A success rate counts every run, so runs with the same text are not duplicates.
-        keeps_duplicates = purpose is not None and purpose.by_agent
+        keeps_duplicates = request.keeps_duplicates or (purpose is not None and purpose.by_agent)
 
         def take_best(most: int | None) -> tuple[Sequence[int], Mapping[int, int], Sequence[Hit]]:
             hashes = (each.candidate.id if keeps_duplicates else each.candidate.content_hash for each in scored)
@@ -377,8 +378,7 @@ def parse_min_score(text: str) -> float | None:
         least = float(text) if text.strip() else None
     except ValueError:
         raise Invalid(MIN_SCORE) from None
-    check_min_score(least)
-    return least
+    return check_min_score(least)
 
 
 def parse_sources(names: Collection[str] | None) -> Sequence[Source] | None:

@@ -16,6 +16,7 @@ from recollect.model import (
     ForeignItem,
     ForeignMemory,
     ForeignTurn,
+    ForeignValue,
     ImportReport,
     Kind,
     Origin,
@@ -27,6 +28,7 @@ from recollect.policy.names import check_owner, check_session, memory_seq
 from recollect.policy.text import content_hash, fold
 from recollect.ports import Clock, Store
 from recollect.services.memories.drafts import Draft, check_draft
+from recollect.services.memories.items import ItemDraft, Items
 from recollect.services.memories.remember import Remember
 from recollect.services.memories.secrets import SecretGuard
 from recollect.services.prompt.transcripts import TranscriptWriter, check_turn
@@ -35,6 +37,7 @@ from recollect.services.walk import Progress
 
 MEMORIES = "memories"
 TURNS = "turns"
+ITEMS = "items"
 DRAFT_FIELDS = {each.name for each in fields(Draft)} & {each.name for each in fields(ForeignMemory)}
 NEEDLE_CHARS = 200
 """Characters of a text by which stored memories are searched."""
@@ -68,6 +71,7 @@ class _Seen:
     is_remembered: bool = False
     has_erased: bool = False  # texts that were erased here are looked for
     texts: set[tuple[Owner, Kind, str]] = field(default_factory=set)
+    items: set[tuple[Owner, tuple[str, ...], str]] = field(default_factory=set)
     notes: Counter[Owner] = field(default_factory=Counter)
     known_notes: dict[Owner, int] = field(default_factory=dict)
     turns: Counter[str] = field(default_factory=Counter)  # turns read so far, by session
@@ -81,6 +85,7 @@ class ForeignImport:
         self,
         store: Store,
         remember: Remember,
+        items: Items,
         transcripts: TranscriptWriter,
         guard: SecretGuard,
         now: Clock,
@@ -90,6 +95,7 @@ class ForeignImport:
     ) -> None:
         self._store = store
         self._remember = remember
+        self._items = items
         self._transcripts = transcripts
         self._guard = guard
         self._now = now
@@ -137,12 +143,20 @@ class ForeignImport:
         )
 
     def _import_item(
-        self, default: Owner, item: ForeignMemory | ForeignTurn, tally: _Tally, seen: _Seen, *, is_dry_run: bool
+        self,
+        default: Owner,
+        item: ForeignMemory | ForeignTurn | ForeignValue,
+        tally: _Tally,
+        seen: _Seen,
+        *,
+        is_dry_run: bool,
     ) -> None:
         try:
             owner = default if item.agent is None else check_owner(item.agent, default.tenant)
             if isinstance(item, ForeignMemory):
                 is_new, what = self._import_memory(owner, item, seen, is_dry_run=is_dry_run), MEMORIES
+            elif isinstance(item, ForeignValue):
+                is_new, what = self._import_value(owner, item, seen, is_dry_run=is_dry_run), ITEMS
             else:
                 is_new, what = self._import_turn(owner, item, seen, is_dry_run=is_dry_run), TURNS
         # Includes SecretRejected; its message does not quote the text.
@@ -167,6 +181,32 @@ class ForeignImport:
         if memory.kind is Kind.NOTE:
             seen.notes[home] += 1
         seen.texts.add(identity)
+        return True
+
+    def _import_value(self, owner: Owner, item: ForeignValue, seen: _Seen, *, is_dry_run: bool) -> bool:
+        """Store an item unless its key is taken; return True if it is new."""
+        ttl = item.sliding_ttl
+        if ttl is None and item.expires_at is not None:
+            ttl = (item.expires_at - self._now()).total_seconds()
+            if ttl <= 0:
+                raise Invalid("It has expired.")
+        draft = ItemDraft(
+            namespace=item.namespace,
+            key=item.key,
+            value=item.value,
+            origin=Origin.IMPORT,
+            created_at=item.created_at,
+            ttl=ttl,
+            refresh=item.sliding_ttl is not None,
+            version=0,
+        )
+        memory, place = self._items.check(owner, draft), (owner, item.namespace, item.key)
+        if place in seen.items or self._items.get(owner, [place[1:]], refresh=False)[0] is not None:
+            return False
+        self._check_erased(owner, seen, memory.text if memory is not None else "")
+        if not is_dry_run:
+            self._items.put(owner, [draft])
+        seen.items.add(place)
         return True
 
     def _check_erased(self, owner: Owner, seen: _Seen, *texts: str) -> None:

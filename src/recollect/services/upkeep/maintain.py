@@ -1,4 +1,4 @@
-"""Maintenance: archive episodes that have expired, are no longer retrieved, or exceed the quota.
+"""Maintenance: archive episodes that have expired, are no longer retrieved, or exceed the quota; delete expired items.
 
 Of decisions, finished tasks, errors and long answers that have expired, the gist stays as a fact.
 
@@ -13,7 +13,7 @@ import heapq
 import json
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -51,6 +51,7 @@ class MaintenanceReport:
     faded: int = 0
     over_quota: int = 0
     gisted: int = 0  # expired ones of which the gist stays; not archived
+    items: int = 0  # expired items that were deleted
     swept: int = 0  # texts of deleted details, and remains of writers that died
     embedded: int = 0
     embedding_problem: str = ""
@@ -59,6 +60,10 @@ class MaintenanceReport:
     def archived(self) -> int:
         """Number of archived episodes."""
         return self.expired + self.faded + self.over_quota
+
+    def changes(self) -> dict[str, int]:
+        """Return the counts of what was changed."""
+        return {"archived": self.archived, "gisted": self.gisted, "items": self.items, "swept": self.swept}
 
 
 IsStopped: TypeAlias = Callable[[], bool]
@@ -163,8 +168,8 @@ class Maintain:
             self._maintain_agent(owner, lease, report)
         finally:
             lease.end()
-        if report.archived or report.gisted:
-            self._record(owner.tenant, report.archived, 0, report.gisted, agent=owner.agent)
+        if any(report.changes().values()):
+            self._record(owner.tenant, report.changes(), agent=owner.agent)
         return report
 
     def find_last(self) -> MaintenanceRun | None:
@@ -195,7 +200,7 @@ class Maintain:
             tenants = [tenant] if tenant else self._store.list_tenants()
             total = sum(1 for each in tenants for _ in iter_owners(self._store, each)) if progress is not None else 0
             for each in tenants:
-                before = report.archived, report.swept, report.gisted
+                before = report.changes()
                 try:
                     for owner in iter_owners(self._store, each):
                         self._maintain_agent(owner, lease, report)
@@ -206,9 +211,9 @@ class Maintain:
                     prune_answers(self._store, each, self._now())
                 # Record also a run that was interrupted: its finished batches are committed.
                 finally:
-                    archived, swept, gisted = report.archived, report.swept, report.gisted
-                    if not is_automatic or (archived, swept, gisted) != before:
-                        self._record(each, archived - before[0], swept - before[1], gisted - before[2])
+                    changes = {name: count - before[name] for name, count in report.changes().items()}
+                    if not is_automatic or any(changes.values()):
+                        self._record(each, changes)
         finally:
             lease.end()
 
@@ -233,6 +238,9 @@ class Maintain:
             for episode in kept:
                 if (rank := _rank(episode, now)) is not None:
                     evictable.setdefault(episode.user, []).append((rank, episode.seq))
+        while deleted := self._store.delete_expired_items(owner, now=now, limit=WRITE_BATCH):
+            report.items += deleted
+            lease.renew()
         # Each user has a quota of its own, and so have the episodes of no user.
         excess = [
             seq
@@ -290,14 +298,16 @@ class Maintain:
             lease.renew()
             yield self._store.archive_memories(owner, seqs[start : start + WRITE_BATCH], now=now)
 
-    def _record(self, tenant: str, archived: int, swept: int, gisted: int, *, agent: str | None = None) -> None:
+    def _record(self, tenant: str, changes: Mapping[str, int], *, agent: str | None = None) -> None:
+        archived, gisted, items, swept = changes.values()
         message = f"Maintenance archived {archived:,} episode{'' if archived == 1 else 's'}."
         if gisted:
             message = f"{message[:-1]}, kept the gist of {gisted:,} more."
+        if items:
+            message = f"{message[:-1]}, deleted {items:,} expired item{'' if items == 1 else 's'}."
         if swept:
             message = f"{message[:-1]} and removed {swept:,} text{'' if swept == 1 else 's'} no detail has."
-        counts = {"archived": archived, "gisted": gisted, "swept": swept}
-        meta = {name: count for name, count in counts.items() if count or name == "archived"}
+        meta = {name: count for name, count in changes.items() if count or name == "archived"}
         self._store.add_event(
             AuditEvent(
                 tenant=tenant, at=self._now(), action="maintenance.run", agent_id=agent, message=message, meta=meta

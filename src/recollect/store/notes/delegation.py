@@ -44,6 +44,14 @@ class SqlDelegate:
     # MemoryStore
     prune_memories = delegate(SqlStore.prune_memories)
 
+    # ItemStore
+    find_item = delegate(SqlStore.find_item)
+    hold_items = delegate(SqlStore.hold_items)
+    set_item_end = delegate(SqlStore.set_item_end)
+    find_item_numbers = delegate(SqlStore.find_item_numbers)
+    list_item_paths = delegate(SqlStore.list_item_paths)
+    delete_expired_items = delegate(SqlStore.delete_expired_items)
+
     # DetailStore
     begin_content = delegate(SqlStore.begin_content)
     add_detail = delegate(SqlStore.add_detail)

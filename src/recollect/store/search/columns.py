@@ -35,8 +35,11 @@ from recollect.store.engine import Row
 from recollect.store.search.index_rows import IndexRows
 from recollect.store.tables.rows import TAG_BORDER, moment
 
-MAX_COLUMNS = 16
-"""Columns that an index keeps; the least recently read are dropped."""
+MAX_COLUMNS = 32
+"""Columns that an index keeps, more than one filter can name; the least recently read are dropped."""
+
+MAX_COLUMN_BYTES = 32 * 1024 * 1024
+"""Size above which a column is not kept but read for each search. Metadata may hold long texts."""
 
 MAX_NUMBER = 2**1023
 """Bound of numbers in memory; a database may hold larger ones than a float."""
@@ -157,7 +160,7 @@ class FieldColumns:
             is_current = is_current and found_version == version
             pairs += [(at, each) for each in _list_values(comparison.field, value)]
         column = column.extend(rows.count, pairs)
-        if is_current:
+        if is_current and column.nbytes <= MAX_COLUMN_BYTES:
             # Otherwise the index is ahead of this transaction or behind it, and another one reads these rows again.
             others = [(name, each) for name, each in self.held.items() if name != key]
             self.held = dict([*others[-MAX_COLUMNS + 1 :], (key, column)])

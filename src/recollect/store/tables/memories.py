@@ -155,10 +155,8 @@ class MemoryRows(Units):
 
     def find_same_memory(self, owner: Owner, kind: Kind, text: str, *, now: datetime) -> Memory | None:
         values = {**owner_params(owner), "kind": kind.value, "content_hash": content_hash(text), "now": now}
-        unit = self._unit(owner.tenant)
-        if unit is not None and unit.one("hold_agent", **owner_params(owner)) is None:
-            # Taking no numbers adds the agent, and thereby locks its row.
-            _take_numbers(unit, owner, 0, now)
+        if (unit := self._unit(owner.tenant)) is not None:
+            hold_agent(unit, owner, now)
         row = self._read(owner.tenant, lambda unit: unit.one("find_same_memory", **values))
         return None if row is None else memory_from(row)
 
@@ -258,7 +256,7 @@ class MemoryRows(Units):
 
 _EDITABLE = (
     "tenant_id agent_id seq version text folded tags folded_tags scope importance category expires_at archived_at "
-    "content_hash valid_to held_at flag metadata user_id"
+    "content_hash valid_to held_at flag metadata origin ttl_seconds user_id"
 )
 """Parameters of the statement `update_memory`."""
 
@@ -282,6 +280,8 @@ def _apply_edit(stored: Memory, edited: Memory, replaced_at: datetime) -> Memory
         held_at=edited.held_at,
         flag=edited.flag,
         metadata=edited.metadata,
+        origin=edited.origin,
+        ttl_seconds=edited.ttl_seconds,
         updated_at=replaced_at,
         version=edited.version + 1,
     )
@@ -292,8 +292,15 @@ def _pick(row: Mapping[str, object], names: str) -> dict[str, object]:
 
 
 def is_searchable(row: Mapping[str, object]) -> bool:
-    """Return True if a memory belongs in the index; archived and held ones are never recalled."""
-    return row["archived_at"] is None and row["held_at"] is None
+    """Return True if a memory belongs in the index; archived, held and empty ones are never recalled."""
+    return row["archived_at"] is None and row["held_at"] is None and row["text"] != ""
+
+
+def hold_agent(unit: Unit, owner: Owner, now: datetime) -> None:
+    """Lock the row of an agent until the transaction ends, so that nobody else writes its memories."""
+    if unit.one("hold_agent", **owner_params(owner)) is None:
+        # Taking no numbers adds the agent, and thereby locks its row.
+        _take_numbers(unit, owner, 0, now)
 
 
 def _take_numbers(unit: Unit, owner: Owner, count: int, now: datetime) -> int:

@@ -322,6 +322,9 @@ def _add_steps(unit: Unit, rows: list[dict[str, Any]]) -> int:
 def _add_version(unit: Unit, row: dict[str, Any]) -> int:
     if _find_present(unit, BY_NAME["memory_versions"], row) is not None:
         return 0
+    # An item was left out because its key is taken.
+    if unit.one("find_memory", tenant=unit.tenant, agent=row["agent_id"], seq=row["seq"]) is None:
+        return 0
     return unit.run("import_memory_versions", **row)
 
 

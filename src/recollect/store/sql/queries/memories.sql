@@ -48,7 +48,7 @@ UPDATE memories
 SET text = :text, folded = :folded, tags = :tags, folded_tags = :folded_tags, scope = :scope, importance = :importance,
     category = :category, expires_at = :expires_at, archived_at = :archived_at, updated_at = :replaced_at,
     content_hash = :content_hash, valid_to = :valid_to, held_at = :held_at, flag = :flag,
-    metadata = :metadata, version = version + 1
+    metadata = :metadata, origin = :origin, ttl_seconds = :ttl_seconds, version = version + 1
 WHERE tenant_id = :tenant_id AND agent_id = :agent_id AND seq = :seq AND version = :version
   AND user_id = :user_id
 

@@ -175,10 +175,11 @@ WHERE tenant_id = :tenant AND agent_id = :agent{owned} AND archived_at IS NULL A
 -- name: remove_all_from_index
 DELETE FROM memory_index WHERE tenant_id = :tenant AND agent_id = :agent{owned_entries} AND seq = ANY(:seqs)
 
--- name: ending_episodes
-SELECT seq, category, created_at, last_retrieved_at, expires_at FROM memories
-WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND kind = 'episode' AND archived_at IS NULL AND valid_to IS NULL
-  AND expires_at > :now AND seq = ANY(:seqs)
+-- Episodes with an end, and items whose life a reading extends.
+-- name: ending_memories
+SELECT seq, category, created_at, last_retrieved_at, expires_at, ttl_seconds FROM memories
+WHERE tenant_id = :tenant AND agent_id = :agent{seen} AND (kind = 'episode' OR ttl_seconds IS NOT NULL)
+  AND archived_at IS NULL AND valid_to IS NULL AND expires_at > :now AND seq = ANY(:seqs)
 
 -- Lock rows in order, so that servers that mark the same memories cannot deadlock.
 -- name: mark_retrieved

@@ -132,10 +132,11 @@ ON CONFLICT (tenant_id, hash) DO NOTHING
 INSERT INTO erased_texts (tenant_id, hash, erased_at) VALUES (:tenant_id, :hash, :erased_at)
 ON CONFLICT (tenant_id, hash) DO NOTHING
 
+-- Leaves out a number that is taken, and an item whose key is.
 -- name: import_memories
 INSERT INTO memories ({memory}, folded, folded_tags, content_hash)
 VALUES ({:memory}, :folded, :folded_tags, :content_hash)
-ON CONFLICT (tenant_id, agent_id, seq) DO NOTHING
+ON CONFLICT DO NOTHING
 
 -- name: import_memory_versions
 INSERT INTO memory_versions (tenant_id, agent_id, {version}) VALUES (:tenant_id, :agent_id, {:version})

@@ -17,10 +17,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
-Answer = Callable[["Handler", Any], None]
+Answer = Callable[["ModelHandler", Any], None]
 
 
-class Handler(BaseHTTPRequestHandler):
+class ModelHandler(BaseHTTPRequestHandler):
     """One request."""
 
     protocol_version = "HTTP/1.1"
@@ -47,26 +47,26 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def completion(text: object) -> dict[str, Any]:
-    """What a chat endpoint answers with."""
+    """Return what a chat endpoint answers with."""
     return {"object": "chat.completion", "choices": [{"index": 0, "message": {"role": "assistant", "content": text}}]}
 
 
 def says(text: object) -> Answer:
-    """Answers every question with the same text."""
+    """Answer every question with the same text."""
     return content(completion(text))
 
 
 def content(answer: object) -> Answer:
-    """Answers with this document, or with these bytes."""
+    """Answer with this document, or with these bytes."""
     encoded = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
     return lambda handler, body: handler.reply(200, encoded)
 
 
 def calls(tool: str, **arguments: Any) -> Answer:
-    """Asks for a tool, streamed if that was wanted."""
+    """Ask for a tool, streamed if that was wanted."""
     call = {"id": "call-1", "type": "function", "function": {"name": tool, "arguments": json.dumps(arguments)}}
 
-    def answer(handler: Handler, body: Any) -> None:
+    def answer(handler: ModelHandler, body: Any) -> None:
         if body.get("stream"):
             stream(handler, {"role": "assistant", "tool_calls": [{"index": 0, **call}]}, finish="tool_calls")
         else:
@@ -77,9 +77,9 @@ def calls(tool: str, **arguments: Any) -> Answer:
 
 
 def talks(*pieces: str) -> Answer:
-    """Answers piece by piece if a stream was wanted, else with all of them at once."""
+    """Answer piece by piece if a stream was wanted, else with all of them at once."""
 
-    def answer(handler: Handler, body: Any) -> None:
+    def answer(handler: ModelHandler, body: Any) -> None:
         if body.get("stream"):
             stream(handler, *({"content": piece} for piece in pieces))
         else:
@@ -89,9 +89,9 @@ def talks(*pieces: str) -> Answer:
 
 
 def breaks_off(*pieces: str) -> Answer:
-    """Streams these pieces, and hangs up without having finished."""
+    """Stream these pieces, and hangs up without having finished."""
 
-    def answer(handler: Handler, body: Any) -> None:
+    def answer(handler: ModelHandler, body: Any) -> None:
         stream(handler, *({"content": piece} for piece in pieces), is_whole=False)
         resets(handler, body)
 
@@ -99,9 +99,9 @@ def breaks_off(*pieces: str) -> Answer:
 
 
 def ends(*pieces: str, last_line: str = "") -> Answer:
-    """Streams these pieces and ends in good order, but without saying that this was all, unless by a last line."""
+    """Stream these pieces and ends in good order, but without saying that this was all, unless by a last line."""
 
-    def answer(handler: Handler, body: Any) -> None:
+    def answer(handler: ModelHandler, body: Any) -> None:
         stream(handler, *({"content": piece} for piece in pieces), is_whole=False)
         sent = f"data: {last_line}\n\n".encode() if last_line else b""
         handler.wfile.write((f"{len(sent):x}\r\n".encode() + sent + b"\r\n" if sent else b"") + b"0\r\n\r\n")
@@ -110,17 +110,17 @@ def ends(*pieces: str, last_line: str = "") -> Answer:
 
 
 def trickles(*pieces: str) -> Answer:
-    """Streams these pieces, and then says nothing any more."""
+    """Stream these pieces, and then says nothing any more."""
 
-    def answer(handler: Handler, body: Any) -> None:
+    def answer(handler: ModelHandler, body: Any) -> None:
         stream(handler, *({"content": piece} for piece in pieces), is_whole=False)
         hangs(handler, body)
 
     return answer
 
 
-def stream(handler: Handler, *deltas: Any, finish: str = "stop", is_whole: bool = True) -> None:
-    """Sends what a chat endpoint streams."""
+def stream(handler: ModelHandler, *deltas: Any, finish: str = "stop", is_whole: bool = True) -> None:
+    """Send what a chat endpoint streams."""
     handler.send_response(200)
     handler.send_header("Content-Type", "text/event-stream")
     handler.send_header("Transfer-Encoding", "chunked")
@@ -137,18 +137,18 @@ def stream(handler: Handler, *deltas: Any, finish: str = "stop", is_whole: bool 
 
 
 def status(code: int, **headers: str) -> Answer:
-    """Refuses."""
+    """Refuse."""
     return lambda handler, body: handler.reply(code, b'{"error": {"message": "no"}}', **headers)
 
 
-def hangs(handler: Handler, body: Any) -> None:
-    """Takes the question and says nothing."""
+def hangs(handler: ModelHandler, body: Any) -> None:
+    """Take the question and says nothing."""
     handler.server_of.released.wait()
     handler.close_connection = True
 
 
-def drips(handler: Handler, body: Any) -> None:
-    """Never stops answering, and never gets anywhere."""
+def drips(handler: ModelHandler, body: Any) -> None:
+    """Send an answer that never ends."""
     handler.send_response(200)
     handler.send_header("Content-Length", "1000")
     handler.end_headers()
@@ -156,22 +156,22 @@ def drips(handler: Handler, body: Any) -> None:
         handler.wfile.write(b" ")
 
 
-def drips_headers(handler: Handler, body: Any) -> None:
-    """The same, before it has even begun."""
+def drips_headers(handler: ModelHandler, body: Any) -> None:
+    """Send headers that never end."""
     handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
     while not handler.server_of.released.wait(0.05):
         handler.wfile.write(b"x")
 
 
-def resets(handler: Handler, body: Any) -> None:
-    """Hangs up in the middle, without a goodbye."""
+def resets(handler: ModelHandler, body: Any) -> None:
+    """Hang up in the middle, without a goodbye."""
     handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     handler.connection.close()
     handler.close_connection = True
 
 
-def stops_half_way(handler: Handler, body: Any) -> None:
-    """Promises a document and sends half of it."""
+def stops_half_way(handler: ModelHandler, body: Any) -> None:
+    """Promise a document and sends half of it."""
     whole = json.dumps(completion("a whole answer")).encode()
     handler.send_response(200)
     handler.send_header("Content-Length", str(len(whole)))
@@ -190,7 +190,7 @@ class ModelServer:
         self.usual: Answer = says("A summary.") if usual is None else usual
         self.lock = threading.Lock()
         self.released = threading.Event()
-        self._server = _Server(("127.0.0.1", 0), type("Bound", (Handler,), {"server_of": self}), False)
+        self._server = _Server(("127.0.0.1", 0), type("Bound", (ModelHandler,), {"server_of": self}), False)
         self._server.server_bind()
         self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
