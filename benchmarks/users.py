@@ -8,6 +8,7 @@ prompt and a new note.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -34,22 +35,21 @@ LEAST = 0.0005
 
 
 def measured(folder: Path) -> Iterator[Line]:
-    alone: dict[str, float] = {}
-    for crowd in CROWDS:
-        with Recollect(settings=Settings(url=f"sqlite:///{folder}/users-{crowd}.db", audit_key="")) as store:
+    with ExitStack() as stack:
+        works: dict[tuple[str, int], Callable[[], None]] = {}
+        for crowd in CROWDS:
+            store = stack.enter_context(Recollect(settings=Settings(url=f"sqlite:///{folder}/users-{crowd}.db")))
             agent = store.agent("atlas", "acme")
             fill(agent, crowd)
-            works = list_works(agent, crowd)
-            for work in works.values():
-                work()
-            took = best_of_turns([*works.values()], turns=TURNS)
-        for name, seconds in zip(works, (each / ROUNDS for each in took), strict=True):
-            floor = alone.setdefault(name, seconds)
-            is_met = seconds <= max(MAX_RATIO * floor, floor + LEAST)
-            what = f"{name}, {crowd:,} user{'s' if crowd > 1 else ''}"
-            yield Line(
-                what, milliseconds(seconds), milliseconds(floor), seconds / floor, f"<= {MAX_RATIO} x 1 user", is_met
-            )
+            works |= {(name, crowd): work for name, work in list_works(agent, crowd).items()}
+        # The first turn fills caches; all take turns, so that a busy moment of the machine meets each of them.
+        took = dict(zip(works, best_of_turns([*works.values()], turns=TURNS), strict=True))
+    for name, crowd in sorted(works, key=lambda each: [*works].index((each[0], 1))):
+        seconds, floor = took[name, crowd] / ROUNDS, took[name, 1] / ROUNDS
+        is_met = seconds <= max(MAX_RATIO * floor, floor + LEAST)
+        what = f"{name}, {crowd:,} user{'s' if crowd > 1 else ''}"
+        target = f"<= {MAX_RATIO} x 1 user"
+        yield Line(what, milliseconds(seconds), milliseconds(floor), seconds / floor, target, is_met)
 
 
 def fill(agent: AgentMemory, crowd: int) -> None:
@@ -69,8 +69,8 @@ def list_works(agent: AgentMemory, crowd: int) -> dict[str, Callable[[], None]]:
     one = agent.for_user("u-0")
 
     def other() -> AgentMemory:
-        """A user whose index is not in memory, as far as there are enough users."""
-        agent._store.forget_cached("acme") if crowd == 1 else None
+        """A user whose index is not in memory."""
+        agent._store.forget_cached("acme")
         return agent.for_user(f"u-{next(fresh) % crowd}")
 
     def recall_warm() -> None:
