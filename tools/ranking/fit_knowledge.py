@@ -31,6 +31,7 @@ from recollect.policy.chunking import DocumentPart, PartKind, split_passages
 from recollect.policy.memories.importance import is_small_talk
 from recollect.policy.passages import FEATURES, PassageEvidence
 from recollect.policy.recall.calibration import Relevance
+from recollect.policy.recall.question import find_names
 from recollect.policy.recall.similarity import Evidence
 from recollect.policy.text import terms
 
@@ -209,6 +210,7 @@ class Judged:
     is_relevant: NDArray[np.bool_]
     features: Mapping[str, Floats]
     evidence: PassageEvidence  # of the best passages
+    is_name: Sequence[bool]  # for each term of the question
 
     def rate(self, ranking: Mapping[str, float], *, by_words: bool = False) -> Rated | None:
         """Rank the passages; None if none has a word or a meaning in common with the question."""
@@ -222,15 +224,17 @@ class Judged:
             family=self.name.partition("_")[0],
             kind=self.kind,
             answers=int(self.is_relevant.sum()),
-            match=passages.describe_best(self.evidence, features, scores, int(top[0])),
+            match=passages.describe_best(self.evidence, self.is_name, features, scores, int(top[0])),
             below=scores[top[0]] - scores[top],
             relevant=self.is_relevant[top],
             known={},
         )
 
 
-def judge(shelf: Shelf, size: int, fold: int, evidence: PassageEvidence, relevant: frozenset[int], kind: str) -> Judged:
-    """Keep the best passages and the relevant ones."""
+def judge(shelf: Shelf, size: int, fold: int, asked: ShelfQuestion, kept: NDArray[np.int64]) -> Judged:
+    """Ask a question on a shelf of the passages `kept`, and keep the best of them and the relevant ones."""
+    evidence, relevant = shelf.evidence(asked.query, asked.vector, kept), asked.relevant
+    names = find_names(asked.query)
     features = passages.compute_features(evidence)
     found, marked = evidence.found, np.isin(evidence.found.seqs, list(relevant))
     best = np.argsort(-sum(features.values(), np.zeros(len(marked))))[:POOL]
@@ -242,7 +246,7 @@ def judge(shelf: Shelf, size: int, fold: int, evidence: PassageEvidence, relevan
         shelf.name,
         size,
         fold,
-        kind,
+        asked.kind,
         size > shelf.documents.max(),
         shelf.is_article,
         frozenset(int(shelf.documents[row]) for row in relevant),
@@ -251,6 +255,7 @@ def judge(shelf: Shelf, size: int, fold: int, evidence: PassageEvidence, relevan
         {name: each[rows] for name, each in features.items()},
         # Only the occurrences count for a description.
         replace(evidence, found=replace(found, occurrences=[(held[ok], counts[ok]) for held, ok, counts in inside])),
+        [term in names for term in passages.query_terms(asked.query)],
     )
 
 
@@ -262,17 +267,17 @@ def draw_questions(shelves: Sequence[Shelf], general: Sequence[tuple[str, Floats
         own = {each.query for each in shelf.questions}
         foreign = [each[:2] for other in shelves for each in other.questions if each.query not in own]
         sizes = sorted({*(size for size in SHELF_SIZES if size < len(groups)), len(groups)})
-        for number, (query, vector, relevant, kind) in enumerate(shelf.questions):
+        for number, asked in enumerate(shelf.questions):
             # Each question on the whole shelf and on one smaller shelf.
             for size in {sizes[number % len(sizes)], len(groups)}:
                 picked = set(chance.choice(len(groups), size, replace=False).tolist())
-                answers = {int(shelf.documents[row]) for row in relevant}
+                answers = {int(shelf.documents[row]) for row in asked.relevant}
                 kept = np.concatenate([groups[each] for each in sorted(picked | answers)])
-                yield judge(shelf, size, number % FOLDS, shelf.evidence(query, vector, kept), relevant, kind)
+                yield judge(shelf, size, number % FOLDS, asked, kept)
                 # In a conversation, small talk is no unanswerable question.
-                pool, other = (general, "general") if number % 2 and shelf.is_article else (foreign, "foreign")
+                pool, kind = (general, "general") if number % 2 and shelf.is_article else (foreign, "foreign")
                 text, meaning = pool[int(chance.integers(len(pool)))]
-                yield judge(shelf, size, number % FOLDS, shelf.evidence(text, meaning, kept), frozenset(), other)
+                yield judge(shelf, size, number % FOLDS, ShelfQuestion(text, meaning, frozenset(), kind), kept)
 
 
 def fit_ranking(questions: Sequence[Judged]) -> Mapping[str, float]:

@@ -90,8 +90,11 @@ def load_weights() -> PassageWeights:
     return PassageWeights(read["ranking"], with_meaning, by_words)
 
 
-def find_best_passages(evidence: PassageEvidence, *, limit: int) -> dict[int, float]:
-    """Return the numbers of the `limit` most relevant passages with their probabilities; ties go to the newest."""
+def find_best_passages(evidence: PassageEvidence, is_name: Sequence[bool], *, limit: int) -> dict[int, float]:
+    """Return the numbers of the `limit` most relevant passages with their probabilities; ties go to the newest.
+
+    `is_name` tells which of the question's terms are written like a name.
+    """
     weights, seqs = load_weights(), evidence.found.seqs
     if not len(seqs):
         return {}
@@ -105,7 +108,7 @@ def find_best_passages(evidence: PassageEvidence, *, limit: int) -> dict[int, fl
     if limit < len(candidates):
         candidates = candidates[scores[candidates] >= np.partition(scores[candidates], -limit)[-limit]]
     order = candidates[np.lexsort((-seqs[candidates], -scores[candidates]))[:limit]]
-    match = describe_best(evidence, features, scores, int(order[0]))
+    match = describe_best(evidence, is_name, features, scores, int(order[0]))
     fitted = weights.with_meaning if "meaning" in match.values else weights.by_words
     relevance = fitted.rate(match, scores[order[0]] - scores[order])
     kept = relevance >= LEAST
@@ -122,13 +125,16 @@ def rank_passages(features: Mapping[str, Floats], weights: Mapping[str, float]) 
     return np.round(scores, 4)
 
 
-def describe_best(evidence: PassageEvidence, features: Mapping[str, Floats], scores: Floats, best: int) -> BestMatch:
+def describe_best(
+    evidence: PassageEvidence, is_name: Sequence[bool], features: Mapping[str, Floats], scores: Floats, best: int
+) -> BestMatch:
     """Return the properties of the best passage that are comparable between questions."""
-    held = missing = unknown = unknown_words = 0.0
-    for holding, (rows, _) in zip(evidence.holding, evidence.found.occurrences, strict=True):
+    held = missing = unknown = unknown_words = names_near = unknown_names = 0.0
+    for holding, (rows, _), of_name in zip(evidence.holding, evidence.found.occurrences, is_name, strict=True):
         weight, is_held = _rarity(evidence.total, holding), bool((rows == best).any())
         held, missing = held + weight * is_held, missing + (not is_held)
         unknown, unknown_words = unknown + weight * (not holding), unknown_words + (not holding)
+        names_near, unknown_names = names_near + (of_name and is_held), unknown_names + (of_name and not holding)
     values = {
         "constant": 1.0,
         "score": float(scores[best]),
@@ -140,6 +146,8 @@ def describe_best(evidence: PassageEvidence, features: Mapping[str, Floats], sco
         "unknown_rarity": unknown,
         "missing": missing,
         "unknown_words": unknown_words,
+        "names_near": names_near,
+        "unknown_names": unknown_names,
         "no_word": float(not held),
         "is_full": float(held > 0 and not missing),
     }

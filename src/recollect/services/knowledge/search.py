@@ -16,6 +16,7 @@ from recollect.policy.memories.importance import is_small_talk
 from recollect.policy.passages import find_best_passages, query_terms
 from recollect.policy.recall.calibration import keep_relevant
 from recollect.policy.recall.purposes import is_unverified
+from recollect.policy.recall.question import find_names
 from recollect.ports import Store, Vector
 from recollect.services.background.embedding import Embedding
 from recollect.services.memories.loop_guard import LoopGuard
@@ -62,8 +63,9 @@ class PassageSearch:
         limit: int,
     ) -> Sequence[Passage]:
         """Return the best passages, however relevant. Without categories, search all."""
-        evidence = self._store.weigh_chunks(tenant, query_terms(query), vector, categories=categories, where=where)
-        similarity = find_best_passages(evidence, limit=limit)
+        words, names = query_terms(query), find_names(query)
+        evidence = self._store.weigh_chunks(tenant, words, vector, categories=categories, where=where)
+        similarity = find_best_passages(evidence, [word in names for word in words], limit=limit)
         chunks = self._store.find_chunks(tenant, list(similarity))
         documents = self._store.find_documents(tenant, {chunk.document_id for chunk in chunks.values()})
         found = [
