@@ -65,6 +65,7 @@ def theirs(store: Recollect) -> dict[str, str]:
     mine.put("codes", "launch", {"name": SECRET})
     mine.put(("codes", MARKER), "launch", {"name": SECRET})
     mine.log_turn("s-u-7", user=SECRET, assistant="I see", remember=True)
+    atlas.add_session("s-u-8", user="u-8")
     call = mine.context("s-u-7", QUESTION)
     text = "Prefers short answers with a list of the open points at the end"
     mine.remember_many([f"{text} {MARKER}", f"{text}, {MARKER}"])
@@ -166,7 +167,7 @@ def test_a_request_names_a_user_in_its_header_or_body(store: Recollect, address:
         assert (both.status_code, both.json()["code"]) == (403, "forbidden")
         # In Latin-1, Jörg and Järg must not become one user.
         for wrong in (b"", b"a\x01b", b"x" * 201, b"J\xf6rg"):
-            assert client.get(f"{path}/memories", headers={"X-Recollect-User": wrong}).status_code == 400
+            assert client.get(f"{path}/memories", headers={b"X-Recollect-User": wrong}).status_code == 400
         assert client.get(f"{path}/memories?user=J%F6rg").status_code == 400
         assert client.get(f"{path}/memories/{tea['id']}?user=u-8").status_code == 404
         assert client.get(f"{path}/memories/{tea['id']}?user=u-7&user=u-8").status_code == 400
@@ -249,6 +250,8 @@ def test_no_tool_reaches_another_user(store: Recollect, address: str, theirs: di
         (by_key, "/mcp?agent=atlas&session=s-u-7", {}),
         (free, "/mcp?agent=atlas&user=u-8", {}),
         (free, "/mcp?agent=atlas", {"X-Recollect-User": "u-8"}),
+        (free, "/mcp?agent=atlas&session=s-u-8", {}),
+        (free, "/mcp?agent=atlas", {"X-Recollect-Session": "s-u-8"}),
     ):
         with client_of(address, key) as client:
             answer = client.post(path, json=call, headers={**ACCEPT, **headers})
@@ -257,17 +260,19 @@ def test_no_tool_reaches_another_user(store: Recollect, address: str, theirs: di
     assert everything(store) == before
 
 
-def test_no_resource_reaches_another_user(store: Recollect, address: str, theirs: dict[str, str]) -> None:
-    with client_of(address, store.tenant("acme").add_key("admin", user="u-8").key) as client:
+@pytest.mark.parametrize("how", ["key", "session"])
+def test_no_resource_reaches_another_user(store: Recollect, address: str, theirs: dict[str, str], how: str) -> None:
+    key = store.tenant("acme").add_key("admin", user="u-8" if how == "key" else None).key
+    path = "/mcp?agent=atlas" + ("&session=s-u-8" if how == "session" else "")
+    with client_of(address, key) as client:
 
         def send(method: str, **params: Any) -> str:
-            return client.post(
-                "/mcp?agent=atlas", json={**CALL, "method": method, "params": params}, headers=ACCEPT
-            ).text
+            return client.post(path, json={**CALL, "method": method, "params": params}, headers=ACCEPT).text
 
         assert MARKER not in send("resources/list")
         for kind in ("private-memory", "memories", f"details/{theirs['details']}", f"sessions/{theirs['sessions']}"):
-            assert MARKER not in send("resources/read", uri=f"recollect://agent/atlas/{kind}")
+            read = send("resources/read", uri=f"recollect://agent/atlas/{kind}")
+            assert MARKER not in read.replace(theirs["details"], "…")
 
 
 def test_the_console_shows_only_the_user_of_a_key(store: Recollect, address: str, theirs: dict[str, str]) -> None:
