@@ -18,7 +18,7 @@ from recollect.policy.items import MAX_KEY_CHARS, MAX_NAMES
 from recollect.server.http.auth import CurrentAgent
 from recollect.server.http.routing import READ, WRITE, Router
 from recollect.server.paging import fit_page
-from recollect.server.rest.shapes import Number, OriginName, RecordBody, RequestBody, check_origin
+from recollect.server.rest.shapes import Number, OriginName, RecordBody, RequestBody, UserName, check_origin
 from recollect.services.recall.recall import check_limit
 
 MAX_FOUND = 100
@@ -47,6 +47,7 @@ class NewItem(RequestBody):
         int | None, Strict(), Field(description="The version to replace, 0 for none; 409 if it is another.")
     ] = None
     origin: OriginName | None = None
+    user: UserName | None = None
 
 
 class ItemPlace(RequestBody):
@@ -83,6 +84,7 @@ class ItemSearch(RequestBody):
     limit: Annotated[Limit, Strict()] = 10
     offset: Annotated[int, Strict(), Field(description="The `next_offset` of the previous page.")] = 0
     refresh: Annotated[bool, Strict(), Field(description="Start the lifetimes of sliding items again.")] = True
+    user: UserName | None = None
 
 
 class NamespaceFilter(RequestBody):
@@ -173,6 +175,7 @@ def search_items(memory: CurrentAgent, body: ItemSearch) -> FoundItems:
         limit=body.limit,
         offset=body.offset,
         refresh=body.refresh,
+        user=body.user,
     )
     items = fit_page(found)
     is_end = len(found) < body.limit and len(items) == len(found)
