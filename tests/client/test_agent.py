@@ -342,3 +342,32 @@ def test_a_key_limits_what_a_client_may_do(recollect: Recollect, address: str) -
         client.agent("acting").remember("Written over HTTP")
     event = recollect.tenant("acme").audit.list(limit=1)[0]
     assert event.meta[ACTOR] == writer.record.id
+
+
+def test_items_are_put_read_found_and_deleted(atlas: AgentClient, library: AgentMemory) -> None:
+    odd = ("a/b", "100% é")
+    for number in range(120):
+        atlas.put("many", f"k{number}", number)
+    kept = atlas.put(odd, "x/y %", {"name": "Lena", "age": None}, index=["name"], ttl=600, refresh=True)
+    own = atlas.put(odd, "x/y %", ["hers"], user="lena")
+
+    assert kept is not None
+    assert own is not None
+    assert (kept.namespace, kept.version, own.user) == (odd, 1, "lena")
+    assert atlas.get_item(odd, "x/y %", refresh=False) == library.get_item(odd, "x/y %", refresh=False)
+    assert atlas.get_item(odd, "x/y %", user="lena") == own == atlas.for_user("lena").get_item(odd, "x/y %")
+    assert atlas.get_items([(odd, "x/y %"), (odd, "none")], user="lena") == [own, None]
+    assert atlas.search_items(("many",), limit=120) == library.search_items(("many",), limit=120)
+    assert atlas.search_items(("many",), limit=5, offset=98) == library.search_items(("many",), limit=5, offset=98)
+    (found,) = atlas.search_items(odd, query="Lena", where="value.name = Lena", refresh=False)
+    assert found.id == kept.id
+    assert found.score == pytest.approx(library.search_items(odd, query="Lena")[0].score)
+    assert atlas.namespaces(prefix=("a/b", "*")) == library.namespaces(prefix=("a/b", "*")) == [odd]
+    with pytest.raises(Conflict):
+        atlas.put(odd, "x/y %", 1, version=7)
+    with pytest.raises(Invalid):
+        atlas.search_items(query=5)  # type: ignore[arg-type]
+    assert atlas.put("many", "k0", None) is None
+    assert [atlas.delete_item(odd, "x/y %"), atlas.delete_item(odd, "x/y %")] == [True, False]
+    assert library.get_item("many", "k0") is None
+    assert library.get_item(odd, "x/y %", user="lena") == own

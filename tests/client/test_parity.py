@@ -21,6 +21,7 @@ NOT_OFFERED: dict[type, dict[str, str]] = {
         "log_failure": "no route: a server logs the failures of its own agents",
         "render_recalled": "`recall_block` renders on the server, which knows what is forged",
         "count_tokens": "the tokenizer is the server's",
+        "put_items": "no route writes several items as one: `put` them one by one",
         "for_session": "the server reads for the user of a session by itself",
     },
     TenantMemory: {

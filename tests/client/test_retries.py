@@ -39,6 +39,13 @@ def test_a_write_is_repeated_under_one_key() -> None:
         assert len(server.keys) == 4
 
 
+def test_a_put_whose_answer_was_lost_is_not_repeated() -> None:
+    with flaky(DROP, STORED) as server, Client(server.address) as client:
+        with pytest.raises(StoreAway):
+            client.agent("a").put("users", "k", 1)
+        assert len(server.keys) == 1
+
+
 def test_each_write_has_its_own_key_and_reads_have_none() -> None:
     with flaky(STORED, STORED, DROP, NO_HITS, DROP, PAGE) as server, Client(server.address) as client:
         agent = client.agent("a")

@@ -36,7 +36,7 @@ from tests.conformance.examples import ALL_KINDS, EARLIER, LATER, NOW, ids, note
 
 KEYS = ["city", "n", "a.b", 'say "hi"', "", "back\\slash", "0", "ключ", "[1]", "new\nline", "don't"]
 TEXTS = ["Oslo", "oslo", "", "5", "true", "é", "e\N{COMBINING ACUTE ACCENT}", "\U0001f600", "\uffff", "100%", "it's"]
-NUMBERS = [0, 1, 5, -1, 2.5, 5.0, 1e300, 2**53, 0.1]
+NUMBERS = [0, 1, 5, -1, 2.5, 5.0, 1e300, 2**53, 2**53 + 1, -(2**53) - 1, 2**63 - 1, 0.1]
 SCALARS = st.sampled_from([*TEXTS, *NUMBERS, True, False, None])
 VALUES = SCALARS | st.lists(SCALARS, max_size=3)
 METADATA_OBJECTS = st.dictionaries(
@@ -147,6 +147,9 @@ def test_the_json_form_says_the_same(where: Condition) -> None:
         ('metadata."opening hours".mon >= 9', "c"),
         ("created > 2026-03-01T12:00:00Z", "abcd"),
         ("created_at > 2026-03-02", ""),
+        ("metadata.id = 9007199254740993", "b"),
+        ("metadata.id in (9007199254740992, true)", "a"),
+        ("metadata.id > 9007199254740992", "b"),
         ("kind = core", "d"),
         ("importance < 0.5", ""),
         ("not (tags = food or kind = core)", "c"),
@@ -154,8 +157,8 @@ def test_the_json_form_says_the_same(where: Condition) -> None:
 )
 def test_a_filter_finds(store: Store, ann: Owner, where: str, found: str) -> None:
     kept: dict[str, dict[str, Any]] = {
-        "a": {"tags": ("Food",), "metadata": {"city": "Oslo", "stars": 4}},
-        "b": {"tags": ("food", "cheap"), "metadata": {"city": "Rome"}},
+        "a": {"tags": ("Food",), "metadata": {"city": "Oslo", "stars": 4, "id": 2**53}},
+        "b": {"tags": ("food", "cheap"), "metadata": {"city": "Rome", "id": 2**53 + 1}},
         "c": {"tags": ("trip",), "metadata": {"city": "Bonn", "langs": ["de", "en"], "opening hours": {"mon": 9}}},
         "d": {"kind": Kind.CORE},
     }

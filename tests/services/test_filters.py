@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from recollect import AsyncRecollect, Invalid, SecretRejected
+from recollect import AsyncRecollect, Invalid, Recollect, SecretRejected
 from recollect.api.recollect import AgentMemory, TenantMemory
+from recollect.policy.json_values import MAX_DEPTH
 from tests.services.conftest import Clock, Place
 
 SECRET = "AKIAQYLPMN5HIEXAMP42"
+
+
+def nest(levels: int) -> dict[str, Any]:
+    return {"x": nest(levels - 1) if levels > 1 else "\\u0000"}
 
 
 @pytest.fixture
@@ -85,6 +91,9 @@ def test_metadata_is_edited_with_history(ann: AgentMemory) -> None:
         ({"x": float("nan")}, "only what JSON knows"),
         ({"x": 2**64}, "store numbers of more than 64 bits as texts"),
         ({"x": "\x00"}, "NUL"),
+        ({"\x00": 1}, "NUL"),
+        ({"x": "\ud800"}, "surrogate"),
+        (nest(MAX_DEPTH + 1), "nested too deeply"),
     ],
 )
 def test_metadata_that_cannot_be_kept_is_refused(ann: AgentMemory, metadata: Any, problem: str) -> None:
@@ -93,6 +102,20 @@ def test_metadata_that_cannot_be_kept_is_refused(ann: AgentMemory, metadata: Any
         ann.remember("Tea at five", metadata=metadata)
     with pytest.raises(Invalid, match=problem):
         ann.update(kept.id, metadata=metadata)
+
+
+def test_metadata_of_the_greatest_depth_survives_an_export(
+    tenant: TenantMemory, ann: AgentMemory, tmp_path: Path
+) -> None:
+    metadata = nest(MAX_DEPTH)
+    ann.remember("Tea at four", metadata=metadata)
+    ann.add_session("monday", metadata=metadata)
+    tenant.export(tmp_path / "all.jsonl")
+    with Recollect(":memory:") as other:
+        other.tenant("t").import_(tmp_path / "all.jsonl")
+        copy = other.tenant("t").agent("ann")
+        assert [each.metadata for each in copy.list()] == [metadata]
+        assert [each.metadata for each in copy.sessions()] == [metadata]
 
 
 def test_secrets_in_metadata_are_refused(ann: AgentMemory, tenant: TenantMemory) -> None:

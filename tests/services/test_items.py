@@ -18,6 +18,7 @@ from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.caller import Caller, use_caller
 from recollect.model import Origin
 from recollect.policy.items import MAX_VALUE_BYTES
+from recollect.policy.json_values import MAX_DEPTH
 from tests.processes import CLEAN
 from tests.services.conftest import START, Clock, Place
 from tests.threads import run_together
@@ -545,13 +546,18 @@ def test_an_export_brings_items_along(
     ann.put(USER, "a", {"name": "Lena"}, ttl=600, refresh=True)
     ann.put(USER, "a", {"name": "Lena K."}, ttl=600, refresh=True)
     ann.put(USER, "list", [1, 2], user="lena", index=False)
+    deepest: Any = "\\u0000"
+    for _ in range(MAX_DEPTH):
+        deepest = [deepest]
+    ann.put(USER, "deepest", deepest)
     tenant.export(tmp_path / "a.jsonl")
     with Recollect(":memory:", clock=recollect.now) as other:
         other.tenant("t").import_(tmp_path / "a.jsonl")
         copy = other.tenant("t").agent("ann")
         assert copy.get_item(USER, "a", refresh=False) == ann.get_item(USER, "a", refresh=False)
         assert copy.get_item(USER, "list", user="lena") == ann.get_item(USER, "list", user="lena")
-        assert [each.key for each in copy.search_items(query="Lena")] == ["a"]
+        assert copy.get_item(USER, "deepest").value == deepest
+        assert [each.key for each in copy.search_items(query="Lena", where="key = a")] == ["a"]
         assert [each.metadata for each in copy.history("m-1")] == [{"name": "Lena"}]
         gaps = other._services.store.count_index_gaps("t")
         assert (gaps.missing, gaps.surplus) == (0, 0)

@@ -30,7 +30,7 @@ from recollect.policy.documents import check_category
 from recollect.policy.filters.conditions import DOCUMENT_FIELDS, EQUAL, Comparison, join_conditions
 from recollect.policy.filters.language import Where, parse_filter
 from recollect.policy.history import COMPLETED, OWN_AREAS
-from recollect.policy.json_values import check_json
+from recollect.policy.json_values import check_storable
 from recollect.policy.memories.trust import check_decision
 from recollect.policy.numbers import check_before, check_whole
 from recollect.policy.text import check_text
@@ -150,9 +150,9 @@ def _parse_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
         text = json.dumps(dict(meta), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         raise Invalid("The meta of an event must be JSON: it holds a value JSON cannot represent.") from None
-    if len(text) > MAX_META_CHARS or "\\u0000" in text:
-        raise Invalid(f"The meta of an event has at most {MAX_META_CHARS:,} characters as JSON, and no NUL.")
-    check_json(meta, what="meta")
+    if len(text) > MAX_META_CHARS:
+        raise Invalid(f"The meta of an event has at most {MAX_META_CHARS:,} characters as JSON.")
+    check_storable(meta, what="meta")
     parsed: dict[str, Any] = json.loads(text)
     return parsed
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from recollect.api.agent import AgentMemory
 from recollect.capturing import captured
+from recollect.client import items
 from recollect.client.connection import Plan
 from recollect.client.decoding import (
     decode_batch,
@@ -51,10 +52,10 @@ VISIBLE = {True: "shown", False: "hidden", None: "all"}
 
 
 def _remember_many(view: ClientView, given: Json) -> Plan[Sequence[Memory]]:
-    items = [{"text": each} if isinstance(each, str) else each for each in given["items"]]
-    if not items:
+    drafts = [{"text": each} if isinstance(each, str) else each for each in given["items"]]
+    if not drafts:
         return []
-    batch = {"items": items, "atomic": True, "records": True}
+    batch = {"items": drafts, "atomic": True, "records": True}
     return decode_batch((yield from send(view, f"POST {AGENT}/memories/batch", batch)), view.owner)
 
 
@@ -204,6 +205,12 @@ class AgentVerbs(ClientView):
     delete_detail = Verb(AgentMemory.delete_detail, call(f"DELETE {AGENT}/details/{{key}}"))
     capture = Verb(AgentMemory.capture, _capture(text))
     capture_output = Verb(AgentMemory.capture_output, _capture(one(Captured)))
+    put = Verb(AgentMemory.put, items.put)
+    get_item = Verb(AgentMemory.get_item, items.get_item)
+    get_items = Verb(AgentMemory.get_items, items.get_items)
+    delete_item = Verb(AgentMemory.delete_item, items.delete_item)
+    search_items = Verb(AgentMemory.search_items, items.search_items)
+    namespaces = Verb(AgentMemory.namespaces, items.namespaces)
     skills = Verb(AgentMemory.skills, call("GET /api/skills?agent={agent}", many(Skill)))
     search_knowledge = Verb(
         AgentMemory.search_knowledge,

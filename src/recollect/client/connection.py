@@ -87,7 +87,7 @@ class ServerAddress:
             if isinstance(outcome, Exception):
                 is_unsent = isinstance(outcome, endpoint.httpx2.ConnectError | endpoint.httpx2.ConnectTimeout)
                 may_have_run = may_have_run or not is_unsent
-                failure, can_retry = self._describe(outcome), is_unsent or request.method != "PATCH"
+                failure, can_retry = self._describe(outcome), is_unsent or request.method not in ("PATCH", "PUT")
                 can_retry = can_retry and not isinstance(failure, TimedOut)
             else:
                 # Deleted by an earlier try, whose answer was lost.

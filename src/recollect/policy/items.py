@@ -16,10 +16,9 @@ from typing import Any, Literal
 from recollect.errors import Invalid
 from recollect.model import Item, Kind, Memory
 from recollect.policy.filters.conditions import EQUAL, And, Comparison, Condition, Or
-from recollect.policy.json_values import check_json
+from recollect.policy.json_values import check_storable
 from recollect.policy.memories.kinds import RULES
 from recollect.policy.numbers import MAX_SECONDS
-from recollect.policy.text import check_text
 
 SEPARATOR = "/"
 NAMESPACE = "namespace"
@@ -123,7 +122,7 @@ def check_value(value: object) -> Mapping[str, Any]:
 
     Raises: Invalid.
     """
-    check_json(value, what="value")
+    check_storable(value, what="value")
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (ValueError, TypeError, RecursionError):
@@ -135,10 +134,6 @@ def check_value(value: object) -> Mapping[str, Any]:
             "as a detail, and its key in the item."
         )
     copied = json.loads(text)
-    if "\\u0000" in text:
-        # An escaped backslash before "u0000" looks like a NUL, so look at the texts themselves.
-        for each in _iter_texts(copied):
-            check_text(each, what="value")
     is_plain = isinstance(copied, dict) and copied.keys() != {WRAPPED}
     return copied if is_plain else {WRAPPED: copied}
 
@@ -151,19 +146,6 @@ def unwrap_value(stored: Mapping[str, Any]) -> Any:
 def is_same_value(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     """Return True if two stored values are equal as JSON, where 1 is not true."""
     return first == second and json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
-
-
-def _iter_texts(value: Any) -> Iterator[str]:
-    """Yield all texts of a value, names of fields included."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            yield name
-            yield from _iter_texts(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _iter_texts(inner)
 
 
 def check_fields(index: object) -> IndexedFields:

@@ -10,6 +10,7 @@ from typing import Any
 
 from recollect.errors import Invalid
 from recollect.model import Kind
+from recollect.policy.json_values import check_storable
 from recollect.policy.memories.lifetime import JOURNAL_WINDOW
 from recollect.policy.text import check_text
 
@@ -112,11 +113,10 @@ def check_metadata(metadata: object) -> Mapping[str, Any]:
         raise Invalid(
             "Metadata may hold only what JSON knows: texts, finite numbers, true, false, null, lists and objects."
         ) from None
-    size = len(check_text(text, what="metadata").encode())
+    check_storable(metadata, what="metadata")
+    size = len(text.encode())
     if size > MAX_METADATA_BYTES:
         raise Invalid(f"Metadata is at most {MAX_METADATA_BYTES:,} bytes of JSON; this is {size:,}.")
-    if "\\u0000" in text:
-        raise Invalid("The metadata holds a NUL character (U+0000), which cannot be stored; remove it.")
     copied: Mapping[str, Any] = json.loads(text, parse_int=_check_integer)
     return copied
 

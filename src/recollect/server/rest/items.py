@@ -56,6 +56,7 @@ class ItemPlace(RequestBody):
     is_query: ClassVar[bool] = True
     namespace: Path
     key: Key
+    user: UserName | None = None
 
 
 class ReadItem(ItemPlace):
@@ -96,6 +97,7 @@ class NamespaceFilter(RequestBody):
     max_depth: Annotated[int | None, Field(description="Cut longer ones to so many names.")] = None
     limit: Limit = 100
     offset: int = 0
+    user: UserName | None = None
 
 
 class KeyedItem(RecordBody):
@@ -150,7 +152,7 @@ def put_item(memory: CurrentAgent, body: NewItem) -> KeyedItem:
 @router.get("", scope=READ)
 def get_item(memory: CurrentAgent, place: Annotated[ReadItem, Query()]) -> KeyedItem:
     """Return an item. 404 if there is none, or if it has expired."""
-    item = memory.get_item(place.namespace, place.key, refresh=place.refresh)
+    item = memory.get_item(**dict(place))
     if item is None:
         raise NotFound(NO_ITEM)
     return KeyedItem.of(item)
@@ -159,7 +161,7 @@ def get_item(memory: CurrentAgent, place: Annotated[ReadItem, Query()]) -> Keyed
 @router.delete("", scope=WRITE, status_code=204)
 def delete_item(memory: CurrentAgent, place: Annotated[DeleteItem, Query()]) -> None:
     """Delete an item and its history permanently. 404 if there is none."""
-    if not memory.delete_item(place.namespace, place.key, version=place.version):
+    if not memory.delete_item(**dict(place)):
         raise NotFound(NO_ITEM)
 
 
@@ -188,13 +190,7 @@ def search_items(memory: CurrentAgent, body: ItemSearch) -> FoundItems:
 def list_namespaces(memory: CurrentAgent, filters: Annotated[NamespaceFilter, Query()]) -> NamespacePage:
     """List the namespaces that have items, sorted by their paths."""
     check_limit(filters.limit, most=MAX_FOUND)
-    found = memory.namespaces(
-        filters.prefix,
-        suffix=filters.suffix,
-        max_depth=filters.max_depth,
-        limit=filters.limit,
-        offset=filters.offset,
-    )
+    found = memory.namespaces(**dict(filters))
     is_end = len(found) < filters.limit
     return NamespacePage(
         items=[[*names] for names in found], next_offset=None if is_end else filters.offset + len(found)

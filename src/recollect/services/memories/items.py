@@ -21,6 +21,7 @@ from recollect.policy.items import IndexedFields, Namespace
 from recollect.policy.memories import trust
 from recollect.policy.names import memory_seq
 from recollect.policy.numbers import check_whole
+from recollect.policy.text import check_text
 from recollect.ports import Clock, Store, Vector
 from recollect.services.background.embedding import Embedding
 from recollect.services.memories.drafts import check_choice, check_moment, naming_item
@@ -138,7 +139,7 @@ class Items:
         check_limit(limit, most=MAX_PAGE)
         check_whole(offset, "The offset", most=MAX_OFFSET)
         found: list[tuple[Memory, float | None]]
-        if query is None or not query.strip():
+        if query is None or not check_text(query, what="query").strip():
             numbers = self._store.find_item_numbers(owner, condition, now=now, limit=limit, offset=offset)
             memories = self._store.find_memories(owner, numbers)
             found = [(memories[number], None) for number in numbers if number in memories]

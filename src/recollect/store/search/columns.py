@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +42,8 @@ MAX_COLUMNS = 32
 MAX_COLUMN_BYTES = 32 * 1024 * 1024
 """Size above which a column is not kept but read for each search. Metadata may hold long texts."""
 
-MAX_NUMBER = 2**1023
-"""Bound of numbers in memory; a database may hold larger ones than a float."""
+FIRST_LARGE = 2**53
+"""Numbers from here on are kept as they are, because a float has no place for all of their digits."""
 
 ENTRY_BYTES = 100
 """Approximate size of an entry in a dictionary of texts, without the text."""
@@ -65,11 +66,11 @@ class FieldColumn:
     count: int = 0  # number of rows it covers
     rows: NDArray[np.int32] = field(default_factory=_NO_ROWS.copy)
     codes: NDArray[np.int32] = field(default_factory=_NO_ROWS.copy)  # values of `names`
-    names: Mapping[object, int] = field(default_factory=dict)  # codes of texts, true, false, null and `OTHER`
+    names: Mapping[object, int] = field(default_factory=dict)  # codes of all but small numbers
     number_rows: NDArray[np.int32] = field(default_factory=_NO_ROWS.copy)
     numbers: NDArray[np.float64] = field(default_factory=_NO_NUMBERS.copy)  # times in microseconds
     name_bytes: int = 0
-    texts: list[tuple[NDArray[np.int32], NDArray[np.object_]]] = field(default_factory=list)  # filled when first needed
+    sorted_names: dict[bool, tuple[NDArray[np.int32], NDArray[np.object_]]] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
@@ -81,9 +82,9 @@ class FieldColumn:
         names, name_bytes = dict(self.names), self.name_bytes
         rows, codes, number_rows, numbers = list[int](), list[int](), list[int](), list[float]()
         for row, value in pairs:
-            if isinstance(value, int | float) and not isinstance(value, bool):
+            if _is_number(value) and abs(value) < FIRST_LARGE:
                 number_rows.append(row)
-                numbers.append(float(min(max(value, -MAX_NUMBER), MAX_NUMBER)))
+                numbers.append(float(value))
                 continue
             if value not in names:
                 names[value] = len(names)
@@ -105,25 +106,30 @@ class FieldColumn:
         mask = np.zeros(self.count, np.bool_)
         if op == EXISTS:
             mask[self.rows] = mask[self.number_rows] = True
-        elif isinstance(value, datetime | int | float) and not isinstance(value, bool):
-            number = _count_microseconds(value) if isinstance(value, datetime) else value
-            passes = self.numbers == number if op == EQUAL else ORDERINGS[op](self.numbers, number)
+            return mask
+        compared = _count_microseconds(value) if isinstance(value, datetime) else value
+        is_number = _is_number(compared)
+        if is_number:
+            passes = self.numbers == compared if op == EQUAL else ORDERINGS[op](self.numbers, compared)
             mask[self.number_rows[passes]] = True
-        elif op == EQUAL:
-            mask[self.rows[self.codes == self.names.get(value, -1)]] = True
-        else:
-            codes, texts = self._sort_out_texts()
+        if op != EQUAL:
+            codes, values = self._sort_out(is_number)
             passes = np.zeros(len(self.names), np.bool_)
-            passes[codes] = ORDERINGS[op](texts, value)
+            passes[codes] = ORDERINGS[op](values, compared)
             mask[self.rows[passes[self.codes]]] = True
+        elif not _is_number(compared) or abs(compared) >= FIRST_LARGE:
+            # In a dictionary, 1 would be true.
+            mask[self.rows[self.codes == self.names.get(compared, -1)]] = True
         return mask
 
-    def _sort_out_texts(self) -> tuple[NDArray[np.int32], NDArray[np.object_]]:
-        """Return the texts among the names, and their codes."""
-        if not self.texts:
-            named = {code: name for name, code in self.names.items() if isinstance(name, str)}
-            self.texts.append((np.array(list(named), np.int32), np.array(list(named.values()), np.object_)))
-        return self.texts[0]
+    def _sort_out(self, is_number: bool) -> tuple[NDArray[np.int32], NDArray[np.object_]]:
+        """Return the texts or the large numbers among the names, and their codes; they are kept."""
+        if is_number not in self.sorted_names:
+            is_wanted = _is_number if is_number else _is_text
+            named = {code: name for name, code in self.names.items() if is_wanted(name)}
+            found = np.array(list(named), np.int32), np.array(list(named.values()), np.object_)
+            self.sorted_names[is_number] = found
+        return self.sorted_names[is_number]
 
 
 class FieldColumns:
@@ -181,6 +187,14 @@ def _list_values(field: str, stored: object) -> Iterator[object]:
         yield _count_microseconds(moment(stored))
     else:
         yield stored
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    return isinstance(value, str)
 
 
 def _count_microseconds(at: datetime) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 
 from recollect.errors import Invalid
 from recollect.model import Json, Kind, Memory, Origin, ProposalState, Role, Scope
+from recollect.policy.json_values import MAX_DEPTH, check_storable
 from recollect.policy.text import check_text
 from recollect.policy.transfer import KEYS
 from recollect.store.engine import Row
@@ -199,8 +200,9 @@ def _from_json(table: ExportTable, column: str, value: Any) -> Any:
     if column in JSON_LISTS or column in JSON_OBJECTS:
         if column in WORDS and not all(isinstance(each, str) for each in _check_type(list, value)):
             _refuse()
-        text = json_text(_check_type(list if column in JSON_LISTS else dict, value))
-        return check_text(text) if "\\u0000" not in text else _refuse()
+        # The value of an item may be wrapped in an object.
+        check_storable(_check_type(list if column in JSON_LISTS else dict, value), what=column, most=MAX_DEPTH + 1)
+        return json_text(value)
     text = check_text(_check_type(str, value), what=column)
     if is_time(column):
         return _parse_time(text)
