@@ -20,7 +20,7 @@ import apsw
 import psycopg
 import pytest
 
-from recollect import Invalid, NotFound, Recollect, Settings, acting_as
+from recollect import Conflict, Invalid, NotFound, Recollect, Settings, acting_as
 from recollect.api.recollect import AgentMemory, TenantMemory
 from recollect.model import Origin, Receipt
 from recollect.policy.audit import event_hash
@@ -615,6 +615,23 @@ def test_ids_made_from_a_name_go_and_recall_does_not_say_it(fresh_place: Place, 
     assert [key.agents for key in alone.list_keys()] == [("[erased]",)], "a limit is not lifted"
     assert atlas.list()[0].text == "Coffee is out"
     assert alone.erase("text:ann", dry_run=True).remains[1].startswith("The id of agent annual")
+
+
+def test_a_single_word_deletes_no_agent_unasked(acme: TenantMemory) -> None:
+    acme.agent("ann-bot").remember("Opens at nine")
+    acme.agent("ann-bot").remember("Ann likes tea")
+
+    with pytest.raises(Conflict, match=r"ann-bot.*with_agents"):
+        acme.erase("text:Ann")
+    assert len(acme.agent("ann-bot").list()) == 2
+    assert acme.erase("text:Ann", dry_run=True).removed["agents"] == 1
+
+    kept = acme.erase("text:Ann", with_agents=False)
+    assert "agents" not in kept.removed
+    assert any("The id of agent ann-bot" in each for each in kept.remains)
+    assert [each.text for each in acme.agent("ann-bot").list()] == ["Opens at nine"]
+
+    assert acme.erase("text:Ann", with_agents=True).removed["agents"] == 1
 
 
 def test_a_name_with_words_of_ours_is_found_in_our_own_events(acme: TenantMemory, atlas: AgentMemory) -> None:
