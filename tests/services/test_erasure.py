@@ -672,6 +672,28 @@ def test_an_import_says_what_was_erased_and_leaves_it_out(
     assert f"{NAME} likes tea" in [memory.text for memory in atlas.list(state="all", limit=100)]
 
 
+def test_the_text_of_an_erased_detail_stays_out(
+    fresh_place: Place, alone: TenantMemory, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    exported = tmp_path_factory.mktemp("exports") / "before.jsonl"
+    atlas = alone.agent("atlas")
+    for text in ("Coffee is out", f"{NAME} called"):
+        atlas.store_detail(text, description="A log")
+    forgotten = atlas.remember("Tea is out")
+    alone.export(exported)
+    alone.erase(NAME)
+    atlas.forget(forgotten.id)
+
+    imported = alone.import_(exported, trusted=True, merge=True)
+    assert (imported.added.get("memories"), imported.refused_count) == (1, 1)
+
+    assert [each.content_hash for each in atlas.list_details()] == [
+        *(row[0] for row in fresh_place.sql("SELECT content_hash FROM detail_contents"))
+    ]
+    if fresh_place.engine == "sqlite":
+        assert found_in_files(data_folder(fresh_place), NAME) == []
+
+
 def test_hashes_of_what_was_erased_travel_with_an_export(
     place: Place, acme: TenantMemory, atlas: AgentMemory, tmp_path: Path, clock: Clock
 ) -> None:

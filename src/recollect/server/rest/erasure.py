@@ -36,8 +36,8 @@ class EraseBody(RequestBody):
     with_agents: Annotated[
         bool | None,
         Field(
-            description="Delete agents whose ids are made from the words of a text, or keep them. null: delete them for "
-            "several words, and answer 409 for a single one."
+            description="Delete agents whose ids are made from the words of a text, or keep them. null: delete them "
+            "for several words, and answer 409 for a single one."
         ),
     ] = None
 

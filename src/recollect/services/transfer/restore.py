@@ -144,6 +144,8 @@ class _Run:
         self._is_waiting = False
         self._text: ContentDraft | None = None
         self._text_hash = ""
+        # Texts of details that were left out; later details may refer to the same.
+        self._unused: set[str] = set()
 
     def read(self, archive: ArchiveReader, report: Callable[[int], None]) -> None:
         """Add the rows of the file. Raises: Conflict when the same keys were written in the meantime."""
@@ -166,6 +168,8 @@ class _Run:
                 self._add(batch)
         finally:
             self._close_text()
+            for content_hash in self._unused:
+                self._store.drop_content(self._tenant, content_hash)
         if archive.sha256 != self._found.sha256:
             raise Conflict(CHANGED)
         self._record("import.done", "The import is done", {"added": dict(self._found.added)})
@@ -205,6 +209,8 @@ class _Run:
             return line.row
         key = key_of(line.table, line.row)
         if key in self._found.left_out:
+            if line.table == "details":
+                self._unused.add(line.row["content_hash"])
             return None
         if key in self._found.blanked:
             return line.row | {"content": ERASED}
