@@ -207,5 +207,7 @@ def test_what_the_user_does_not_claim_is_not_kept(said: list[str]) -> None:
 
 def test_the_user_speaks_before_and_beside_a_task() -> None:
     assert kept("I'm allergic to peanuts. Translate this to German: I live in Boston.") == ["I'm allergic to peanuts."]
+    assert kept("Here is my email: bob@example.org. I live in Oslo since 2010.") == ["I live in Oslo since 2010."]
+    assert kept("Forget it, I prefer tea over coffee.") != []
     assert kept("I translate books: I work for Acme since 2010.") != []
     assert kept("Hi", "You live in Rome.", "Yes, exactly") == ["You live in Rome."]

@@ -26,6 +26,9 @@ MAX_READ_CHARS = 8_000
 """Characters of a message that are read; more is pasted, not said."""
 
 MAX_FACT_CHARS = 500
+MAX_TASK_CHARS = 200
+"""Characters in which a sentence must announce a text to work on; matching takes cubic time."""
+
 MIN_WORDS = 3
 MAX_SHORT_CHARS = 40
 MIN_UNSPACED_CHARS = 6
@@ -92,8 +95,8 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _UNWANTED = re.compile(
-    r"^(?:please |bitte |(?:can|could) you )?(?:forget (?:that|about|what|my|i\b|it\b|the fact)|delete (?:that|what) i"
-    r"|(?:do not|don't|never) (?:remember|store|save|keep|note|memori[sz]e|record)|vergiss|(?:merke?"
+    r"^(?:please |bitte |(?:can|could) you )?(?:forget (?:that|about|what|my|i\b|the fact)|delete (?:that|what) i"
+    r"|(?:do not|don't) (?:remember|store|save|keep|note|memori[sz]e|record)|vergiss|(?:merke?"
     r"|speichere?) (?:dir )?(?:\w+ )?nicht"
     r"|oublie|ne (?:retiens|mémorise|note|garde) pas|olvida|no (?:recuerdes|guardes|anotes)|esque[cç]|não (?:lembr"
     r"|guard|anot)"
@@ -109,9 +112,8 @@ _TASK = re.compile(
     r"|siguiente\w*|seguinte\w*"
     r"|seguente)\b)|(?:correct|improve|polish|shorten|edit|review|check|here is|here's|this is|hier ist|voici"
     r"|aquí está|ecco)\b"
-    r"[^:]*\b(?:text|e-?mail|mail|letter|essay|paragraph|sentence|message|article|poem|story|novel|excerpt"
-    r"|transcript|draft|grammar"
-    r"|brief|aufsatz|lettre|texte|texto|carta|testo|lettera)\b[^:]*:)",
+    r"[^:]*\b(?:text|(?<!my )e-?mail|(?<!my )mail|letter|essay|paragraph|sentence|message|article|poem|story"
+    r"|novel|excerpt|transcript|draft|grammar|brief|aufsatz|lettre|texte|texto|carta|testo|lettera)\b[^:]*:)",
 )
 _CONFIRMATION = re.compile(
     r"^(?:yes|yep|yeah|correct|exactly|right|that's right|indeed|ja|genau|stimmt|richtig|oui|exact(?:ement)?"
@@ -175,7 +177,7 @@ def _read_message(turn: int, role: Role, text: str, usual: Lexicon | None) -> It
         yield Statement(turn=turn, role=role, text=f"{body[:80]}…", reason=PASTED)
         return
     for sentence in _split_sentences(body):
-        if role is Role.USER and _TASK.match(_lower(sentence)):
+        if role is Role.USER and _TASK.match(_lower(sentence[:MAX_TASK_CHARS])):
             # The rest of the message is what to work on, not what the speaker says.
             yield Statement(turn=turn, role=role, text=f"{sentence[:80]}…", reason=PASTED)
             return

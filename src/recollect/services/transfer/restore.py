@@ -41,6 +41,7 @@ CLASH = (
     "or choose to merge, which keeps the stored rows and leaves those of the file out. Nothing was written."
 )
 CHANGED = "The file was replaced while it was imported, so what came in was not checked. Import it again."
+PROMPTED = "The file is not trusted and brings agents with a system prompt; read it before you use them: {agents}."
 HELD = (
     "{count:,} core memories wait for review, because the file is {reason}. Approve them, or import files you trust as "
     "trusted."
@@ -281,6 +282,8 @@ def _make_result(found: ArchiveFindings, *, is_dry_run: bool, is_trusted: bool) 
     if found.core_count and not is_trusted:
         reason = "signed, but export_key is not set here" if found.signature else "not signed"
         problems.append(HELD.format(count=found.core_count, reason=reason))
+    if found.prompted and not is_trusted:
+        problems.append(PROMPTED.format(agents=", ".join(found.prompted)))
     counts: list[Counter[str]] = [found.added, found.present]
     added, present = ({table: count for table, count in each.items() if count} for each in counts)
     return ImportReport(
